@@ -1,0 +1,100 @@
+# Everything runs in .venv, which is made on first use and brought up to date when pyproject.toml changes.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+SHIM := jars-build/build_shim.py
+INSTALLED := $(VENV)/.installed
+
+# The same whatever the locale and the Spark of the caller.
+export LC_ALL := C.UTF-8
+export PYTHONUTF8 := 1
+export SPARK_LOCAL_IP := 127.0.0.1
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all lint format scalafmt-check dist clean distclean java shim test-shim
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
+	    printf '%-18s %s\n' "$$target" "$$text"; done
+
+demo: java $(INSTALLED) ## run the example on a year of flights
+	@$(BIN)/python examples/flights_demo.py $(ARGS)
+
+test: java $(INSTALLED) test-shim ## run the quick tests (ARGS="-k name" chooses)
+	@$(BIN)/python -m pytest -q -m "not slow" $(ARGS)
+
+test-all: java $(INSTALLED) test-shim ## run all tests
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+lint: java $(INSTALLED) ## check style, types, imports and formats
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { $(BIN)/ruff format --check; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@mkdir -p build
+	@$(BIN)/lint-imports > build/lint-imports.log || { cat build/lint-imports.log; exit 1; }
+	@$(MAKE) scalafmt-check
+
+format: java $(INSTALLED) ## write the formats and what can be fixed
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+	@$(BIN)/python $(SHIM) --scalafmt write
+
+dist: java $(INSTALLED) ## build the wheel and the sdist into dist/
+	@rm -rf dist && mkdir -p build
+	@$(BIN)/python -m build --outdir dist > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }
+	@ls dist
+
+clean: ## remove what was built; .venv and downloads stay
+	@rm -rf dist build/*.log build/.scalafmt jars-build/target jars-build/project/target jars-build/project/project
+	@rm -rf sql_ext/jars .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf spark-warehouse metastore_db derby.log
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean ## remove .venv and downloads too
+	@rm -rf $(VENV) build
+
+# ---------------------------------------------------------------------------------------------------------------- parts
+
+java:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed: make PYTHON=...")'
+	@$(PYTHON) $(SHIM) --check-java
+
+$(VENV)/.created:
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# pyspark comes first, so that the shim is compiled against it and no build environment needs a second one.
+$(VENV)/.spark: pyproject.toml $(VENV)/.created
+	@echo "installing Spark into $(VENV)"
+	@$(PIP) install "$$(sed -n 's/^ *"\(pyspark==[^"]*\)".*/\1/p' pyproject.toml)"
+	@touch $@
+
+# This asks the script each time, which starts nothing if the sources are those of the last build.
+shim: $(VENV)/.spark | java
+	@$(BIN)/python $(SHIM)
+
+test-shim: $(VENV)/.spark | java
+	@$(BIN)/python $(SHIM) --test-jar
+
+$(INSTALLED): pyproject.toml hatch_build.py $(VENV)/.spark | shim
+	@echo "installing use-spark and the tools into $(VENV)"
+	@mkdir -p build
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+scalafmt-check: build/.scalafmt
+	@:
+
+build/.scalafmt: jars-build/.scalafmt.conf jars-build/build.sbt $(shell find jars-build/src -name '*.scala' 2>/dev/null) | $(VENV)/.spark
+	@$(BIN)/python $(SHIM) --scalafmt check
+	@mkdir -p build
+	@touch $@

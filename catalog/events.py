@@ -1,0 +1,125 @@
+"""The event that each optimization leaves in its commit: schema, building, reading back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+OPERATION = "USE OPTIMIZE"
+EVENT_KEY = "event"
+
+_STATS_TYPE = (
+    "struct<files:array<string>,file_levels:array<bigint>,element_count:bigint,bytes:bigint,num_files:bigint,"
+    "num_cubes:bigint,num_blocks:bigint,avg_num_blocks_per_file:double,avg_block_element_count_per_file:double>"
+)
+_EVENT_FIELDS = (
+    "optimization_name string, write_id string, table_id string, revision_id bigint, started_at bigint, "
+    "finished_at bigint, process_time_ms bigint, "
+    f"input_files_stats {_STATS_TYPE}, output_files_stats {_STATS_TYPE}"
+)
+_LOG_FIELDS = "kind string, trigger string, state string, reason string, parameters map<string,string>, error string"
+OPTIMIZATIONS_SCHEMA = f"{_EVENT_FIELDS}, version bigint, {_LOG_FIELDS}"
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What the event says of one file.
+
+    Attributes:
+        path: as in the log.
+        size: bytes.
+        rows: number of rows, or None when the log does not tell.
+        block_counts: elements per block; empty for an unindexed file.
+        cube_ids: cube of each block, aligned with ``block_counts``.
+        level: level of the largest block, -1 when unindexed.
+    """
+
+    path: str
+    size: int
+    rows: int | None
+    block_counts: tuple[int, ...]
+    cube_ids: tuple[str, ...]
+    level: int
+
+
+@dataclass(frozen=True)
+class FilesStats:
+    """Statistics of an optimization's input or output files, as the reference defines them."""
+
+    files: tuple[str, ...]
+    file_levels: tuple[int, ...]
+    element_count: int
+    bytes: int
+    num_files: int
+    num_cubes: int
+    num_blocks: int
+    avg_num_blocks_per_file: float
+    avg_block_element_count_per_file: float
+
+    @classmethod
+    def of(cls, files: list[FileFacts]) -> FilesStats:
+        """Sums files up; ``element_count`` is -1 when some file's rows are not known."""
+        count = len(files)
+        blocks = sum(len(f.block_counts) for f in files)
+        cubes = {cube for f in files for cube in f.cube_ids}
+        averages = [sum(f.block_counts) / len(f.block_counts) for f in files if f.block_counts]
+        known = all(f.rows is not None for f in files)
+        return cls(
+            files=tuple(f.path for f in files),
+            file_levels=tuple(f.level for f in files),
+            element_count=sum(f.rows or 0 for f in files) if known else -1,
+            bytes=sum(f.size for f in files),
+            num_files=count,
+            num_cubes=len(cubes),
+            num_blocks=blocks,
+            avg_num_blocks_per_file=blocks / count if count else 0.0,
+            avg_block_element_count_per_file=sum(averages) / len(averages) if averages else 0.0,
+        )
+
+
+@dataclass(frozen=True)
+class OptimizationEvent:
+    """One optimization; times in epoch milliseconds."""
+
+    optimization_name: str
+    write_id: str
+    table_id: str
+    revision_id: int
+    started_at: int
+    finished_at: int
+    input_files_stats: FilesStats
+    output_files_stats: FilesStats
+    trigger: str
+    reason: str
+    parameters: Mapping[str, str]
+
+    def to_json(self) -> str:
+        """The event as it is stored in the commit."""
+        record = asdict(self)
+        record["process_time_ms"] = self.finished_at - self.started_at
+        record["kind"] = "optimize"
+        return json.dumps(record, separators=(",", ":"))
+
+
+def read_events(history: DataFrame) -> DataFrame:
+    """Turns ``DESCRIBE HISTORY`` into the rows of ``<table>.optimizations``, newest first."""
+    stored = f"{_EVENT_FIELDS}, kind string, trigger string, reason string, parameters map<string,string>"
+    events = history.where(F.col("operation") == OPERATION).select(
+        F.col("version").alias("version"),
+        F.from_json(F.col("operationParameters")[EVENT_KEY], stored).alias("e"),
+    )
+    names = [field.split(" ", 1)[0] for field in _EVENT_FIELDS.replace("\n", "").split(", ")]
+    return events.orderBy(F.col("version").desc()).select(
+        *[F.col(f"e.{name}").alias(name) for name in names],
+        "version",
+        "e.kind",
+        "e.trigger",
+        F.lit("committed").alias("state"),
+        "e.reason",
+        "e.parameters",
+        F.lit(None).cast("string").alias("error"),
+    )

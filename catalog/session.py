@@ -1,0 +1,62 @@
+"""Spark sessions as we use them: the JVM behind one, and a private copy for work with settings of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.dataframe import DataFrame
+
+_WORK_SETTINGS = {
+    # One Spark partition is one file: nothing may split, merge or re-shuffle what the layout decided.
+    "spark.sql.files.maxRecordsPerFile": "0",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    # Auto compaction after our commit would write the files again, without their tags.
+    "spark.databricks.delta.autoCompact.enabled": "false",
+    # A rewrite reads exactly the files of its plan, never through the rules for queries.
+    "spark.qbeast.use.sampling.enabled": "false",
+    "spark.qbeast.use.pruning.enabled": "false",
+}
+
+
+def jvm(spark: SparkSession) -> Any:
+    """Returns the Py4J view of the JVM behind ``spark``."""
+    return spark._jvm
+
+
+def jvm_session(spark: SparkSession) -> Any:
+    """Returns the JVM session behind ``spark``."""
+    return spark._jsparkSession
+
+
+def data_frame(java_data: Any, spark: SparkSession) -> DataFrame:
+    """Wraps a JVM DataFrame."""
+    return ClassicDataFrame(java_data, spark)
+
+
+def work_session(spark: SparkSession) -> SparkSession:
+    """Returns a copy of the session with the settings that rewriting needs; the user's session stays as it is."""
+    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    for key, value in _WORK_SETTINGS.items():
+        clone.conf.set(key, value)
+    return clone
+
+
+@contextmanager
+def described_jobs(spark: SparkSession, description: str) -> Iterator[None]:
+    """Gives the Spark jobs started inside the block a readable description, as seen in Spark's UI."""
+    context = spark.sparkContext
+    before = context.getLocalProperty("spark.job.description")
+    context.setLocalProperty("spark.job.description", description)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
+
+
+def interrupted(spark: SparkSession) -> bool:
+    """Whether the calling JVM thread was asked to stop, as a cancelled JDBC statement asks."""
+    return bool(jvm(spark).java.lang.Thread.currentThread().isInterrupted())

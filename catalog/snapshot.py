@@ -1,0 +1,141 @@
+"""One version of a table as DataFrames of its files and blocks; nothing here collects all files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from catalog.session import data_frame
+from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
+from otree.cube import CubeId
+from otree.revision import Revision, last_revision_id, revisions_from_configuration
+from otree.tree import CubeState
+
+BLOCKS_SCHEMA = "array<struct<cubeId:string,minWeight:int,maxWeight:int,elementCount:bigint>>"
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """A version of a Delta table.
+
+    Attributes:
+        version: Delta version.
+        table_id: Delta's metadata id.
+        configuration: table properties.
+        schema: logical schema.
+        partition_columns: logical names.
+        log_files: one row per live file, with the columns of Delta's AddFile.
+    """
+
+    spark: SparkSession
+    version: int
+    table_id: str
+    configuration: dict[str, str]
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    log_files: DataFrame
+
+    @classmethod
+    def of(cls, spark: SparkSession, state: Any) -> TableSnapshot:
+        """Wraps the shim's table state."""
+        facts = json.loads(state.facts())
+        return cls(
+            spark,
+            facts["version"],
+            facts["table_id"],
+            facts["configuration"],
+            StructType.fromJson(json.loads(facts["schema"])),
+            tuple(facts["partition_columns"]),
+            data_frame(state.files(), spark),
+        )
+
+    @cached_property
+    def revisions(self) -> dict[int, Revision]:
+        """Revisions by id, as the table's properties hold them."""
+        return revisions_from_configuration(self.configuration)
+
+    @property
+    def latest_revision(self) -> Revision | None:
+        """The newest revision that has a space (not the staging one), or None before the first indexing."""
+        newest = last_revision_id(self.configuration)
+        return self.revisions.get(newest) if newest else None
+
+    @cached_property
+    def files(self) -> DataFrame:
+        """Live files.
+
+        Returns:
+            path STRING, deletion_vector STRING ('' = none), size BIGINT, modification_time BIGINT (epoch ms),
+            rows BIGINT (deletion vector subtracted; NULL without statistics), revision BIGINT (0 = unindexed),
+            blocks (NULL = unindexed), write_id STRING, first_time and last_time BIGINT (epoch ms).
+        """
+        tag = F.col("tags")
+        blocks = F.from_json(tag[BLOCKS_TAG], BLOCKS_SCHEMA)
+        revision = tag[REVISION_TAG].try_cast("bigint")
+        vector = F.col("deletionVector")
+        identity = F.concat(
+            vector["storageType"],
+            vector["pathOrInlineDv"],
+            F.coalesce(F.concat(F.lit("@"), vector["offset"].cast("string")), F.lit("")),
+        )
+        rows = F.get_json_object("stats", "$.numRecords").try_cast("bigint")
+        times = F.split(tag[TIME_RANGE_TAG], ",")
+        indexed = (revision > 0) & blocks.isNotNull() & (F.size(blocks) > 0)
+        return self.log_files.select(
+            "path",
+            F.coalesce(identity, F.lit("")).alias("deletion_vector"),
+            "size",
+            F.col("modificationTime").alias("modification_time"),
+            (rows - F.coalesce(vector["cardinality"], F.lit(0))).alias("rows"),
+            F.when(indexed, revision).otherwise(F.lit(0)).alias("revision"),
+            F.when(indexed, blocks).alias("blocks"),
+            # Files of writers that leave no write id count as a write each.
+            F.coalesce(tag[WRITE_TAG], F.col("path")).alias("write_id"),
+            F.coalesce(F.try_element_at(times, F.lit(1)).try_cast("bigint"), "modificationTime").alias("first_time"),
+            F.coalesce(F.try_element_at(times, F.lit(2)).try_cast("bigint"), "modificationTime").alias("last_time"),
+        )
+
+    def blocks(self, revision_id: int) -> DataFrame:
+        """Blocks of a revision's live files.
+
+        Returns:
+            path, deletion_vector, size, write_id, cube_id STRING, min_weight INT, max_weight INT, element_count BIGINT.
+        """
+        return (
+            self.files.where(F.col("revision") == revision_id)
+            .select("path", "deletion_vector", "size", "write_id", F.explode("blocks").alias("block"))
+            .select(
+                "path",
+                "deletion_vector",
+                "size",
+                "write_id",
+                F.col("block.cubeId").alias("cube_id"),
+                F.col("block.minWeight").alias("min_weight"),
+                F.col("block.maxWeight").alias("max_weight"),
+                F.col("block.elementCount").alias("element_count"),
+            )
+        )
+
+    def cube_states(self, revision: Revision) -> dict[CubeId, CubeState]:
+        """The current tree of a revision: per cube the smallest maximum weight and the sum of elements.
+
+        Its size is that of the tree, not of the file list.
+        """
+        rows = (
+            self.blocks(revision.revision_id)
+            .groupBy("cube_id")
+            .agg(F.min("max_weight").alias("max_weight"), F.sum("element_count").alias("elements"))
+            .collect()
+        )
+        return {CubeId.parse(r.cube_id, revision.dimensions): CubeState(r.max_weight, r.elements) for r in rows}
+
+
+def level_column(element_count: Column) -> Column:
+    """floor(log10(count)) in exact integer arithmetic: the number of decimal digits less one."""
+    return F.greatest(F.length(element_count.cast("string")) - 1, F.lit(0))

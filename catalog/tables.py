@@ -1,0 +1,76 @@
+"""Finding a Delta table by the name or path that a user gives."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from catalog.errors import TableError, WriteDeniedError
+from catalog.session import jvm, jvm_session
+from catalog.snapshot import TableSnapshot
+
+
+@dataclass(frozen=True)
+class ManagedTable:
+    """A Delta table: where it is, and the way to its current state.
+
+    Attributes:
+        name: fully qualified name, quoted as SQL reads it.
+        location: root directory as a URI or path.
+        handle: the JVM table, for transactions.
+    """
+
+    spark: SparkSession
+    name: str
+    location: str
+    handle: Any
+
+    @classmethod
+    def find(cls, spark: SparkSession, name: str | None) -> ManagedTable:
+        """Finds the table.
+
+        Args:
+            spark: session whose catalogs and current database apply.
+            name: ``db.table``, ``catalog.db.table``, ``delta.`/path` `` or a bare path.
+
+        Raises:
+            TableError: missing, a view, not Delta, or not a name at all.
+        """
+        if name is None or not name.strip():
+            raise TableError.invalid_name(str(name or ""), "it is empty")
+        found = jvm(spark).io.usespark.TableLookup.find(jvm_session(spark), name)
+        match found.kind():
+            case "delta":
+                return cls(spark, found.name(), found.location(), found)
+            case "view":
+                raise TableError.view(name)
+            case "other":
+                raise TableError.not_delta(name, found.detail())
+            case "invalid":
+                raise TableError.invalid_name(name, found.detail())
+            case _:
+                raise TableError.missing(name, found.detail())
+
+    def snapshot(self) -> TableSnapshot:
+        """Returns the newest version of the table."""
+        return TableSnapshot.of(self.spark, self.handle.state())
+
+    def check_writable(self) -> None:
+        """Writes and deletes an empty file under ``_use/``, so that a denied write shows before any work.
+
+        Raises:
+            WriteDeniedError: the file system refuses.
+        """
+        try:
+            self.handle.probeWrite(f"_use/.write-check-{uuid.uuid4().hex}")
+        except (Py4JJavaError, PySparkException) as error:
+            reason = str(error).strip().splitlines()[0]
+            java_error = getattr(error, "java_exception", None)
+            if java_error is not None:
+                reason = str(java_error.toString())
+            raise WriteDeniedError(f"No file can be written below {self.location}: {reason}.") from error

@@ -1,0 +1,28 @@
+package io.usespark;
+
+/** Holds the Python handler of this JVM and what it has declared. */
+public final class Bridge {
+  private static volatile PythonHandler handler;
+  private static volatile Declarations declarations = Declarations.empty();
+
+  private Bridge() {}
+
+  /** Registers the handler; a later call replaces an earlier one. */
+  public static void attach(PythonHandler newHandler) {
+    handler = newHandler;
+  }
+
+  /** Takes the procedures and virtual tables that Python serves, as JSON. */
+  public static void declare(String json) {
+    declarations = Declarations.parse(json);
+  }
+
+  /** Returns the handler, or null before Python has attached. */
+  public static PythonHandler handler() {
+    return handler;
+  }
+
+  public static Declarations declarations() {
+    return declarations;
+  }
+}

@@ -1,0 +1,47 @@
+package io.usespark
+
+import java.util.Locale
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.types.{DataType, StructType}
+
+final case class ParameterDeclaration(name: String, dataType: DataType, default: Option[String], doc: String)
+
+final case class ProcedureDeclaration(name: String, doc: String, parameters: Seq[ParameterDeclaration])
+
+/** What Python declared at attach: the shim itself knows no procedure and no virtual table. */
+final class Declarations(
+    val procedures: Map[String, ProcedureDeclaration],
+    val virtualTables: Map[String, StructType]) {
+
+  def procedure(name: String): Option[ProcedureDeclaration] = procedures.get(name.toLowerCase(Locale.ROOT))
+
+  /** The schema of the virtual table `name` that every managed table has, such as `optimizations`. */
+  def virtualTable(name: String): Option[StructType] = virtualTables.get(name.toLowerCase(Locale.ROOT))
+}
+
+object Declarations {
+  val empty: Declarations = new Declarations(Map.empty, Map.empty)
+
+  def parse(json: String): Declarations = {
+    val root = new ObjectMapper().readTree(json)
+    val procedures = root.get("procedures").elements().asScala.map(procedure).map(p => p.name -> p).toMap
+    new Declarations(procedures, schemas(root.get("virtual_tables")))
+  }
+
+  private def procedure(node: JsonNode): ProcedureDeclaration = ProcedureDeclaration(
+    node.get("name").asText(),
+    node.get("doc").asText(),
+    node.get("parameters").elements().asScala.map(parameter).toSeq)
+
+  private def parameter(node: JsonNode): ParameterDeclaration = ParameterDeclaration(
+    node.get("name").asText(),
+    DataType.fromDDL(node.get("type").asText()),
+    Option(node.get("default")).filterNot(_.isNull).map(_.asText()),
+    node.get("doc").asText())
+
+  private def schemas(node: JsonNode): Map[String, StructType] =
+    node.properties().asScala.map(e => e.getKey -> StructType.fromDDL(e.getValue.asText())).toMap
+}

@@ -1,0 +1,29 @@
+package io.usespark
+
+import io.delta.sql.parser.DeltaSqlParser
+import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface}
+
+/**
+ * Delta's parser, with SQL parameters working: `spark.sql("… :x", args = …)`.
+ *
+ * The pinned Delta overrides only `parsePlan`, so on this Spark parameters never reach Spark's parser. Statements of
+ * Delta's own take none; everything else goes to the parser behind Delta's together with its parameters.
+ */
+class ParameterParser(delta: ParserInterface) extends ParserInterface {
+  override def parsePlanWithParameters(sql: String, parameters: ParameterContext) = delta match {
+    case parser: DeltaSqlParser =>
+      val plan = parser.parsePlan(sql)
+      if (plan.getClass.getName.contains(".delta.")) plan
+      else parser.delegate.parsePlanWithParameters(sql, parameters)
+    case other => other.parsePlanWithParameters(sql, parameters)
+  }
+  override def parsePlan(sql: String) = delta.parsePlan(sql)
+  override def parseExpression(sql: String) = delta.parseExpression(sql)
+  override def parseTableIdentifier(sql: String) = delta.parseTableIdentifier(sql)
+  override def parseFunctionIdentifier(sql: String) = delta.parseFunctionIdentifier(sql)
+  override def parseMultipartIdentifier(sql: String) = delta.parseMultipartIdentifier(sql)
+  override def parseQuery(sql: String) = delta.parseQuery(sql)
+  override def parseRoutineParam(sql: String) = delta.parseRoutineParam(sql)
+  override def parseTableSchema(sql: String) = delta.parseTableSchema(sql)
+  override def parseDataType(sql: String) = delta.parseDataType(sql)
+}

@@ -1,0 +1,45 @@
+package io.usespark
+
+import java.{util => ju}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
+import org.apache.spark.sql.types.StructType
+
+/** Asks the Python handler and turns its answers, errors included, into what the JVM expects. */
+object Python {
+
+  def attached: Boolean = Bridge.handler() != null
+
+  /** Asks for rows: the schema and the rows of the DataFrame that Python returns. */
+  def rows(operation: String, arguments: Map[String, Any]): (StructType, Array[InternalRow]) =
+    ask(operation, arguments) match {
+      case data: Dataset[_] => (data.schema, data.queryExecution.executedPlan.executeCollect())
+      case null => (new StructType(), Array.empty)
+      case other => throw new IllegalStateException(s"$operation returned ${other.getClass.getName}, not rows")
+    }
+
+  /** Asks for a text; None when Python has nothing to say. */
+  def text(operation: String, arguments: Map[String, Any]): Option[String] =
+    ask(operation, arguments) match {
+      case null => None
+      case text: String => Some(text)
+      case other => throw new IllegalStateException(s"$operation returned ${other.getClass.getName}, not a text")
+    }
+
+  private def ask(operation: String, arguments: Map[String, Any]): AnyRef = {
+    val handler = Bridge.handler()
+    if (handler == null) throw UseException.notAttached
+    val values = new ju.HashMap[String, Object]()
+    arguments.foreach { case (name, value) => values.put(name, value.asInstanceOf[Object]) }
+    handler.handle(operation, SparkSession.active, values) match {
+      case error: Throwable => throw error
+      case error: ju.Map[_, _] =>
+        val text = error.asScala.map { case (k, v) => String.valueOf(k) -> String.valueOf(v) }
+        throw new UseException(text("condition"), text("sqlState"), text("message"))
+      case answer => answer
+    }
+  }
+}

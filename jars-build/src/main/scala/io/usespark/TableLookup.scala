@@ -1,0 +1,74 @@
+package io.usespark
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+
+/** What a table name stands for: `kind` is delta, view, other, missing or invalid. */
+final class FoundTable(val kind: String, val name: String, val detail: String, val table: DeltaTableV2) {
+  def location: String = table.path.toString
+  def state: TableState = new TableState(table.update())
+
+  /** Creates and deletes an empty file under the table; throws what the file system throws when it denies that. */
+  def probeWrite(file: String): Unit = {
+    val path = new Path(new Path(location), file)
+    val files = path.getFileSystem(table.deltaLog.newDeltaHadoopConf())
+    files.create(path, false).close()
+    files.delete(path, false)
+  }
+}
+
+object TableLookup {
+
+  /** Looks a name, `` delta.`/path` `` or a bare path up as SQL in this session would. */
+  def find(session: SparkSession, name: String): FoundTable = {
+    val classicSession = session.asInstanceOf[classic.SparkSession]
+    if (name.startsWith("/") || name.contains("://")) resolve(classicSession, Seq("delta", name))
+    else
+      try resolve(classicSession, classicSession.sessionState.sqlParser.parseMultipartIdentifier(name))
+      catch { case error: ParseException => new FoundTable("invalid", name, error.getSimpleMessage, null) }
+  }
+
+  private def resolve(session: classic.SparkSession, parts: Seq[String]): FoundTable = {
+    val catalogs = session.sessionState.catalogManager
+    val byPath = parts.length == 2 && parts.head.equalsIgnoreCase("delta")
+    val sessionCatalog = catalogs.catalog("spark_catalog")
+    val (owner, rest) =
+      if (byPath) (sessionCatalog, parts)
+      else if (parts.length > 1 && catalogs.isCatalogRegistered(parts.head)) (catalogs.catalog(parts.head), parts.tail)
+      else (catalogs.currentCatalog, parts)
+    val isSession = owner eq sessionCatalog
+    val identifier =
+      if (rest.length > 1) Identifier.of(rest.init.toArray, rest.last)
+      else if (rest eq parts) Identifier.of(catalogs.currentNamespace, rest.last)
+      else Identifier.of(owner.defaultNamespace(), rest.last)
+    val full = Identifiers.quoted(owner.name() +: identifier.namespace().toSeq :+ identifier.name())
+    def found(kind: String, detail: String = "", table: DeltaTableV2 = null) =
+      new FoundTable(kind, full, detail, table)
+    if (!byPath && isSession && session.sessionState.catalog.isTempView(parts)) found("view")
+    else
+      owner match {
+        case tables: TableCatalog =>
+          try
+            tables.loadTable(identifier) match {
+              case delta: DeltaTableV2 if delta.tableExists => found("delta", table = delta)
+              case _: DeltaTableV2 => found(if (byPath) "other" else "missing", "no Delta log there")
+              case _ if isSession && isView(session, identifier) => found("view")
+              case other: Table => found("other", String.valueOf(other.properties().get("provider")))
+            }
+          catch { case _: NoSuchTableException | _: NoSuchNamespaceException => found("missing") }
+        case _ => found("missing", "not a catalog of tables")
+      }
+  }
+
+  private def isView(session: classic.SparkSession, identifier: Identifier): Boolean =
+    identifier.namespace().length == 1 && session.sessionState.catalog
+      .getTableMetadata(TableIdentifier(identifier.name(), identifier.namespace().headOption))
+      .tableType == CatalogTableType.VIEW
+}

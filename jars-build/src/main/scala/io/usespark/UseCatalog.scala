@@ -1,0 +1,67 @@
+package io.usespark
+
+import java.{util => ju}
+
+import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** `use_catalog.<catalog>.<db>.<table>[.<virtual table>]`: looks into tables, and never changes one. */
+class UseCatalog extends TableCatalog with SupportsNamespaces {
+  private var catalogName: String = _
+
+  override def initialize(name: String, options: CaseInsensitiveStringMap): Unit = catalogName = name
+  override def name(): String = catalogName
+
+  override def loadTable(identifier: Identifier): Table = {
+    val parts = identifier.namespace().toSeq
+    val virtual = for {
+      schema <- Bridge.declarations().virtualTable(identifier.name())
+      if parts.length >= 2 && underlying(parts).isDefined
+    } yield new VirtualTable(Identifiers.quoted(parts), identifier.name().toLowerCase, schema)
+    virtual.orElse(underlying(parts :+ identifier.name()).map(new TableFacade(_))).getOrElse {
+      throw new NoSuchTableException(identifier)
+    }
+  }
+
+  private def underlying(parts: Seq[String]): Option[Table] = {
+    val catalogs = SparkSession.active.sessionState.catalogManager
+    if (parts.length < 2 || !catalogs.isCatalogRegistered(parts.head)) None
+    else
+      catalogs.catalog(parts.head) match {
+        case catalog: TableCatalog if catalog ne this =>
+          try Some(catalog.loadTable(Identifier.of(parts.slice(1, parts.length - 1).toArray, parts.last)))
+          catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+        case _ => None
+      }
+  }
+
+  override def alterTable(identifier: Identifier, changes: TableChange*): Table = refuse("ALTER TABLE")
+  override def listTables(namespace: Array[String]): Array[Identifier] = Array.empty
+  override def createTable(i: Identifier, c: Array[Column], p: Array[Transform], o: ju.Map[String, String]): Table =
+    refuse("CREATE TABLE")
+  override def dropTable(identifier: Identifier): Boolean = refuse("DROP TABLE")
+  override def renameTable(from: Identifier, to: Identifier): Unit = refuse("ALTER TABLE … RENAME")
+
+  override def listNamespaces(): Array[Array[String]] = Array.empty
+  override def listNamespaces(namespace: Array[String]): Array[Array[String]] = Array.empty
+  override def loadNamespaceMetadata(namespace: Array[String]): ju.Map[String, String] = ju.Collections.emptyMap()
+  override def createNamespace(namespace: Array[String], properties: ju.Map[String, String]): Unit =
+    refuse("CREATE NAMESPACE")
+  override def alterNamespace(namespace: Array[String], changes: NamespaceChange*): Unit = refuse("ALTER NAMESPACE")
+  override def dropNamespace(namespace: Array[String], cascade: Boolean): Boolean = refuse("DROP NAMESPACE")
+
+  private def refuse(statement: String): Nothing = throw UseException.notSupported(
+    s"$statement is not available through $catalogName, which is for reading: " +
+      "use the table's own name, and CALL use.optimize(…) to run an optimization.")
+}
+
+/** A table as `use_catalog` shows it: its schema and properties, to be described but not read. */
+final class TableFacade(table: Table) extends Table {
+  override def name(): String = table.name()
+  override def columns(): Array[Column] = table.columns()
+  override def properties(): ju.Map[String, String] = table.properties()
+  override def capabilities(): ju.Set[TableCapability] = ju.Collections.emptySet()
+}

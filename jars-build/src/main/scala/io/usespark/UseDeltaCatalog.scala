@@ -1,0 +1,30 @@
+package io.usespark
+
+import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.connector.catalog.{Identifier, Table}
+import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
+import org.apache.spark.sql.types.StructType
+
+/** `spark_catalog`: Delta's catalog, which also finds `<table>.<virtual table>` by name and by path. */
+class UseDeltaCatalog extends DeltaCatalog {
+  override def loadTable(identifier: Identifier): Table =
+    virtualTable(identifier).getOrElse(super.loadTable(identifier))
+
+  override def tableExists(identifier: Identifier): Boolean =
+    virtualTable(identifier).isDefined || super.tableExists(identifier)
+
+  private def virtualTable(identifier: Identifier): Option[Table] = {
+    val parts = identifier.namespace()
+    if (parts.length < 2) None
+    else
+      Bridge.declarations().virtualTable(identifier.name()).flatMap { schema: StructType =>
+        try
+          super.loadTable(Identifier.of(parts.init, parts.last)) match {
+            case delta: DeltaTableV2 if delta.tableExists =>
+              Some(new VirtualTable(Identifiers.quoted(name() +: parts.toSeq), identifier.name().toLowerCase, schema))
+            case _ => None
+          }
+        catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+      }
+  }
+}

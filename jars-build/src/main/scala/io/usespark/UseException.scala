@@ -1,0 +1,33 @@
+package io.usespark
+
+import org.apache.spark.sql.AnalysisException
+
+/**
+ * A coded error of ours as SQL clients see it: one line, with a condition and an SQLSTATE.
+ *
+ * The message comes whole from Python, so Spark's error-class templates are not consulted.
+ */
+class UseException(condition: String, state: String, text: String)
+    extends AnalysisException(
+      s"[$condition] $text SQLSTATE: $state",
+      None,
+      None,
+      None,
+      Some(condition),
+      Map.empty[String, String],
+      Array.empty[org.apache.spark.QueryContext]) {
+  override def getCondition: String = condition
+  override def getSqlState: String = state
+  override def getMessage: String = message
+  override def getDefaultMessageTemplate: String = text
+}
+
+object UseException {
+  def notAttached: UseException = new UseException(
+    "USE_NOT_ATTACHED",
+    "55000",
+    "Python is not attached to this Spark application: call sql_ext.attach(spark) first.")
+
+  def notSupported(what: String): UseException =
+    new UseException("USE_NOT_SUPPORTED", "0A000", what)
+}

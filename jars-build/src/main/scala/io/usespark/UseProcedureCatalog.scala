@@ -1,0 +1,71 @@
+package io.usespark
+
+import java.{util => ju}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
+import org.apache.spark.sql.connector.catalog.{Identifier, ProcedureCatalog}
+import org.apache.spark.sql.connector.catalog.procedures.{BoundProcedure, ProcedureParameter, UnboundProcedure}
+import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** The catalog `use`: `CALL use.<name>(…)` for whatever procedures Python has declared. */
+class UseProcedureCatalog extends ProcedureCatalog {
+  private var catalogName: String = _
+
+  override def initialize(name: String, options: CaseInsensitiveStringMap): Unit = catalogName = name
+  override def name(): String = catalogName
+
+  override def loadProcedure(identifier: Identifier): UnboundProcedure = {
+    if (!Python.attached) throw UseException.notAttached
+    val declared =
+      if (identifier.namespace().isEmpty) Bridge.declarations().procedure(identifier.name()) else None
+    declared.map(new UseProcedure(_)).getOrElse {
+      val wanted = (identifier.namespace() :+ identifier.name()).mkString(".")
+      // Python words the refusal, so that it can name the nearest match.
+      Python.text("unknown_procedure", Map("name" -> wanted))
+      throw UseException.notSupported(s"There is no procedure $wanted.")
+    }
+  }
+
+  override def listProcedures(namespace: Array[String]): Array[Identifier] =
+    Bridge.declarations().procedures.keys.toArray.sorted.map(Identifier.of(namespace, _))
+}
+
+/** One declared procedure; Python does the work and its DataFrame becomes the rows. */
+final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProcedure with BoundProcedure {
+  override def name(): String = declaration.name
+  override def description(): String = declaration.doc
+  override def bind(inputType: StructType): BoundProcedure = this
+  override def isDeterministic: Boolean = false
+
+  override def parameters(): Array[ProcedureParameter] = declaration.parameters.map { p =>
+    val builder = ProcedureParameter.in(p.name, p.dataType).comment(p.doc)
+    p.default.foreach(sql => builder.defaultValue(sql))
+    builder.build()
+  }.toArray
+
+  override def call(input: InternalRow): ju.Iterator[Scan] = {
+    val values = new ju.LinkedHashMap[String, Object]()
+    declaration.parameters.zipWithIndex.foreach { case (p, i) =>
+      val value = CatalystTypeConverters.convertToScala(input.get(i, p.dataType), p.dataType)
+      values.put(p.name, UseProcedure.toJava(value))
+    }
+    val (schema, rows) = Python.rows("call", Map("name" -> declaration.name, "arguments" -> values))
+    if (schema.isEmpty) ju.Collections.emptyIterator[Scan]()
+    else ju.List.of[Scan](new RowsScan(schema, () => rows, s"use.${declaration.name}")).iterator()
+  }
+}
+
+object UseProcedure {
+  private def toJava(value: Any): Object = value match {
+    case map: scala.collection.Map[_, _] =>
+      val copy = new ju.LinkedHashMap[Object, Object]()
+      map.foreach { case (k, v) => copy.put(toJava(k), toJava(v)) }
+      copy
+    case values: scala.collection.Seq[_] => new ju.ArrayList[Object](values.map(toJava).asJava)
+    case other => other.asInstanceOf[Object]
+  }
+}

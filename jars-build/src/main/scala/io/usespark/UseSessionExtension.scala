@@ -1,0 +1,14 @@
+package io.usespark
+
+import io.delta.sql.DeltaSparkSessionExtension
+import org.apache.spark.sql.SparkSessionExtensions
+
+/** `spark.sql.extensions`: everything that Delta's extension does, then ours. */
+class UseSessionExtension extends DeltaSparkSessionExtension {
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    super.apply(extensions)
+    extensions.injectParser((_, delta) => new ParameterParser(delta))
+    extensions.injectOptimizerRule(session => SampleRule(session))
+    extensions.injectPreCBORule(session => ReplaceFileIndex(session))
+  }
+}

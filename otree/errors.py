@@ -1,0 +1,25 @@
+"""The error raised when text of the index format cannot be read."""
+
+
+class IndexFormatError(ValueError):
+    """Raised when a tag, property or JSON text does not follow the index format.
+
+    The message always names the field and the value that was found.
+    """
+
+    @classmethod
+    def of_field(cls, field: str, value: object, expected: str) -> "IndexFormatError":
+        """Build the error for one field.
+
+        Args:
+            field: Name of the field as it is spelled in the format.
+            value: What was found there.
+            expected: What the format asks for, e.g. "a whole number".
+
+        Returns:
+            The error, ready to be raised.
+        """
+        shown = repr(value)
+        if len(shown) > 200:
+            shown = shown[:200] + "…"
+        return cls(f"Cannot read the index format: field '{field}' is {shown}, expected {expected}")

@@ -1,0 +1,128 @@
+"""Coordinates of strings by their hash."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from otree import format_json
+from otree.transformation.base import CLASS_PREFIX, ColumnStats, Transformation, Value
+
+HASH_CLASS = CLASS_PREFIX + "HashTransformation"
+HASH_SEED = 0x3C074A61
+
+_MASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class HashTransformation(Transformation):
+    """The lower 31 bits of a Murmur hash of the value's text, scaled to [0, 1].
+
+    Values must be of the column's own type: strings, or whole numbers for a column of whole numbers.
+
+    Attributes:
+        null_value: Whole number whose decimal text stands for null.
+
+    Source:
+        Index format, section 4.
+    """
+
+    null_value: int
+
+    @classmethod
+    def for_column(cls, column: str) -> "HashTransformation":
+        """Return the transformation of a new column; null gets a place that depends on the column's name only."""
+        unsigned = murmur3_32(column.encode("utf-8", "replace"), HASH_SEED)
+        return cls(unsigned - (1 << 32) if unsigned >> 31 else unsigned)
+
+    @cached_property
+    def _null_coordinate(self) -> float:
+        return _coordinate_of(str(self.null_value).encode("ascii"))
+
+    def coordinate(self, value: Value) -> float:
+        """Return the coordinate in [0, 1] of a string (or its UTF-8 bytes) or whole number, None being null.
+
+        Raises:
+            TypeError: If the value has no text that is the same on every writer, such as a floating-point number.
+        """
+        if value is None:
+            return self._null_coordinate
+        content = _bytes_of(value)
+        if content is None:
+            raise TypeError(f"Cannot hash {value!r}: only strings and whole numbers have one spelling")
+        return _coordinate_of(content)
+
+    def interval(self, lower: Value, upper: Value) -> tuple[float, float]:
+        """Return the point of a single value, and the whole axis for every other range: a hash keeps no order."""
+        if lower is None or upper is None or type(lower) is not type(upper) or lower != upper:
+            return 0.0, 1.0
+        content = _bytes_of(lower)
+        if content is None:
+            return 0.0, 1.0
+        point = _coordinate_of(content)
+        return point, point
+
+    def covers(self, stats: ColumnStats) -> bool:  # noqa: ARG002 - no data is refused
+        """Say yes: every value has a hash."""
+        return True
+
+    def to_json(self) -> dict[str, object]:
+        """Return the format's JSON object."""
+        return {"className": HASH_CLASS, "nullValue": self.null_value}
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, object]) -> "HashTransformation":
+        """Read the format's JSON object.
+
+        Raises:
+            IndexFormatError: If the null value is missing or no 32-bit whole number.
+        """
+        return cls(format_json.whole_field(node, "nullValue", format_json.INT_BOUNDS))
+
+
+def murmur3_32(content: bytes, seed: int) -> int:
+    """Return MurmurHash3 (x86, 32 bits) of some bytes, as an unsigned number.
+
+    Args:
+        content: The bytes.
+        seed: Unsigned 32-bit seed.
+
+    Returns:
+        The hash in [0, 2**32).
+
+    Source:
+        Austin Appleby's public-domain definition of MurmurHash3_x86_32.
+    """
+    state = seed
+    whole = len(content) // 4 * 4
+    for start in range(0, whole, 4):
+        state ^= _scrambled(int.from_bytes(content[start : start + 4], "little"))
+        state = (_rotated(state, 13) * 5 + 0xE6546B64) & _MASK
+    # An empty tail scrambles to zero and leaves the state alone.
+    state ^= _scrambled(int.from_bytes(content[whole:], "little"))
+    state ^= len(content) & _MASK
+    state = (state ^ state >> 16) * 0x85EBCA6B & _MASK
+    state = (state ^ state >> 13) * 0xC2B2AE35 & _MASK
+    return state ^ state >> 16
+
+
+def _scrambled(word: int) -> int:
+    return _rotated(word * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
+
+
+def _rotated(word: int, bits: int) -> int:
+    return (word << bits | word >> (32 - bits)) & _MASK
+
+
+def _coordinate_of(content: bytes) -> float:
+    return (murmur3_32(content, HASH_SEED) & 0x7FFFFFFF) / 2147483647.0
+
+
+def _bytes_of(value: Value) -> bytes | None:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        # A lone surrogate is no character; the JVM writes a question mark for it, and so do we.
+        return value.encode("utf-8", "replace")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value).encode("ascii")
+    return None

@@ -1,0 +1,274 @@
+"""The tree of cubes: which cube a row of a given point and weight goes to."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from otree.cube import CubeId, codes_of_point
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange, fraction_of, weight_of
+
+_SMALLEST_SHARE = 2.0**-32
+
+
+@dataclass(frozen=True)
+class CubeState:
+    """What the live blocks of a cube say about it.
+
+    Attributes:
+        max_weight: Smallest threshold among its blocks; MAX_WEIGHT for a leaf.
+        element_count: Rows of all its blocks.
+    """
+
+    max_weight: int
+    element_count: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Thresholds of the inner cubes: a row goes to the first cube on its path whose threshold reaches its weight.
+
+    Attributes:
+        dimensions: Number of indexed columns.
+        thresholds: Weight threshold of each inner cube, below MAX_WEIGHT. The parent of an inner cube is inner. Every
+            other cube is a leaf, or lies below one.
+
+    Source:
+        Index format, section 6 (weights).
+    """
+
+    dimensions: int
+    thresholds: Mapping[CubeId, int]
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be walked.
+
+        Raises:
+            ValueError: If an inner cube's parent is not inner, a threshold is out of range, or dimensions differ.
+        """
+        for cube, threshold in self.thresholds.items():
+            if cube.dimensions != self.dimensions:
+                raise ValueError(f"Cube '{cube.text}' has {cube.dimensions} dimensions, the tree {self.dimensions}")
+            if not MIN_WEIGHT <= threshold < MAX_WEIGHT:
+                raise ValueError(f"Inner cube '{cube.text}' has threshold {threshold}")
+            parent = cube.parent
+            if parent is not None and parent not in self.thresholds:
+                raise ValueError(f"Inner cube '{cube.text}' lies below a leaf")
+
+    def threshold(self, cube: CubeId) -> int:
+        """Return the largest weight a cube takes; MAX_WEIGHT when it is not inner."""
+        return self.thresholds.get(cube, MAX_WEIGHT)
+
+    def cube_of(self, coordinates: Sequence[float], weight: int) -> CubeId:
+        """Return the cube a row goes to.
+
+        Args:
+            coordinates: The row's point, one coordinate in [0, 1] per dimension.
+            weight: The row's weight.
+
+        Returns:
+            The first cube on the path from the root whose threshold is at least the weight.
+        """
+        cube = CubeId.root(self.dimensions)
+        codes = codes_of_point(coordinates)
+        while weight > self.threshold(cube):
+            cube = cube.child(next(codes))
+        return cube
+
+    def weight_range(self, cube: CubeId) -> WeightRange:
+        """Return the weights a cube takes: above all thresholds over it, up to its own. May be empty."""
+        above = max((self.threshold(ancestor) for ancestor in cube.ancestors()), default=MIN_WEIGHT - 1)
+        return WeightRange(above + 1, self.threshold(cube))
+
+    def ordinals(self) -> "OrdinalTable":
+        """Return the tree as dense tables, for evaluation row by row."""
+        inner = tuple(sorted(self.thresholds, key=lambda cube: cube.path))
+        position = {cube.path: ordinal for ordinal, cube in enumerate(inner)}
+        # Pre-order visits children by parent only within a subtree, so the keys still need sorting.
+        children = sorted(
+            (position[cube.path[:-1]] << self.dimensions | cube.path[-1], ordinal)
+            for ordinal, cube in enumerate(inner)
+            if cube.path
+        )
+        return OrdinalTable(
+            dimensions=self.dimensions,
+            inner=inner,
+            thresholds=[self.thresholds[cube] for cube in inner],
+            child_keys=[key for key, _ in children],
+            child_nodes=[ordinal for _, ordinal in children],
+        )
+
+    @classmethod
+    def current(cls, dimensions: int, states: Mapping[CubeId, CubeState]) -> "Tree":
+        """Return the tree that live blocks describe.
+
+        A cube without blocks that has descendants with blocks gets its parent's threshold, so that it takes nothing
+        and the way down stays open. What lies below a leaf cannot be reached and is left out.
+
+        Args:
+            dimensions: Number of indexed columns.
+            states: State of every cube that has live blocks.
+
+        Returns:
+            The tree.
+        """
+        cubes = set(states)
+        for cube in states:
+            cubes.update(cube.ancestors())
+        thresholds: dict[CubeId, int] = {}
+        for cube in sorted(cubes, key=lambda cube: cube.path):
+            parent = cube.parent
+            if parent is not None and parent not in thresholds:
+                continue
+            if cube not in states:
+                thresholds[cube] = MIN_WEIGHT if parent is None else thresholds[parent]
+            elif states[cube].max_weight < MAX_WEIGHT:
+                thresholds[cube] = states[cube].max_weight
+        return cls(dimensions, thresholds)
+
+    @classmethod
+    def estimate(
+        cls,
+        dimensions: int,
+        counts: Mapping[CubeId, int],
+        existing: Mapping[CubeId, CubeState],
+        desired: int,
+        max_depth: int,
+    ) -> "Tree":
+        """Return the tree in which each inner cube is expected to hold the desired number of rows.
+
+        The domain of a cube is the number of all rows, of any weight, whose points lie in it. As weights are spread
+        evenly, a cube whose threshold lies a fraction f above its parent's holds f of its domain.
+
+        Args:
+            dimensions: Number of indexed columns.
+            counts: Rows to add per cube, counting every row whose point lies in it; absent = 0. Counts are given for
+                the parents of counted cubes too.
+            existing: State of every cube that has live blocks of other rows than those.
+            desired: Rows that an inner cube should hold.
+            max_depth: Depth below which no leaf is split.
+
+        Returns:
+            The tree. Inner cubes of the existing tree stay inner and their thresholds only fall; thresholds never
+            decrease from parent to child.
+
+        Raises:
+            ValueError: If the desired number is not positive.
+        """
+        if desired < 1:
+            raise ValueError(f"A cube should hold at least one row, got {desired}")
+        old = cls.current(dimensions, existing).thresholds
+        domains = _Domains(counts, _subtree_counts(existing), old)
+        root = CubeId.root(dimensions)
+        thresholds: dict[CubeId, int] = {}
+        for cube in sorted({root, *counts, *old}, key=lambda cube: cube.path):
+            parent = cube.parent
+            if parent is not None and parent not in thresholds:
+                continue
+            domain = domains.of(cube)
+            above = MIN_WEIGHT if parent is None else thresholds[parent]
+            start = fraction_of(above)
+            fits = domain * (1.0 - start) <= desired or cube.depth >= max_depth
+            # A leaf without new rows is left as it is: nothing is written there that could lower its threshold.
+            if cube not in old and (fits or not counts.get(cube, 0)):
+                continue
+            ideal = weight_of(start + desired / domain) if domain > 0 else MAX_WEIGHT
+            # An existing threshold may only fall, or rows would lie deeper than readers look for them.
+            thresholds[cube] = max(above, min(ideal, old.get(cube, MAX_WEIGHT - 1)))
+        return cls(dimensions, thresholds)
+
+
+class _Domains:
+    """Domains of cubes, asked for from the root down."""
+
+    def __init__(self, counts: Mapping[CubeId, int], subtrees: Mapping[CubeId, int], old: Mapping[CubeId, int]) -> None:
+        self._counts = counts
+        self._subtrees = subtrees
+        self._old = old
+        self._existing: dict[CubeId, float] = {}
+
+    def of(self, cube: CubeId) -> float:
+        """Return the domain of a cube whose parent was asked for before, in rows."""
+        self._existing[cube] = self._existing_rows(cube)
+        return self._counts.get(cube, 0) + self._existing[cube]
+
+    def _existing_rows(self, cube: CubeId) -> float:
+        parent = cube.parent
+        if parent is None:
+            return self._subtrees.get(cube, 0)
+        if parent in self._old:
+            # A subtree holds only the weights above its parent's threshold: scale them up to all weights.
+            return self._subtrees.get(cube, 0) / max(1.0 - fraction_of(self._old[parent]), _SMALLEST_SHARE)
+        # A leaf that is split now does not know where its old rows lie: let them lie as the new ones do.
+        siblings = self._counts.get(parent, 0)
+        return self._existing[parent] * self._counts.get(cube, 0) / siblings if siblings else 0.0
+
+
+def _subtree_counts(existing: Mapping[CubeId, CubeState]) -> dict[CubeId, int]:
+    totals: dict[CubeId, int] = {}
+    for cube, state in existing.items():
+        totals[cube] = totals.get(cube, 0) + state.element_count
+        for ancestor in cube.ancestors():
+            totals[ancestor] = totals.get(ancestor, 0) + state.element_count
+    return totals
+
+
+@dataclass(frozen=True)
+class OrdinalTable:
+    """A tree as dense tables.
+
+    The ordinal of inner cube i is i; that of the leaf child with some code of inner cube i is
+    len(inner) + ((i << dimensions) | code). A tree without inner cubes has the root as its only leaf, ordinal 0.
+
+    Attributes:
+        dimensions: Number of indexed columns.
+        inner: Inner cubes in pre-order, the root first.
+        thresholds: Weight threshold per inner cube.
+        child_keys: (parent ordinal << dimensions) | code of every inner cube but the root, ascending.
+        child_nodes: Ordinals of these cubes, in the order of `child_keys`.
+    """
+
+    dimensions: int
+    inner: tuple[CubeId, ...]
+    thresholds: list[int]
+    child_keys: list[int]
+    child_nodes: list[int]
+
+    @cached_property
+    def _inner_ordinals(self) -> dict[CubeId, int]:
+        return {cube: ordinal for ordinal, cube in enumerate(self.inner)}
+
+    def ordinal_of(self, cube: CubeId) -> int:
+        """Return the ordinal of an inner cube or a leaf.
+
+        Raises:
+            KeyError: If the cube lies below a leaf.
+        """
+        ordinal = self._inner_ordinals.get(cube)
+        if ordinal is not None:
+            return ordinal
+        parent = cube.parent
+        if parent is None:
+            return 0
+        if parent not in self._inner_ordinals:
+            raise KeyError(f"Cube '{cube.text}' is not in the tree")
+        return len(self.inner) + (self._inner_ordinals[parent] << self.dimensions | cube.path[-1])
+
+    def cube_of(self, ordinal: int) -> CubeId:
+        """Return the cube of an ordinal.
+
+        Raises:
+            KeyError: If no inner cube or leaf has it.
+        """
+        size = len(self.inner)
+        if 0 <= ordinal < size:
+            return self.inner[ordinal]
+        if size == 0 and ordinal == 0:
+            return CubeId.root(self.dimensions)
+        key = ordinal - size
+        parent = key >> self.dimensions
+        place = bisect_left(self.child_keys, key)
+        is_inner = place < len(self.child_keys) and self.child_keys[place] == key
+        if not 0 <= parent < size or is_inner:
+            raise KeyError(f"Ordinal {ordinal} is not in the tree")
+        return self.inner[parent].child(key & (1 << self.dimensions) - 1)

@@ -1,0 +1,89 @@
+"""Row weights: 32-bit hashes that stand for fractions of a random sample."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+MIN_WEIGHT = -(2**31)
+MAX_WEIGHT = 2**31 - 1
+
+_OFFSET = 2147483648.0
+_SPAN = 4294967295.0
+
+
+def weight_of(fraction: float) -> int:
+    """Return the weight that stands for a fraction.
+
+    Args:
+        fraction: Usually in [0, 1]; what lies outside saturates.
+
+    Returns:
+        The weight, cut toward zero, in [MIN_WEIGHT, MAX_WEIGHT].
+
+    Raises:
+        ValueError: If the fraction is NaN.
+
+    Source:
+        Index format, section 6 (weights).
+    """
+    if math.isnan(fraction):
+        raise ValueError("A fraction cannot be NaN")
+    scaled = fraction * _SPAN - _OFFSET
+    return int(min(max(scaled, float(MIN_WEIGHT)), float(MAX_WEIGHT)))
+
+
+def fraction_of(weight: int) -> float:
+    """Return the fraction in [0, 1] that a weight stands for.
+
+    Source:
+        Index format, section 6 (weights).
+    """
+    return (weight + _OFFSET) / _SPAN
+
+
+@dataclass(frozen=True)
+class WeightRange:
+    """Weights from first to last, both inclusive; empty when first > last.
+
+    Attributes:
+        first: Smallest weight.
+        last: Largest weight.
+    """
+
+    first: int
+    last: int
+
+    ALL: ClassVar["WeightRange"]
+
+    @classmethod
+    def of_sample(cls, lower: float, upper: float) -> "WeightRange | None":
+        """Return the weights of a sample's rows.
+
+        The upper bound is exclusive, except that a sample up to 1 holds the row of the largest weight too.
+        Samples that share a border never share a row.
+
+        Args:
+            lower: Fraction at which the sample starts; 0 or less means from the first row.
+            upper: Fraction at which it ends; 1 or more means to the last row.
+
+        Returns:
+            The range, or None when no weight is in it.
+
+        Raises:
+            ValueError: If a bound is NaN.
+        """
+        if math.isnan(lower) or math.isnan(upper):
+            raise ValueError(f"The bounds of a sample cannot be NaN, got {lower} and {upper}")
+        if lower >= upper or lower >= 1.0:
+            return None
+        first = MIN_WEIGHT if lower <= 0.0 else weight_of(lower)
+        last = MAX_WEIGHT if upper >= 1.0 else weight_of(upper) - 1
+        return cls(first, last) if first <= last else None
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Say whether a weight lies both in this range and in [first, last]."""
+        return max(self.first, first) <= min(self.last, last)
+
+
+ALL = WeightRange(MIN_WEIGHT, MAX_WEIGHT)
+WeightRange.ALL = ALL

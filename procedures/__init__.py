@@ -1,0 +1,1 @@
+"""What is done to tables: one file per procedure, strategies in ``selection``, rewriting in ``rewrite``."""

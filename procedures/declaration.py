@@ -1,0 +1,162 @@
+"""How a procedure is declared; validation, SQL signature and ``CALL use.help`` all come from the declaration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.errors import InvalidArgumentError, UnknownNameError
+
+PARAMETER_TYPES = (
+    "STRING",
+    "INT",
+    "BIGINT",
+    "DOUBLE",
+    "BOOLEAN",
+    "ARRAY<STRING>",
+    "MAP<STRING,STRING>",
+)
+_REQUIRED = object()
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "STRING": (str,),
+    "INT": (int,),
+    "BIGINT": (int,),
+    "DOUBLE": (float, int),
+    "BOOLEAN": (bool,),
+    "ARRAY<STRING>": (list, tuple),
+    "MAP<STRING,STRING>": (dict,),
+}
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a procedure.
+
+    Attributes:
+        name: snake_case, the same in SQL and Python.
+        type: one of ``PARAMETER_TYPES``.
+        doc: one sentence.
+        default: Python value; leave out for a required parameter.
+    """
+
+    name: str
+    type: str
+    doc: str
+    default: Any = _REQUIRED
+
+    @property
+    def required(self) -> bool:
+        """Whether the caller must give it."""
+        return self.default is _REQUIRED
+
+    @property
+    def default_sql(self) -> str | None:
+        """The default as SQL text; None when required."""
+        if self.required:
+            return None
+        if self.default is None:
+            return "NULL"
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if isinstance(self.default, str):
+            return "'" + self.default.replace("'", "''") + "'"
+        if isinstance(self.default, Mapping):
+            return f"CAST(map() AS {self.type})"
+        return f"CAST({self.default} AS {self.type})"
+
+    @property
+    def signature(self) -> str:
+        """``name TYPE = default`` as help prints it."""
+        shown = "" if self.required else f" = {'map()' if isinstance(self.default, Mapping) else self._plain_default}"
+        return f"{self.name} {self.type}{shown}"
+
+    @property
+    def _plain_default(self) -> str:
+        return str(self.default) if isinstance(self.default, (int, float)) and not isinstance(self.default, bool) else (
+            self.default_sql or ""
+        )
+
+    def check(self, value: Any) -> Any:
+        """Returns the value if it fits the declared type.
+
+        Raises:
+            InvalidArgumentError: it does not.
+        """
+        if value is None:
+            if self.required:
+                raise InvalidArgumentError.of(self.name, None, f"a {self.type} is required")
+            return self.default
+        accepted = _PYTHON_TYPES[self.type]
+        wrong_boolean = isinstance(value, bool) and self.type != "BOOLEAN"
+        if wrong_boolean or not isinstance(value, accepted):
+            raise InvalidArgumentError.of(self.name, value, f"a {self.type} is expected")
+        return value
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a procedure: the session that called and the checked arguments by name."""
+
+    spark: SparkSession
+    arguments: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """The argument's value, or the parameter's default."""
+        return self.arguments[name]
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A procedure as SQL and Python call it.
+
+    Attributes:
+        name: ``CALL use.<name>``.
+        doc: what it does, one or two sentences.
+        parameters: in positional order; required ones first.
+        result: DDL of the result rows; a contract with users.
+        run: does it; returns rows of that schema.
+    """
+
+    name: str
+    doc: str
+    parameters: tuple[Parameter, ...]
+    result: str
+    run: Callable[[Call], DataFrame]
+
+    def __post_init__(self) -> None:
+        """Refuses a declaration that SQL could not call."""
+        for name in (self.name, *(p.name for p in self.parameters)):
+            if not _IDENTIFIER.fullmatch(name):
+                raise InvalidArgumentError.of("name", name, "lower-case letters, digits and underscores")
+        for parameter in self.parameters:
+            if parameter.type not in PARAMETER_TYPES:
+                raise InvalidArgumentError.of("type", parameter.type, f"one of {', '.join(PARAMETER_TYPES)}")
+        names = [p.name for p in self.parameters]
+        if len(set(names)) != len(names):
+            raise InvalidArgumentError.of("parameters", ", ".join(names), "each name once")
+        required = [p.required for p in self.parameters]
+        if required != sorted(required, reverse=True):
+            raise InvalidArgumentError.of("parameters", ", ".join(names), "required parameters first")
+
+    @property
+    def signature(self) -> str:
+        """One line that shows how to call it."""
+        return f"use.{self.name}({', '.join(p.signature for p in self.parameters)})"
+
+    def call(self, spark: SparkSession, arguments: Mapping[str, Any]) -> DataFrame:
+        """Checks the arguments and runs.
+
+        Raises:
+            UnknownNameError: an argument that is not declared.
+            InvalidArgumentError: a value of the wrong type, or a required one missing.
+        """
+        by_name = {p.name: p for p in self.parameters}
+        for name in arguments:
+            if name not in by_name:
+                raise UnknownNameError.of("parameter", name, by_name)
+        return self.run(Call(spark, {name: p.check(arguments.get(name)) for name, p in by_name.items()}))

@@ -1,0 +1,129 @@
+"""The arguments of ``optimize``, checked together before anything is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError
+from procedures.declaration import Parameter
+from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
+from procedures.selection.unindexed_files import epoch_millis
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True)
+class OptimizeSettings:
+    """What one call of ``optimize`` was asked to do.
+
+    Attributes:
+        strategies: in the order in which they are asked for files.
+        selection: per strategy, what it is told.
+        max_iterations: groups committed at most; None = no limit.
+        max_bytes: once this many input bytes were rewritten, no further group starts; None = no limit.
+        max_seconds: once this time is over, no further group starts; None = no limit.
+        dry_run: plan only.
+        parameters: the call's arguments as text, for the event.
+    """
+
+    strategies: tuple[Strategy, ...]
+    selection: Mapping[str, SelectionSettings]
+    max_iterations: int | None
+    max_bytes: int | None
+    max_seconds: float | None
+    dry_run: bool
+    parameters: Mapping[str, str]
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> OptimizeSettings:
+        """Checks the arguments of a call.
+
+        Raises:
+            InvalidArgumentError: a value out of its range.
+            UnknownNameError: a strategy or option that does not exist.
+            NotSupportedError: a parameter that this version declares and does not serve yet.
+        """
+        for name in ("bytes_per_iter", "max_iterations", "max_bytes"):
+            value = arguments[name]
+            if value is not None and value < 1:
+                raise InvalidArgumentError.of(name, value, "a whole number of at least 1")
+        revision_id = arguments["revision_id"]
+        if revision_id is not None and revision_id < 0:
+            raise InvalidArgumentError.of("revision_id", revision_id, "0 for unindexed files, or a revision's number")
+        _refuse_unserved(arguments)
+        strategies = _strategies(arguments["strategy"], revision_id)
+        given: dict[str, str] = dict(arguments["options"])
+        known = {o.name for s in strategies for o in s.options}
+        for name in given:
+            if name not in known:
+                raise UnknownNameError.of("option", name, known)
+        selection = {
+            s.name: SelectionSettings(
+                arguments["bytes_per_iter"], revision_id, {o.name: option_value(o, given.get(o.name)) for o in s.options}
+            )
+            for s in strategies
+        }
+        return cls(
+            strategies=strategies,
+            selection=selection,
+            max_iterations=arguments["max_iterations"],
+            max_bytes=arguments["max_bytes"],
+            max_seconds=duration_seconds("max_duration", arguments["max_duration"]),
+            dry_run=arguments["dry_run"],
+            parameters={k: str(v) for k, v in arguments.items() if v is not None and v != {} and k != "table"},
+        )
+
+
+def _strategies(text: str | None, revision_id: int | None) -> tuple[Strategy, ...]:
+    names = list(DEFAULT_STRATEGIES) if text is None else text.split(",")
+    found = tuple(strategy(name) for name in names)
+    if len({s.name for s in found}) != len(found):
+        raise InvalidArgumentError.of("strategy", text, "each strategy once")
+    if text is None and revision_id is not None:
+        wanted = "UnindexedFiles" if revision_id == 0 else "LeveledCompaction"
+        return tuple(s for s in found if s.name == wanted)
+    return found
+
+
+def _refuse_unserved(arguments: Mapping[str, Any]) -> None:
+    unserved = {"where": None, "files": None, "revision_rewrite": False, "parallelism": 1}
+    for name, served in unserved.items():
+        if arguments[name] != served:
+            shown = "NULL" if served is None else str(served).lower()
+            raise NotSupportedError(f"{name} = {arguments[name]} is not available in this version; only {shown} is.")
+
+
+def option_value(option: Parameter, text: str | None) -> Any:
+    """The value of a strategy's option.
+
+    Raises:
+        InvalidArgumentError: it does not fit the option's type.
+    """
+    if text is None:
+        return option.default
+    if option.type == "BIGINT":
+        if not re.fullmatch(r"\s*\d{1,18}\s*", text) or int(text) < 1:
+            raise InvalidArgumentError.of(option.name, text, "a whole number of at least 1")
+        return int(text)
+    if option.name == "from_timestamp":
+        epoch_millis(option.name, text)
+    return text
+
+
+def duration_seconds(name: str, text: str | None) -> float | None:
+    """Parses ``'10 minutes'``, ``'90s'`` and the like.
+
+    Raises:
+        InvalidArgumentError: not a positive duration.
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", text)
+    unit = match[2].lower() if match else ""
+    unit = unit if unit in _SECONDS else unit.removesuffix("s")
+    if match is None or unit not in _SECONDS or float(match[1]) <= 0:
+        raise InvalidArgumentError.of(name, text, "a positive duration such as '10 minutes' or '90 seconds'")
+    return float(match[1]) * _SECONDS[unit]

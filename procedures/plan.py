@@ -1,0 +1,88 @@
+"""A plan as a value: what would be rewritten and why. A dry run prints it, the runner takes it, nothing else decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to rewrite, identified by path and deletion vector together.
+
+    Attributes:
+        path: as in the log.
+        deletion_vector: unique id of its deletion vector, '' without one.
+        size: bytes.
+        rows: live rows, None when the log does not tell.
+        level: level of its largest block; -1 when unindexed.
+        first_time: first modification time (epoch ms) of the files its rows came from.
+        last_time: last one.
+    """
+
+    path: str
+    deletion_vector: str
+    size: int
+    rows: int | None
+    level: int
+    first_time: int
+    last_time: int
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files that are rewritten together, in one commit.
+
+    Attributes:
+        strategy: name of the strategy that chose them.
+        revision_id: revision whose tree they join; 0 = the newest, made or extended if need be.
+        reason: code and values, e.g. ``LEVEL_0_CUBE_A_BLOCKS_3``.
+        files: what is read and removed, exactly.
+        note: one sentence for people.
+    """
+
+    strategy: str
+    revision_id: int
+    reason: str
+    files: tuple[InputFile, ...]
+    note: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return sum(f.size for f in self.files)
+
+    @property
+    def rows(self) -> int | None:
+        """Rows to read; None when the log does not tell."""
+        rows = [f.rows for f in self.files]
+        return None if any(r is None for r in rows) else sum(r or 0 for r in rows)
+
+
+@dataclass(frozen=True)
+class SkippedGroup:
+    """A group that qualified and was passed over, with the reason."""
+
+    strategy: str
+    reason: str
+    files: int
+    bytes: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What one strategy finds: at most one group, and what it passed over on the way."""
+
+    group: FileGroup | None = None
+    skipped: tuple[SkippedGroup, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One iteration of an optimization of the table at ``version``."""
+
+    version: int
+    group: FileGroup | None
+    skipped: tuple[SkippedGroup, ...] = ()
+    notes: tuple[str, ...] = field(default=())

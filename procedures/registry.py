@@ -1,0 +1,37 @@
+"""All procedures by name: ours, and those that users register."""
+
+from __future__ import annotations
+
+from catalog.errors import UnknownNameError
+from procedures.declaration import Procedure
+from procedures.help import help_procedure
+from procedures.optimize import OPTIMIZE
+from procedures.vacuum import VACUUM
+
+_PROCEDURES: dict[str, Procedure] = {}
+
+
+def register(procedure: Procedure) -> None:
+    """Makes a procedure callable; a later registration of the same name replaces the earlier one."""
+    _PROCEDURES[procedure.name] = procedure
+
+
+def procedures() -> dict[str, Procedure]:
+    """Returns the registered procedures by name."""
+    return dict(_PROCEDURES)
+
+
+def procedure(name: str) -> Procedure:
+    """Returns one procedure.
+
+    Raises:
+        UnknownNameError: no procedure of this name; the text gives the nearest match.
+    """
+    found = _PROCEDURES.get(name.lower())
+    if found is None:
+        raise UnknownNameError.of("procedure", name, _PROCEDURES)
+    return found
+
+
+for _ours in (help_procedure(procedures), OPTIMIZE, VACUUM):
+    register(_ours)

@@ -1,0 +1,1 @@
+"""Rewriting one group of files: lay out, write, verify, tag and commit."""

@@ -1,0 +1,86 @@
+"""A commit has three outcomes: committed, not committed, unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from catalog.errors import CommitUnknownError, ConcurrentChangeError
+from catalog.events import OPERATION, read_events
+from catalog.session import jvm
+from catalog.tables import ManagedTable
+
+# All of Delta's "another writer was first" errors descend from it; Delta raises them before it writes the log entry.
+_CONFLICT = "io.delta.exceptions.DeltaConcurrentModificationException"
+
+
+def java_error(error: BaseException) -> Any | None:
+    """The JVM exception behind a Python one, or None."""
+    if isinstance(error, Py4JJavaError):
+        return error.java_exception
+    return getattr(error, "_origin", None)
+
+
+def _is_conflict(error: BaseException) -> bool:
+    java = java_error(error)
+    kind = java.getClass() if java is not None else None
+    while kind is not None:
+        if kind.getName() == _CONFLICT:
+            return True
+        kind = kind.getSuperclass()
+    return False
+
+
+def commit(
+    table: ManagedTable,
+    transaction: Any,
+    write_id: str,
+    parameters: Mapping[str, str],
+    tags_by_path: Mapping[str, Mapping[str, str]],
+) -> int:
+    """Commits and says for certain whether it happened, where that can be known.
+
+    Returns:
+        The version committed.
+
+    Raises:
+        ConcurrentChangeError: not committed, another writer was first.
+        CommitUnknownError: the commit failed in a way that leaves its outcome open.
+    """
+    java = jvm(table.spark).java.util
+    entries, tags = java.HashMap(), java.HashMap()
+    for key, value in parameters.items():
+        entries.put(key, value)
+    for path, pairs in tags_by_path.items():
+        one = java.HashMap()
+        for key, value in pairs.items():
+            one.put(key, value)
+        tags.put(path, one)
+    try:
+        return int(transaction.commit(OPERATION, entries, tags))
+    except BaseException as error:
+        if _is_conflict(error):
+            first_line = str(error).strip().splitlines()[0]
+            raise ConcurrentChangeError(f"Another writer was first: {first_line}") from error
+        version = _version_of(table, write_id)
+        if version is not None:
+            return version
+        raise CommitUnknownError(
+            f"The commit of write {write_id} to {table.location} failed and may still appear; its files are kept. "
+            f"If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}"
+        ) from error
+
+
+def _version_of(table: ManagedTable, write_id: str) -> int | None:
+    """The version that carries the write id, when the log can be read and has it."""
+    path = table.location.replace("`", "``")
+    try:
+        history = table.spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 100")
+        found = read_events(history).where(F.col("write_id") == write_id).select("version").first()
+    except (Py4JJavaError, PySparkException):
+        return None
+    return int(found.version) if found is not None else None

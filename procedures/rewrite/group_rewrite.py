@@ -1,0 +1,220 @@
+"""Rewrites one group of files: read exactly these, lay out, write, verify, commit once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from catalog.errors import CommitUnknownError, ConcurrentChangeError, IndexConfigurationError, RowsChangedError
+from catalog.events import EVENT_KEY, FileFacts, FilesStats, OptimizationEvent
+from catalog.properties import CUBE_SIZE_RANGE, IndexConfiguration, logical_name
+from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
+from catalog.snapshot import TableSnapshot
+from catalog.tables import ManagedTable
+from otree.revision import Revision, configuration_of, next_revision, staging_of
+from otree.tree import Tree
+from procedures.plan import FileGroup
+from procedures.rewrite.commit import commit
+from procedures.rewrite.index_columns import IndexColumns, column_stats
+from procedures.rewrite.layout import arranged, grown_tree, lay_out
+from procedures.rewrite.tags import WrittenFile, facts_of, read_blocks, tags_of
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RewriteContext:
+    """What a rewrite is told besides its group.
+
+    Attributes:
+        trigger: who asked: ``call`` for SQL and Python.
+        parameters: arguments of the call, for the event.
+        observe: called with the name of each step before it begins: ``read``, ``write``, ``verify``, ``commit``; a
+            caller that raises in it stops the rewrite there.
+    """
+
+    trigger: str = "call"
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    observe: Callable[[str], None] = lambda step: None
+
+
+@dataclass(frozen=True)
+class RewriteResult:
+    """A committed rewrite."""
+
+    version: int
+    output_files: int
+    output_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The tree that a group's rows join."""
+
+    columns: IndexColumns
+    tree: Tree
+    target_rows: int
+    new_properties: Mapping[str, str]
+
+
+def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> RewriteResult:
+    """Rewrites the group's files, all of them and no others, in one commit.
+
+    Args:
+        table: the table.
+        group: what a plan chose.
+        context: see there.
+
+    Raises:
+        ConcurrentChangeError: another writer changed an input or the metadata; nothing was committed and the new
+            files were deleted.
+        RowsChangedError: rows written differ from rows read; nothing was committed.
+        CommitUnknownError: the outcome is not known; every file is kept.
+    """
+    started = _now()
+    session = work_session(table.spark)
+    transaction = jvm(session).io.usespark.TableTransaction(jvm_session(session), table.handle.table())
+    context.observe("read")
+    _take(session, transaction, group)
+    try:
+        with described_jobs(session, f"USE {group.strategy}: {len(group.files)} files of {table.name}"):
+            return _run(session, table, transaction, group, context, started)
+    except CommitUnknownError:
+        raise
+    except BaseException:
+        left = transaction.discard()
+        if left:
+            logger.warning("%d new files below %s could not be deleted; vacuum removes them.", left, table.location)
+        raise
+
+
+def _take(session: SparkSession, transaction: Any, group: FileGroup) -> None:
+    array = jvm(session).java.util.ArrayList
+    paths, vectors = array(), array()
+    for file in group.files:
+        paths.add(file.path)
+        vectors.add(file.deletion_vector)
+    gone = len(group.files) - transaction.take(paths, vectors)
+    if gone:
+        raise ConcurrentChangeError(f"{gone} of the plan's {len(group.files)} files were changed since it was made.")
+
+
+def _run(
+    session: SparkSession,
+    table: ManagedTable,
+    transaction: Any,
+    group: FileGroup,
+    context: RewriteContext,
+    started: int,
+) -> RewriteResult:
+    snapshot = TableSnapshot.of(session, transaction.state())
+    inputs = _input_facts(snapshot, group)
+    rows = data_frame(transaction.read(), session)
+    write_id = uuid.uuid4().hex
+    target = _target(session, table, snapshot, group, rows)
+    written: list[WrittenFile] = []
+    if target is not None:
+        if target.new_properties:
+            properties = jvm(session).java.util.HashMap()
+            for key, value in target.new_properties.items():
+                properties.put(key, value)
+            transaction.configure(properties)
+        context.observe("write")
+        layout = lay_out(rows, target.tree, target.columns, target.target_rows)
+        files = json.loads(transaction.write(arranged(rows, layout, target.columns)._jdf))
+        context.observe("verify")
+        written = read_blocks(files, data_frame(transaction.readWritten(), session), layout, target.columns)
+        count = sum(f.rows for f in written)
+        if count != layout.rows:
+            raise RowsChangedError(f"{layout.rows} rows were read and {count} written; nothing was committed.")
+    revision_id = target.columns.revision.revision_id if target else -1
+    times = min(f.first_time for f in group.files), max(f.last_time for f in group.files)
+    event = OptimizationEvent(
+        optimization_name=group.strategy,
+        write_id=write_id,
+        table_id=snapshot.table_id,
+        revision_id=revision_id,
+        started_at=started,
+        finished_at=_now(),
+        input_files_stats=FilesStats.of(inputs),
+        output_files_stats=FilesStats.of(facts_of(written)),
+        trigger=context.trigger,
+        reason=group.reason,
+        parameters=context.parameters,
+    )
+    parameters = {"strategy": group.strategy, "revision": str(revision_id), EVENT_KEY: event.to_json()}
+    tags = {f.path: tags_of(f, revision_id, write_id, *times) for f in written}
+    context.observe("commit")
+    version = commit(table, transaction, write_id, parameters, tags)
+    return RewriteResult(version, len(written), sum(f.size for f in written), sum(f.rows for f in written))
+
+
+def _target(
+    session: SparkSession, table: ManagedTable, snapshot: TableSnapshot, group: FileGroup, rows: DataFrame
+) -> _Target | None:
+    """The revision and tree to write to; None when there are no rows to place."""
+    latest = snapshot.latest_revision
+    found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    if found is None:
+        raise IndexConfigurationError.no_columns(table.name, group.strategy)
+    if group.revision_id:
+        revision = snapshot.revisions[group.revision_id]
+        known = sum(f.rows or 0 for f in group.files)
+        tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
+        columns = _columns(session, snapshot, revision)
+        return _Target(columns, tree, _target_rows(found, group.bytes, known), {})
+    count, stats = column_stats(rows, found.transformers, found.logical_columns)
+    if count == 0:
+        return None
+    target_rows = _target_rows(found, group.bytes, count)
+    smallest, largest = CUBE_SIZE_RANGE
+    cube_size = found.cube_size or (
+        latest.desired_cube_size if latest is not None else max(smallest, min(largest, target_rows))
+    )
+    revision = next_revision(latest, found.transformers, stats, cube_size, _now(), table.location)
+    new: dict[str, str] = {}
+    if latest is None or revision.revision_id != latest.revision_id:
+        first = [staging_of(revision)] if not snapshot.revisions else []
+        new = configuration_of([*first, revision])
+    columns = _columns(session, snapshot, revision)
+    existing = {} if new else snapshot.cube_states(revision)
+    return _Target(columns, grown_tree(rows, count, columns, existing), target_rows, new)
+
+
+def _columns(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
+    return IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
+
+
+def _target_rows(configuration: IndexConfiguration, size: int, rows: int) -> int:
+    """Rows of a file of the wished size, at the inputs' measured bytes per row."""
+    return max(1, configuration.target_file_bytes * max(rows, 1) // max(size, 1))
+
+
+def _input_facts(snapshot: TableSnapshot, group: FileGroup) -> list[FileFacts]:
+    levels = {f.path: f.level for f in group.files}
+    found = snapshot.files.where(F.col("path").isin(list(levels))).select("path", "size", "rows", "blocks").collect()
+    facts = {}
+    for r in found:
+        blocks = r.blocks or []
+        facts[r.path] = FileFacts(
+            path=r.path,
+            size=r["size"],
+            rows=r.rows,
+            block_counts=tuple(b.elementCount for b in blocks),
+            cube_ids=tuple(b.cubeId for b in blocks),
+            level=levels[r.path],
+        )
+    return [facts[f.path] for f in group.files]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,99 @@
+"""Block tags, computed from the rows that were written and never from a plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.errors import RowsChangedError
+from catalog.events import FileFacts
+from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG, Block, blocks_to_json
+from otree.level import level_of
+from procedures.rewrite.index_columns import IndexColumns
+from procedures.rewrite.layout import Layout
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file as it was written: path as in the log, bytes, and its blocks."""
+
+    path: str
+    size: int
+    blocks: tuple[Block, ...]
+    last_weight: int
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file."""
+        return sum(b.element_count for b in self.blocks)
+
+
+def read_blocks(
+    written: Sequence[Mapping[str, object]], rows: DataFrame, layout: Layout, columns: IndexColumns
+) -> list[WrittenFile]:
+    """Reads the indexed columns of the written files back and makes their blocks.
+
+    Args:
+        written: path and size of each file.
+        rows: the rows of these files.
+        layout: tree by which they were placed.
+        columns: their place in the revision.
+
+    Raises:
+        RowsChangedError: a row lies outside the weights of its cube.
+    """
+    found = (
+        rows.groupBy(F.col("_metadata.file_name").alias("file"), columns.cube(layout.ordinals).alias("cube"))
+        .agg(F.count(F.lit(1)).alias("rows"), F.min(columns.weight).alias("low"), F.max(columns.weight).alias("high"))
+        .collect()
+    )
+    by_file: dict[str, list[tuple[Block, int]]] = defaultdict(list)
+    for r in found:
+        cube = layout.ordinals.cube_of(r.cube)
+        threshold = layout.tree.threshold(cube)
+        if r.high > threshold:
+            raise RowsChangedError(f"A row of weight {r.high} was written to cube '{cube.text}' of at most {threshold}.")
+        by_file[r.file].append((Block(cube.text, r.low, threshold, r.rows), r.high))
+    files = []
+    for entry in written:
+        path = str(entry["path"])
+        blocks = sorted(by_file[unquote(path.rsplit("/", 1)[-1])], key=lambda found: found[0].cube_id)
+        last = max((high for _, high in blocks), default=0)
+        files.append(WrittenFile(path, int(str(entry["size"])), tuple(b for b, _ in blocks), last))
+    return files
+
+
+def tags_of(file: WrittenFile, revision_id: int, write_id: str, first_time: int, last_time: int) -> dict[str, str]:
+    """The tags of one file: the format's two, and ours for write, weight band [from, to) and time range."""
+    first = min(b.min_weight for b in file.blocks)
+    return {
+        REVISION_TAG: str(revision_id),
+        BLOCKS_TAG: blocks_to_json(file.blocks),
+        WRITE_TAG: write_id,
+        BAND_TAG: f"{first},{file.last_weight + 1}",
+        TIME_RANGE_TAG: f"{first_time},{last_time}",
+    }
+
+
+def facts_of(files: Sequence[WrittenFile]) -> list[FileFacts]:
+    """The files as the event tells of them; the blocks of a cube count as one for the level."""
+    per_cube: dict[str, int] = defaultdict(int)
+    for file in files:
+        for block in file.blocks:
+            per_cube[block.cube_id] += block.element_count
+    return [
+        FileFacts(
+            path=file.path,
+            size=file.size,
+            rows=file.rows,
+            block_counts=tuple(b.element_count for b in file.blocks),
+            cube_ids=tuple(b.cube_id for b in file.blocks),
+            level=level_of(max(per_cube[b.cube_id] for b in file.blocks)),
+        )
+        for file in files
+    ]

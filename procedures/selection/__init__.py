@@ -1,0 +1,25 @@
+"""File selection, one strategy per file. Adding one is adding a file and its line in ``STRATEGIES``."""
+
+from catalog.errors import UnknownNameError
+from procedures.selection.base import SelectionSettings, Strategy
+from procedures.selection.leveled_compaction import LeveledCompaction
+from procedures.selection.unindexed_files import UnindexedFiles
+
+STRATEGIES: dict[str, Strategy] = {s.name: s for s in (UnindexedFiles(), LeveledCompaction())}
+DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
+
+
+def strategy(name: str) -> Strategy:
+    """Returns the strategy of this name, any case.
+
+    Raises:
+        UnknownNameError: none of this name; the text gives the nearest match.
+    """
+    by_lower = {known.lower(): found for known, found in STRATEGIES.items()}
+    found = by_lower.get(name.strip().lower())
+    if found is None:
+        raise UnknownNameError.of("strategy", name.strip(), STRATEGIES)
+    return found
+
+
+__all__ = ["DEFAULT_STRATEGIES", "STRATEGIES", "SelectionSettings", "Strategy", "strategy"]

@@ -1,0 +1,165 @@
+"""LeveledCompaction: the lowest level's most fragmented cube first, so that each iteration lifts it by a level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.errors import UnknownNameError
+from catalog.snapshot import TableSnapshot, level_column
+from otree.level import next_level_elements
+from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
+from procedures.selection.base import SelectionSettings, Strategy, take_until
+
+NAME = "LeveledCompaction"
+
+
+@dataclass(frozen=True)
+class BlockGroup:
+    """Blocks of one cube in the files of one level.
+
+    Attributes:
+        level: file level, floor(log10(elements of a file's largest block)).
+        cube_id: cube.
+        depth: depth of the cube.
+        blocks: number of blocks, where the blocks of one write count as one.
+        element_count: rows in them.
+    """
+
+    level: int
+    cube_id: str
+    depth: int
+    blocks: int
+    element_count: int
+
+    @property
+    def can_rise(self) -> bool:
+        """Whether merging the blocks makes one of the next level; a single block is not fragmented."""
+        return self.blocks >= 2 and self.element_count >= next_level_elements(self.level)
+
+
+@dataclass(frozen=True)
+class GroupFile:
+    """A file of a block group: its elements of the group's cube, and the write that made it."""
+
+    file: InputFile
+    elements: int
+    write_id: str
+
+
+def choose(
+    groups: Iterable[BlockGroup],
+    files_of: Callable[[BlockGroup], Iterable[GroupFile]],
+    bytes_per_iter: int,
+    revision_id: int,
+) -> Selection:
+    """Takes the first group that rises within the byte limit; pure.
+
+    Args:
+        groups: block groups by level, cube depth, number of blocks, all ascending.
+        files_of: the files of a group, in the order in which to take them.
+        bytes_per_iter: bytes after which no further file is taken.
+        revision_id: revision of the blocks.
+    """
+    skipped: list[SkippedGroup] = []
+    for group in groups:
+        if not group.can_rise:
+            continue
+        by_path: dict[str, GroupFile] = {}
+
+        def remembered(found: Iterable[GroupFile], seen: dict[str, GroupFile] = by_path) -> Iterable[InputFile]:
+            for item in found:
+                seen[item.file.path] = item
+                yield item.file
+
+        files = take_until(remembered(files_of(group)), bytes_per_iter)
+        taken = [by_path[f.path] for f in files]
+        elements = sum(item.elements for item in taken)
+        writes = len({item.write_id for item in taken})
+        cube = group.cube_id or "root"
+        if writes >= 2 and elements >= next_level_elements(group.level):
+            reason = f"LEVEL_{group.level}_CUBE_{cube}"
+            note = (
+                f"{group.blocks} blocks of cube {cube} with {group.element_count} rows in files of level {group.level}; "
+                f"{len(files)} files taken"
+            )
+            return Selection(FileGroup(NAME, revision_id, reason, files, note), tuple(skipped))
+        note = (
+            f"cube {cube} at level {group.level}: the {len(files)} files within bytes_per_iter = {bytes_per_iter} hold "
+            f"{elements} rows of {writes} writes, too few for a block of {next_level_elements(group.level)}"
+        )
+        size = sum(f.size for f in files)
+        skipped.append(SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", len(files), size, note))
+    return Selection(None, tuple(skipped), f"{NAME}: revision {revision_id} has no fragmented cubes")
+
+
+class LeveledCompaction(Strategy):
+    """Merges the blocks of the first fragmented cube, by level, then cube depth, then number of blocks."""
+
+    name: ClassVar[str] = NAME
+    doc: ClassVar[str] = "Merges the blocks of the first fragmented cube: lowest level, then lowest depth."
+
+    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
+        """See ``Strategy.select``."""
+        if settings.revision_id == 0:
+            return Selection(note=f"{NAME}: revision 0 is not indexed")
+        revision = snapshot.latest_revision
+        if settings.revision_id is not None:
+            revision = snapshot.revisions.get(settings.revision_id)
+            if revision is None:
+                known = [str(number) for number in snapshot.revisions if number > 0]
+                raise UnknownNameError.of("revision", str(settings.revision_id), known)
+        if revision is None:
+            return Selection(note=f"{NAME}: the table has no indexed files yet")
+        leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
+        symbols = -(-revision.dimensions // 6)
+        groups = block_groups(leveled, symbols)
+        found = (
+            BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in groups.toLocalIterator()
+        )
+        return choose(
+            found, lambda group: _files(snapshot, leveled, group), settings.bytes_per_iter, revision.revision_id
+        )
+
+
+def leveled_blocks(blocks: DataFrame) -> DataFrame:
+    """Adds to each block its file's level; the blocks of one cube and one write count as one block.
+
+    Args:
+        blocks: as ``TableSnapshot.blocks`` gives them.
+    """
+    per_write = blocks.groupBy("cube_id", "write_id").agg(F.sum("element_count").alias("of_write"))
+    per_file = (
+        blocks.join(per_write, ["cube_id", "write_id"])
+        .groupBy("path")
+        .agg(level_column(F.max("of_write")).alias("level"))
+    )
+    return blocks.join(per_file, "path")
+
+
+def block_groups(leveled: DataFrame, symbols_per_level: int) -> DataFrame:
+    """Groups by level and cube, the ones that can rise, in the order in which to consider them."""
+    return (
+        leveled.groupBy("level", "cube_id")
+        .agg(F.count_distinct("write_id").alias("blocks"), F.sum("element_count").alias("element_count"))
+        .withColumn("depth", (F.length("cube_id") / symbols_per_level).cast("int"))
+        .where((F.col("blocks") >= 2) & (F.length(F.col("element_count").cast("string")) > F.col("level") + 1))
+        .orderBy("level", "depth", "blocks", "cube_id")
+    )
+
+
+def _files(snapshot: TableSnapshot, leveled: DataFrame, group: BlockGroup) -> Iterable[GroupFile]:
+    # Small files first: more blocks of the cube for the same bytes.
+    of_group = (
+        leveled.where((F.col("level") == group.level) & (F.col("cube_id") == group.cube_id))
+        .groupBy("path", "write_id")
+        .agg(F.sum("element_count").alias("elements"))
+    )
+    rows = snapshot.files.drop("blocks", "write_id").join(of_group, "path").orderBy("size", "path")
+    for r in rows.toLocalIterator():
+        file = InputFile(r.path, r.deletion_vector, r.size, r.rows, group.level, r.first_time, r.last_time)
+        yield GroupFile(file, r.elements, r.write_id)

@@ -1,0 +1,78 @@
+"""Attaching Python to a Spark application, and calling and registering procedures."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.errors import NotSupportedError, UseError
+from catalog.session import jvm
+from procedures.declaration import Procedure
+from procedures.registry import procedure, register
+from sql_ext.bridge import BridgeHandler, declarations
+
+_attached: list[BridgeHandler] = []
+
+
+def attach(spark: SparkSession) -> None:
+    """Makes SQL reach Python: ``CALL use.…``, virtual tables, and the reading of indexed tables.
+
+    Call it once per Spark application, after the session was created with ``configure``; again does no harm.
+
+    Args:
+        spark: a session of this driver (not a Spark Connect client).
+
+    Raises:
+        UseError: the session lacks our settings.
+        NotSupportedError: a kind of session that cannot be attached.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        raise NotSupportedError("attach needs the driver's own SparkSession, not a Spark Connect client.")
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        raise NotSupportedError("PYSPARK_PIN_THREAD = false is not available: calls from SQL would deadlock.")
+    extensions = spark.conf.get("spark.sql.extensions", "") or ""
+    if "io.usespark.UseSessionExtension" not in extensions:
+        raise UseError(
+            "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it with that, "
+            "or pass the settings of sql_ext.spark_conf() to spark-submit."
+        )
+    ensure_callback_server_started(spark.sparkContext._gateway)
+    handler = BridgeHandler(spark.sparkContext)
+    _attached.append(handler)  # Py4J holds the Python side weakly
+    jvm(spark).io.usespark.Bridge.attach(handler)
+    _declare(spark)
+
+
+def register_procedure(spark: SparkSession, declared: Procedure) -> None:
+    """Makes a procedure of yours callable as ``CALL use.<name>(…)`` and through ``call``.
+
+    Args:
+        spark: an attached session.
+        declared: the procedure.
+    """
+    register(declared)
+    _declare(spark)
+
+
+def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
+    """Calls a procedure from Python: the same as ``CALL use.<name>(…)``, with typed errors.
+
+    Args:
+        spark: an attached session.
+        name: procedure.
+        **arguments: by the names that ``CALL use.help('<name>')`` lists.
+
+    Returns:
+        The procedure's result rows.
+
+    Raises:
+        UseError: a refusal or failure; its ``code`` is the condition that SQL shows.
+    """
+    return procedure(name).call(spark, arguments)
+
+
+def _declare(spark: SparkSession) -> None:
+    jvm(spark).io.usespark.Bridge.declare(declarations())

@@ -1,0 +1,109 @@
+"""The Python end of the bridge: answers what the shim asks."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from catalog.errors import UseError
+from catalog.read_planning import plan_read, plan_sample
+from catalog.tables import ManagedTable
+from catalog.virtual_tables import VIRTUAL_TABLES
+from otree.errors import IndexFormatError
+from procedures.registry import procedure, procedures
+
+logger = logging.getLogger(__name__)
+
+
+def declarations() -> str:
+    """Procedures and virtual tables as the shim takes them, as JSON."""
+    return json.dumps(
+        {
+            "procedures": [
+                {
+                    "name": p.name,
+                    "doc": f"{p.doc} {p.signature}",
+                    "parameters": [
+                        {"name": q.name, "type": q.type, "default": q.default_sql, "doc": q.doc} for q in p.parameters
+                    ],
+                }
+                for p in procedures().values()
+            ],
+            "virtual_tables": {table.name: table.schema for table in VIRTUAL_TABLES.values()},
+        }
+    )
+
+
+class BridgeHandler:
+    """Implements the shim's ``PythonHandler`` over Py4J; errors are returned, so that SQL clients see one clean line."""
+
+    class Java:
+        """Read by Py4J."""
+
+        implements = ("io.usespark.PythonHandler",)
+
+    def __init__(self, context: SparkContext) -> None:
+        """Keeps the context; the session comes with every question."""
+        self._context = context
+        self._operations: dict[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
+            "call": self._call,
+            "virtual_table": self._virtual_table,
+            "plan_sample": self._plan_sample,
+            "plan_read": self._plan_read,
+            "unknown_procedure": lambda spark, given: procedure(given["name"]),
+        }
+
+    def handle(self, operation: str, java_session: Any, arguments: Any) -> Any:
+        """Answers one question; see ``PythonHandler.handle``."""
+        try:
+            spark = SparkSession(self._context, java_session)
+            return self._operations[operation](spark, {name: arguments[name] for name in arguments})
+        except UseError as error:
+            return self._refusal(error.code, error.sql_state, error.message)
+        except IndexFormatError as error:
+            return self._refusal("USE_INDEX_FORMAT", "XX002", str(error))
+        except Exception as error:  # the JVM must get an answer, whatever happened
+            origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+            if origin is not None:
+                return origin
+            logger.exception("%s failed", operation)
+            return self._refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {error}")
+
+    def _refusal(self, code: str, sql_state: str, message: str) -> Any:
+        answer = self._context._jvm.java.util.HashMap()  # type: ignore[union-attr]
+        answer.put("condition", code)
+        answer.put("sqlState", sql_state)
+        answer.put("message", message)
+        return answer
+
+    def _call(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
+        arguments = {name: _to_python(value) for name, value in given["arguments"].items()}
+        return procedure(given["name"]).call(spark, arguments)._jdf
+
+    def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
+        return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
+
+    def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
+        if spark.conf.get("spark.qbeast.use.sampling.enabled", "true") != "true":
+            return None
+        return plan_sample(given["configuration"], given["lower"], given["upper"])
+
+    def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
+        if spark.conf.get("spark.qbeast.use.pruning.enabled", "true") != "true":
+            return None
+        return plan_read(given["configuration"], given["conditions"])
+
+
+def _to_python(value: Any) -> Any:
+    """Py4J collections as plain ones."""
+    if hasattr(value, "items"):
+        return {str(k): _to_python(v) for k, v in value.items()}
+    if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)):
+        return [_to_python(v) for v in value]
+    return value

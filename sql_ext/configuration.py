@@ -1,0 +1,66 @@
+"""The Spark settings that bring Delta and the shim into a session."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from catalog.errors import UseError
+
+_EXTENSION = "io.usespark.UseSessionExtension"
+_CATALOGS = {
+    "spark.sql.catalog.spark_catalog": "io.usespark.UseDeltaCatalog",
+    "spark.sql.catalog.use": "io.usespark.UseProcedureCatalog",
+    "spark.sql.catalog.use_catalog": "io.usespark.UseCatalog",
+}
+# Delta's dependencies that Spark's own class path already has.
+_PROVIDED = (
+    "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime,org.apache.logging.log4j:*,"
+    "org.slf4j:*,com.fasterxml.jackson.core:*,com.fasterxml.jackson.datatype:*,org.apache.parquet:*"
+)
+
+
+def jar() -> Path:
+    """Path of the shim's jar inside the installed package.
+
+    Raises:
+        UseError: the jar is missing, as in a checkout where it was never built.
+    """
+    path = Path(__file__).parent / "jars" / "use-shim.jar"
+    if not path.is_file():
+        raise UseError(f"{path} is missing: run make build in the checkout, or reinstall use-spark.")
+    return path
+
+
+def spark_conf() -> dict[str, str]:
+    """All settings of ours, as ``spark-submit --conf`` or ``spark-defaults.conf`` take them."""
+    delta = importlib.metadata.version("delta-spark")
+    spark = ".".join(importlib.metadata.version("pyspark").split(".")[:2])
+    return {
+        "spark.jars": str(jar()),
+        "spark.jars.packages": f"io.delta:delta-spark_{spark}_2.13:{delta}",
+        "spark.jars.excludes": _PROVIDED,
+        "spark.sql.extensions": _EXTENSION,
+        **_CATALOGS,
+    }
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Adds the settings to a session builder, to what the caller has set already.
+
+    Args:
+        builder: ``SparkSession.builder``, before ``getOrCreate()``.
+
+    Returns:
+        The same builder.
+    """
+    present: dict[str, str] = dict(builder._options)
+    for key, value in spark_conf().items():
+        merged = value
+        if key in ("spark.jars", "spark.jars.packages", "spark.jars.excludes", "spark.sql.extensions"):
+            earlier = [part for part in present.get(key, "").split(",") if part and "DeltaSparkSession" not in part]
+            merged = ",".join(dict.fromkeys([*earlier, *value.split(",")]))
+        builder = builder.config(key, merged)
+    return builder
