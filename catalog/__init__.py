@@ -1,1 +1,1 @@
-"""What is known of tables: files and blocks, typed properties, events, virtual tables. Decides nothing about rewriting."""
+"""What is known of tables: files and blocks, typed properties, events, virtual tables."""

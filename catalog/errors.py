@@ -1,4 +1,4 @@
-"""The one error tree: every refusal has a code, an SQLSTATE and a text that names the parameter and what is accepted."""
+"""The one error tree: each refusal has a code, an SQLSTATE and a text that names the value and what is accepted."""
 
 from __future__ import annotations
 

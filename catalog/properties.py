@@ -53,7 +53,11 @@ class IndexConfiguration:
 
     @classmethod
     def of(
-        cls, configuration: Mapping[str, str], schema: StructType, latest: Revision | None, partition: tuple[str, ...] = ()
+        cls,
+        configuration: Mapping[str, str],
+        schema: StructType,
+        latest: Revision | None,
+        partition: tuple[str, ...] = (),
     ) -> IndexConfiguration | None:
         """Reads the properties; None when the table has no index columns.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -122,14 +123,20 @@ class TableSnapshot:
             )
         )
 
-    def cube_states(self, revision: Revision) -> dict[CubeId, CubeState]:
+    def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
         """The current tree of a revision: per cube the smallest maximum weight and the sum of elements.
 
         Its size is that of the tree, not of the file list.
+
+        Args:
+            revision: the revision.
+            without: paths of files to leave out.
         """
+        blocks = self.blocks(revision.revision_id)
+        if without:
+            blocks = blocks.where(~F.col("path").isin(list(without)))
         rows = (
-            self.blocks(revision.revision_id)
-            .groupBy("cube_id")
+            blocks.groupBy("cube_id")
             .agg(F.min("max_weight").alias("max_weight"), F.sum("element_count").alias("elements"))
             .collect()
         )

@@ -134,6 +134,7 @@ class Tree:
         existing: Mapping[CubeId, CubeState],
         desired: int,
         max_depth: int,
+        slack: float = 1.0,
     ) -> "Tree":
         """Return the tree in which each inner cube is expected to hold the desired number of rows.
 
@@ -147,6 +148,8 @@ class Tree:
             existing: State of every cube that has live blocks of other rows than those.
             desired: Rows that an inner cube should hold.
             max_depth: Depth below which no leaf is split.
+            slack: Existing cubes stay as they are until they would hold more than this multiple of the desired number:
+                each lowered threshold leaves rows above it in older blocks, so small growth is not worth one.
 
         Returns:
             The tree. Inner cubes of the existing tree stay inner and their thresholds only fall; thresholds never
@@ -168,9 +171,13 @@ class Tree:
             domain = domains.of(cube)
             above = MIN_WEIGHT if parent is None else thresholds[parent]
             start = fraction_of(above)
-            fits = domain * (1.0 - start) <= desired or cube.depth >= max_depth
+            room = desired * (slack if cube in existing else 1.0)
+            fits = domain * (1.0 - start) <= room or cube.depth >= max_depth
             # A leaf without new rows is left as it is: nothing is written there that could lower its threshold.
             if cube not in old and (fits or not counts.get(cube, 0)):
+                continue
+            if cube in old and domain * (fraction_of(old[cube]) - start) <= room:
+                thresholds[cube] = max(above, old[cube])
                 continue
             ideal = weight_of(start + desired / domain) if domain > 0 else MAX_WEIGHT
             # An existing threshold may only fall, or rows would lie deeper than readers look for them.

@@ -77,8 +77,10 @@ class Parameter:
 
     @property
     def _plain_default(self) -> str:
-        return str(self.default) if isinstance(self.default, (int, float)) and not isinstance(self.default, bool) else (
-            self.default_sql or ""
+        return (
+            str(self.default)
+            if isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
+            else (self.default_sql or "")
         )
 
     def check(self, value: Any) -> Any:

@@ -9,17 +9,20 @@ from pyspark.sql import DataFrame
 from catalog.errors import UnknownNameError
 from procedures.declaration import Call, Parameter, Procedure
 
+_Row = tuple[str, str, "str | None", str]
 _RESULT = "name string, type string, default string, description string"
 
 
 def help_procedure(known: Callable[[], Mapping[str, Procedure]]) -> Procedure:
-    """Returns the help procedure over the procedures that ``known`` gives at the time of the call."""
+    """Returns the help procedure over what ``known`` gives at the time of the call."""
 
     def run(call: Call) -> DataFrame:
         name = call["procedure"]
         found = known()
         if name is None:
-            rows = [(p.name, "procedure", None, f"{p.signature}: {p.doc}") for _, p in sorted(found.items())]
+            rows: list[_Row] = [
+                (p.name, "procedure", None, f"{p.signature}: {p.doc}") for _, p in sorted(found.items())
+            ]
         else:
             wanted = name.lower().removeprefix("use.")
             if wanted not in found:
@@ -36,10 +39,8 @@ def help_procedure(known: Callable[[], Mapping[str, Procedure]]) -> Procedure:
     )
 
 
-def _of(procedure: Procedure) -> list[tuple[str, str, str | None, str]]:
-    rows: list[tuple[str, str, str | None, str]] = [
-        (procedure.name, "procedure", None, f"{procedure.signature}: {procedure.doc}")
-    ]
+def _of(procedure: Procedure) -> list[_Row]:
+    rows: list[_Row] = [(procedure.name, "procedure", None, f"{procedure.signature}: {procedure.doc}")]
     for parameter in procedure.parameters:
         default = "(required)" if parameter.required else (parameter.default_sql or "")
         rows.append((parameter.name, parameter.type, default, parameter.doc))

@@ -62,7 +62,9 @@ class OptimizeSettings:
                 raise UnknownNameError.of("option", name, known)
         selection = {
             s.name: SelectionSettings(
-                arguments["bytes_per_iter"], revision_id, {o.name: option_value(o, given.get(o.name)) for o in s.options}
+                arguments["bytes_per_iter"],
+                revision_id,
+                {o.name: option_value(o, given.get(o.name)) for o in s.options},
             )
             for s in strategies
         }

@@ -1,4 +1,4 @@
-"""A plan as a value: what would be rewritten and why. A dry run prints it, the runner takes it, nothing else decides."""
+"""A plan as a value: what would be rewritten and why. A dry run prints it, and the runner takes it as it is."""
 
 from __future__ import annotations
 

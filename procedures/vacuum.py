@@ -16,8 +16,8 @@ from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 
 RESULT = "path string, reason string, files bigint, bytes bigint, state string"
-DEFAULT_RETENTION_HOURS = 168.0
 MODES = ("full", "lite")
+_TASKS_PER_CORE = 4
 
 _HOURS_PER_UNIT = {"week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1 / 3600}
 
@@ -39,9 +39,10 @@ def _check(call: Call, floor: float) -> float:
         raise InvalidArgumentError.of("retention_hours", hours, "a number of hours of at least 0")
     if call["mode"].lower() not in MODES:
         raise InvalidArgumentError.of("mode", call["mode"], f"one of {', '.join(MODES)}")
-    for name in ("inventory", "parallelism"):
-        if call[name] is not None:
-            raise NotSupportedError(f"{name} = {call[name]} is not available in this version; leave it out.")
+    if call["parallelism"] is not None and call["parallelism"] < 1:
+        raise InvalidArgumentError.of("parallelism", call["parallelism"], "a whole number of at least 1")
+    if call["inventory"] is not None:
+        raise NotSupportedError(f"inventory = {call['inventory']} is not available in this version; leave it out.")
     retention = floor if hours is None else float(hours)
     if retention < floor and not call["dry_run"] and not call["force"]:
         raise RetentionError(
@@ -59,6 +60,11 @@ def _run(call: Call) -> DataFrame:
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     session.conf.set("spark.databricks.delta.vacuum.retentionWindowIgnore.enabled", "false")
     session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")
+    # Spark's default of 10,000 listing tasks takes minutes on a small table.
+    tasks = call["parallelism"] or _TASKS_PER_CORE * session.sparkContext.defaultParallelism
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(tasks))
+    session.conf.set("spark.databricks.delta.vacuum.parallelDelete.enabled", "true")
+    session.conf.set("spark.databricks.delta.vacuum.parallelDelete.parallelism", str(tasks))
     path = table.location.replace("`", "``")
     lite = " LITE" if call["mode"].lower() == "lite" else ""
     statement = f"VACUUM delta.`{path}`{lite} RETAIN {retention} HOURS"
@@ -116,7 +122,7 @@ VACUUM = Procedure(
         Parameter("mode", "STRING", "full lists the directory; lite uses the log only.", "full"),
         Parameter("inventory", "STRING", "Table that lists the files. Not available yet.", None),
         Parameter("force", "BOOLEAN", "Allow a retention below the table's own.", False),
-        Parameter("parallelism", "INT", "Deletes at the same time. Not available yet.", None),
+        Parameter("parallelism", "INT", "Tasks that list and delete at the same time; 4 per core when left out.", None),
     ),
     RESULT,
     _run,

@@ -36,7 +36,7 @@ def attach(spark: SparkSession) -> None:
     extensions = spark.conf.get("spark.sql.extensions", "") or ""
     if "io.usespark.UseSessionExtension" not in extensions:
         raise UseError(
-            "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it with that, "
+            "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it so, "
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
     ensure_callback_server_started(spark.sparkContext._gateway)

@@ -41,7 +41,7 @@ def declarations() -> str:
 
 
 class BridgeHandler:
-    """Implements the shim's ``PythonHandler`` over Py4J; errors are returned, so that SQL clients see one clean line."""
+    """Implements the shim's ``PythonHandler`` over Py4J; returns errors, so that SQL clients see one clean line."""
 
     class Java:
         """Read by Py4J."""
@@ -56,7 +56,7 @@ class BridgeHandler:
             "virtual_table": self._virtual_table,
             "plan_sample": self._plan_sample,
             "plan_read": self._plan_read,
-            "unknown_procedure": lambda spark, given: procedure(given["name"]),
+            "unknown_procedure": lambda _, given: procedure(given["name"]),
         }
 
     def handle(self, operation: str, java_session: Any, arguments: Any) -> Any:

@@ -19,13 +19,14 @@ from catalog.properties import CUBE_SIZE_RANGE, IndexConfiguration, logical_name
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
+from otree.cube import CubeId
 from otree.revision import Revision, configuration_of, next_revision, staging_of
-from otree.tree import Tree
+from otree.tree import CubeState, Tree
 from procedures.plan import FileGroup
 from procedures.rewrite.commit import commit
 from procedures.rewrite.index_columns import IndexColumns, column_stats
 from procedures.rewrite.layout import arranged, grown_tree, lay_out
-from procedures.rewrite.tags import WrittenFile, facts_of, read_blocks, tags_of
+from procedures.rewrite.tags import WrittenFile, carry_thresholds, facts_of, read_blocks, tags_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class RewriteContext:
 
     trigger: str = "call"
     parameters: Mapping[str, str] = field(default_factory=dict)
-    observe: Callable[[str], None] = lambda step: None
+    observe: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,11 @@ class RewriteResult:
 
 @dataclass(frozen=True)
 class _Target:
-    """The tree that a group's rows join."""
+    """The tree that a group's rows join, and the revision's live cubes without the group's own files."""
 
     columns: IndexColumns
     tree: Tree
+    remaining: Mapping[CubeId, CubeState]
     target_rows: int
     new_properties: Mapping[str, str]
 
@@ -136,6 +138,7 @@ def _run(
         count = sum(f.rows for f in written)
         if count != layout.rows:
             raise RowsChangedError(f"{layout.rows} rows were read and {count} written; nothing was committed.")
+        written = carry_thresholds(written, target.tree, target.remaining)
     revision_id = target.columns.revision.revision_id if target else -1
     times = min(f.first_time for f in group.files), max(f.last_time for f in group.files)
     event = OptimizationEvent(
@@ -171,7 +174,8 @@ def _target(
         known = sum(f.rows or 0 for f in group.files)
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
         columns = _columns(session, snapshot, revision)
-        return _Target(columns, tree, _target_rows(found, group.bytes, known), {})
+        remaining = snapshot.cube_states(revision, [f.path for f in group.files])
+        return _Target(columns, tree, remaining, _target_rows(found, group.bytes, known), {})
     count, stats = column_stats(rows, found.transformers, found.logical_columns)
     if count == 0:
         return None
@@ -187,7 +191,7 @@ def _target(
         new = configuration_of([*first, revision])
     columns = _columns(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
-    return _Target(columns, grown_tree(rows, count, columns, existing), target_rows, new)
+    return _Target(columns, grown_tree(rows, count, columns, existing), existing, target_rows, new)
 
 
 def _columns(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:

@@ -19,6 +19,8 @@ _CELL_BITS = 60
 _EXTRA_LEVELS = 6
 # Cubes with fewer rows than this share of a cube's size are left out of the counts, which bounds what is collected.
 _COUNTED_SHARE = 10
+# Cubes may grow by this factor before an append lowers their threshold or splits them.
+_GROWTH_SLACK = 1.25
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def grown_tree(rows: DataFrame, count: int, columns: IndexColumns, existing: Map
     )
     counts = {CubeId.of_cell(r.prefix, dimensions, r.level): int(r["count"]) for r in prefixes.collect()}
     counts[CubeId.root(dimensions)] = count
-    return Tree.estimate(dimensions, counts, existing, size, depth)
+    return Tree.estimate(dimensions, counts, existing, size, depth, _GROWTH_SLACK)
 
 
 def lay_out(rows: DataFrame, tree: Tree, columns: IndexColumns, target_rows: int) -> Layout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
@@ -13,7 +13,9 @@ from pyspark.sql import functions as F
 from catalog.errors import RowsChangedError
 from catalog.events import FileFacts
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG, Block, blocks_to_json
+from otree.cube import CubeId
 from otree.level import level_of
+from otree.tree import CubeState, Tree
 from procedures.rewrite.index_columns import IndexColumns
 from procedures.rewrite.layout import Layout
 
@@ -57,7 +59,9 @@ def read_blocks(
         cube = layout.ordinals.cube_of(r.cube)
         threshold = layout.tree.threshold(cube)
         if r.high > threshold:
-            raise RowsChangedError(f"A row of weight {r.high} was written to cube '{cube.text}' of at most {threshold}.")
+            raise RowsChangedError(
+                f"A row of weight {r.high} was written to cube '{cube.text}' of at most {threshold}."
+            )
         by_file[r.file].append((Block(cube.text, r.low, threshold, r.rows), r.high))
     files = []
     for entry in written:
@@ -68,9 +72,33 @@ def read_blocks(
     return files
 
 
+def carry_thresholds(
+    files: Sequence[WrittenFile], tree: Tree, remaining: Mapping[CubeId, CubeState]
+) -> list[WrittenFile]:
+    """Makes lowered thresholds known where no row was written to the cube itself.
+
+    Readers of the format take a cube's threshold from its blocks and look below it only for weights above. A cube whose
+    threshold is lower than its remaining blocks say, and that received no row, gets an empty block that says so.
+
+    Args:
+        files: what was written.
+        tree: thresholds by which it was written.
+        remaining: live cubes of the revision without the files that are replaced.
+    """
+    told = {block.cube_id for file in files for block in file.blocks}
+    empty = tuple(
+        Block(cube.text, threshold, threshold, 0)
+        for cube, threshold in sorted(tree.thresholds.items(), key=lambda item: item[0].path)
+        if cube in remaining and remaining[cube].max_weight > threshold and cube.text not in told
+    )
+    if not empty or not files:
+        return list(files)
+    return [replace(files[0], blocks=files[0].blocks + empty), *files[1:]]
+
+
 def tags_of(file: WrittenFile, revision_id: int, write_id: str, first_time: int, last_time: int) -> dict[str, str]:
     """The tags of one file: the format's two, and ours for write, weight band [from, to) and time range."""
-    first = min(b.min_weight for b in file.blocks)
+    first = min(b.min_weight for b in file.blocks if b.element_count)
     return {
         REVISION_TAG: str(revision_id),
         BLOCKS_TAG: blocks_to_json(file.blocks),
@@ -91,8 +119,8 @@ def facts_of(files: Sequence[WrittenFile]) -> list[FileFacts]:
             path=file.path,
             size=file.size,
             rows=file.rows,
-            block_counts=tuple(b.element_count for b in file.blocks),
-            cube_ids=tuple(b.cube_id for b in file.blocks),
+            block_counts=tuple(b.element_count for b in file.blocks if b.element_count),
+            cube_ids=tuple(b.cube_id for b in file.blocks if b.element_count),
             level=level_of(max(per_cube[b.cube_id] for b in file.blocks)),
         )
         for file in files

@@ -84,8 +84,8 @@ def choose(
         if writes >= 2 and elements >= next_level_elements(group.level):
             reason = f"LEVEL_{group.level}_CUBE_{cube}"
             note = (
-                f"{group.blocks} blocks of cube {cube} with {group.element_count} rows in files of level {group.level}; "
-                f"{len(files)} files taken"
+                f"{group.blocks} blocks of cube {cube} with {group.element_count} rows in files of level "
+                f"{group.level}; {len(files)} files taken"
             )
             return Selection(FileGroup(NAME, revision_id, reason, files, note), tuple(skipped))
         note = (
@@ -132,6 +132,7 @@ def leveled_blocks(blocks: DataFrame) -> DataFrame:
     Args:
         blocks: as ``TableSnapshot.blocks`` gives them.
     """
+    blocks = blocks.where("element_count > 0")
     per_write = blocks.groupBy("cube_id", "write_id").agg(F.sum("element_count").alias("of_write"))
     per_file = (
         blocks.join(per_write, ["cube_id", "write_id"])
