@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 OPERATION = "USE OPTIMIZE"
+# Every reader of the log parses every commit: longer lists of file names are kept beside the log.
+MAX_NAMES_IN_COMMIT = 1000
 EVENT_KEY = "event"
 
 _STATS_TYPE = (
@@ -20,6 +23,17 @@ _EVENT_FIELDS = (
     "optimization_name string, write_id string, table_id string, revision_id bigint, started_at bigint, "
     "finished_at bigint, process_time_ms bigint, "
     f"input_files_stats {_STATS_TYPE}, output_files_stats {_STATS_TYPE}"
+)
+_EVENT_NAMES = (
+    "optimization_name",
+    "write_id",
+    "table_id",
+    "revision_id",
+    "started_at",
+    "finished_at",
+    "process_time_ms",
+    "input_files_stats",
+    "output_files_stats",
 )
 _LOG_FIELDS = "kind string, trigger string, state string, reason string, parameters map<string,string>, error string"
 OPTIMIZATIONS_SCHEMA = f"{_EVENT_FIELDS}, version bigint, {_LOG_FIELDS}"
@@ -98,23 +112,62 @@ class OptimizationEvent:
     parameters: Mapping[str, str]
 
     def to_json(self) -> str:
-        """The event as it is stored in the commit."""
+        """The whole event."""
+        return json.dumps(self._record(), separators=(",", ":"))
+
+    @property
+    def overflow_file(self) -> str | None:
+        """Where the whole event is kept when its lists are too long for a commit; relative to the state folder."""
+        longest = max(self.input_files_stats.num_files, self.output_files_stats.num_files)
+        return f"events/{self.write_id}.json" if longest > MAX_NAMES_IN_COMMIT else None
+
+    def commit_json(self) -> str:
+        """The event as it is stored in the commit: without the lists when they are kept in ``overflow_file``."""
+        record = self._record()
+        if self.overflow_file is not None:
+            record["overflow_file"] = self.overflow_file
+            for stats in ("input_files_stats", "output_files_stats"):
+                record[stats]["files"] = record[stats]["file_levels"] = None
+        return json.dumps(record, separators=(",", ":"))
+
+    def _record(self) -> dict[str, Any]:
         record = asdict(self)
         record["process_time_ms"] = self.finished_at - self.started_at
         record["kind"] = "optimize"
-        return json.dumps(record, separators=(",", ":"))
+        return record
 
 
-def read_events(history: DataFrame) -> DataFrame:
-    """Turns ``DESCRIBE HISTORY`` into the rows of ``<table>.optimizations``, newest first."""
+def read_events(history: DataFrame, state_folder: str) -> DataFrame:
+    """Turns ``DESCRIBE HISTORY`` into the rows of ``<table>.optimizations``, newest first.
+
+    Args:
+        history: the table's history.
+        state_folder: URI of the table's state folder, where long lists are kept.
+    """
     stored = f"{_EVENT_FIELDS}, kind string, trigger string, reason string, parameters map<string,string>"
     events = history.where(F.col("operation") == OPERATION).select(
         F.col("version").alias("version"),
-        F.from_json(F.col("operationParameters")[EVENT_KEY], stored).alias("e"),
+        F.from_json(F.col("operationParameters")[EVENT_KEY], f"{stored}, overflow_file string").alias("e"),
     )
-    names = [field.split(" ", 1)[0] for field in _EVENT_FIELDS.replace("\n", "").split(", ")]
+    long_ones = [
+        r.file
+        for r in events.where("e.overflow_file IS NOT NULL").select(F.col("e.overflow_file").alias("file")).collect()
+    ]
+    if long_ones:
+        whole = history.sparkSession.read.schema(stored).json([f"{state_folder}/{file}" for file in long_ones])
+        lists = whole.select(
+            F.col("write_id").alias("of"),
+            F.col("input_files_stats").alias("inputs"),
+            F.col("output_files_stats").alias("outputs"),
+        )
+        events = events.join(lists, F.col("e.write_id") == F.col("of"), "left").withColumn(
+            "e",
+            F.col("e")
+            .withField("input_files_stats", F.coalesce("inputs", "e.input_files_stats"))
+            .withField("output_files_stats", F.coalesce("outputs", "e.output_files_stats")),
+        )
     return events.orderBy(F.col("version").desc()).select(
-        *[F.col(f"e.{name}").alias(name) for name in names],
+        *[F.col(f"e.{name}").alias(name) for name in _EVENT_NAMES],
         "version",
         "e.kind",
         "e.trigger",

@@ -8,11 +8,15 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import TableError, WriteDeniedError
+from catalog.events import read_events
 from catalog.session import jvm, jvm_session
 from catalog.snapshot import TableSnapshot
+
+# State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
+STATE_FOLDER = "_use"
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,23 @@ class ManagedTable:
         """Returns the newest version of the table."""
         return TableSnapshot.of(self.spark, self.handle.state())
 
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Delta's history of the table, newest first; the last ``limit`` commits when given."""
+        path = self.location.replace("`", "``")
+        return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
+
+    def events(self, limit: int | None = None) -> DataFrame:
+        """The optimizations of the last ``limit`` commits, of all when left out; newest first."""
+        return read_events(self.history(limit), f"{self.location}/{STATE_FOLDER}")
+
+    def write_state(self, file: str, text: str) -> None:
+        """Writes a small file of ours below ``_use/``; ``file`` is relative to it."""
+        self.handle.writeText(f"{STATE_FOLDER}/{file}", text)
+
+    def delete_state(self, file: str) -> None:
+        """Deletes a file that ``write_state`` wrote; a missing one is no error."""
+        self.handle.delete(f"{STATE_FOLDER}/{file}")
+
     def check_writable(self) -> None:
         """Writes and deletes an empty file under ``_use/``, so that a denied write shows before any work.
 
@@ -67,7 +88,7 @@ class ManagedTable:
             WriteDeniedError: the file system refuses.
         """
         try:
-            self.handle.probeWrite(f"_use/.write-check-{uuid.uuid4().hex}")
+            self.handle.probeWrite(f"{STATE_FOLDER}/.write-check-{uuid.uuid4().hex}")
         except (Py4JJavaError, PySparkException) as error:
             reason = str(error).strip().splitlines()[0]
             java_error = getattr(error, "java_exception", None)

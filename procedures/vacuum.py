@@ -75,7 +75,7 @@ def _run(call: Call) -> DataFrame:
             return call.spark.createDataFrame(rows, RESULT)
         table.check_writable()
         session.sql(statement).collect()
-    return _outcome(session, table)
+    return _outcome(table)
 
 
 def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
@@ -89,12 +89,12 @@ def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
     return path, "UNREFERENCED", is_file, size, "planned"
 
 
-def _outcome(session: SparkSession, table: ManagedTable) -> DataFrame:
+def _outcome(table: ManagedTable) -> DataFrame:
     """What Delta recorded about the vacuum that just ran."""
-    path = table.location.replace("`", "``")
-    history = session.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 10")
     metric = F.col("operationMetrics")
-    entries = history.where(F.col("operation").isin("VACUUM START", "VACUUM END")).orderBy(F.col("version").desc())
+    entries = (
+        table.history(10).where(F.col("operation").isin("VACUUM START", "VACUUM END")).orderBy(F.col("version").desc())
+    )
     rows = entries.select(
         "operation",
         metric["numDeletedFiles"].alias("files"),
@@ -104,7 +104,7 @@ def _outcome(session: SparkSession, table: ManagedTable) -> DataFrame:
     files = found["VACUUM END"].files if "VACUUM END" in found else None
     size = found["VACUUM START"]["bytes"] if "VACUUM START" in found else None
     row = (None, "UNREFERENCED", None if files is None else int(files), None if size is None else int(size), "deleted")
-    return session.createDataFrame([row], RESULT)
+    return table.spark.createDataFrame([row], RESULT)
 
 
 VACUUM = Procedure(

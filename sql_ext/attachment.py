@@ -40,7 +40,7 @@ def attach(spark: SparkSession) -> None:
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
     ensure_callback_server_started(spark.sparkContext._gateway)
-    handler = BridgeHandler(spark.sparkContext)
+    handler = BridgeHandler()
     _attached.append(handler)  # Py4J holds the Python side weakly
     jvm(spark).io.usespark.Bridge.attach(handler)
     _declare(spark)

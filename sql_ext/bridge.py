@@ -48,9 +48,8 @@ class BridgeHandler:
 
         implements = ("io.usespark.PythonHandler",)
 
-    def __init__(self, context: SparkContext) -> None:
-        """Keeps the context; the session comes with every question."""
-        self._context = context
+    def __init__(self) -> None:
+        """Lists the operations; the session comes with every question."""
         self._operations: dict[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
             "call": self._call,
             "virtual_table": self._virtual_table,
@@ -62,7 +61,7 @@ class BridgeHandler:
     def handle(self, operation: str, java_session: Any, arguments: Any) -> Any:
         """Answers one question; see ``PythonHandler.handle``."""
         try:
-            spark = SparkSession(self._context, java_session)
+            spark = SparkSession(_context(), java_session)
             return self._operations[operation](spark, {name: arguments[name] for name in arguments})
         except UseError as error:
             return self._refusal(error.code, error.sql_state, error.message)
@@ -76,7 +75,7 @@ class BridgeHandler:
             return self._refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {error}")
 
     def _refusal(self, code: str, sql_state: str, message: str) -> Any:
-        answer = self._context._jvm.java.util.HashMap()  # type: ignore[union-attr]
+        answer = _context()._jvm.java.util.HashMap()  # type: ignore[union-attr]
         answer.put("condition", code)
         answer.put("sqlState", sql_state)
         answer.put("message", message)
@@ -90,14 +89,22 @@ class BridgeHandler:
         return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
 
     def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if spark.conf.get("spark.qbeast.use.sampling.enabled", "true") != "true":
+        if spark.conf.get("spark.qbeast.use.sampling.enabled", "true").lower() != "true":
             return None
         return plan_sample(given["configuration"], given["lower"], given["upper"])
 
     def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if spark.conf.get("spark.qbeast.use.pruning.enabled", "true") != "true":
+        if spark.conf.get("spark.qbeast.use.pruning.enabled", "true").lower() != "true":
             return None
         return plan_read(given["configuration"], given["conditions"])
+
+
+def _context() -> SparkContext:
+    """The running context: a notebook may have stopped the one of the attachment and started another."""
+    context = SparkContext._active_spark_context
+    if context is None:
+        raise UseError("No SparkContext is running.")
+    return context
 
 
 def _to_python(value: Any) -> Any:

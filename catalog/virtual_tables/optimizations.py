@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from catalog.events import OPTIMIZATIONS_SCHEMA, read_events
+from catalog.events import OPTIMIZATIONS_SCHEMA
 from catalog.tables import ManagedTable
 from catalog.virtual_tables.base import VirtualTable
 
 
 def _rows(table: ManagedTable) -> DataFrame:
-    path = table.location.replace("`", "``")
-    return read_events(table.spark.sql(f"DESCRIBE HISTORY delta.`{path}`"))
+    return table.events()
 
 
 OPTIMIZATIONS = VirtualTable("optimizations", OPTIMIZATIONS_SCHEMA, _rows)

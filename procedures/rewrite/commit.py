@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError
-from catalog.events import OPERATION, read_events
+from catalog.events import EVENT_KEY, OPERATION, OptimizationEvent
 from catalog.session import jvm
 from catalog.tables import ManagedTable
 
@@ -38,11 +38,10 @@ def _is_conflict(error: BaseException) -> bool:
 def commit(
     table: ManagedTable,
     transaction: Any,
-    write_id: str,
-    parameters: Mapping[str, str],
+    event: OptimizationEvent,
     tags_by_path: Mapping[str, Mapping[str, str]],
 ) -> int:
-    """Commits and says for certain whether it happened, where that can be known.
+    """Commits, the event included, and says for certain whether it happened, where that can be known.
 
     Returns:
         The version committed.
@@ -51,36 +50,39 @@ def commit(
         ConcurrentChangeError: not committed, another writer was first.
         CommitUnknownError: the commit failed in a way that leaves its outcome open.
     """
+    parameters = {"strategy": event.optimization_name, "revision": str(event.revision_id)}
     java = jvm(table.spark).java.util
     entries, tags = java.HashMap(), java.HashMap()
-    for key, value in parameters.items():
+    for key, value in {**parameters, EVENT_KEY: event.commit_json()}.items():
         entries.put(key, value)
     for path, pairs in tags_by_path.items():
         one = java.HashMap()
         for key, value in pairs.items():
             one.put(key, value)
         tags.put(path, one)
+    if event.overflow_file is not None:
+        table.write_state(event.overflow_file, event.to_json())
     try:
         return int(transaction.commit(OPERATION, entries, tags))
     except BaseException as error:
         if _is_conflict(error):
+            if event.overflow_file is not None:
+                table.delete_state(event.overflow_file)
             first_line = str(error).strip().splitlines()[0]
             raise ConcurrentChangeError(f"Another writer was first: {first_line}") from error
-        version = _version_of(table, write_id)
+        version = _version_of(table, event.write_id)
         if version is not None:
             return version
         raise CommitUnknownError(
-            f"The commit of write {write_id} to {table.location} failed and may still appear; its files are kept. "
-            f"If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}"
+            f"The commit of write {event.write_id} to {table.location} failed and may still appear; its files are "
+            f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}"
         ) from error
 
 
 def _version_of(table: ManagedTable, write_id: str) -> int | None:
     """The version that carries the write id, when the log can be read and has it."""
-    path = table.location.replace("`", "``")
     try:
-        history = table.spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 100")
-        found = read_events(history).where(F.col("write_id") == write_id).select("version").first()
+        found = table.events(limit=100).where(F.col("write_id") == write_id).select("version").first()
     except (Py4JJavaError, PySparkException):
         return None
     return int(found.version) if found is not None else None

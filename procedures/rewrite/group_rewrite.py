@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, IndexConfigurationError, RowsChangedError
-from catalog.events import EVENT_KEY, FileFacts, FilesStats, OptimizationEvent
+from catalog.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.properties import CUBE_SIZE_RANGE, IndexConfiguration, logical_name
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
@@ -64,7 +64,7 @@ class _Target:
     columns: IndexColumns
     tree: Tree
     remaining: Mapping[CubeId, CubeState]
-    target_rows: int
+    target_file_bytes: int
     new_properties: Mapping[str, str]
 
 
@@ -131,7 +131,7 @@ def _run(
                 properties.put(key, value)
             transaction.configure(properties)
         context.observe("write")
-        layout = lay_out(rows, target.tree, target.columns, target.target_rows)
+        layout = lay_out(rows, target.tree, target.columns, target.target_file_bytes / max(group.bytes, 1))
         files = json.loads(transaction.write(arranged(rows, layout, target.columns)._jdf))
         context.observe("verify")
         written = read_blocks(files, data_frame(transaction.readWritten(), session), layout, target.columns)
@@ -154,10 +154,9 @@ def _run(
         reason=group.reason,
         parameters=context.parameters,
     )
-    parameters = {"strategy": group.strategy, "revision": str(revision_id), EVENT_KEY: event.to_json()}
     tags = {f.path: tags_of(f, revision_id, write_id, *times) for f in written}
     context.observe("commit")
-    version = commit(table, transaction, write_id, parameters, tags)
+    version = commit(table, transaction, event, tags)
     return RewriteResult(version, len(written), sum(f.size for f in written), sum(f.rows for f in written))
 
 
@@ -171,18 +170,17 @@ def _target(
         raise IndexConfigurationError.no_columns(table.name, group.strategy)
     if group.revision_id:
         revision = snapshot.revisions[group.revision_id]
-        known = sum(f.rows or 0 for f in group.files)
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
         columns = _columns(session, snapshot, revision)
         remaining = snapshot.cube_states(revision, [f.path for f in group.files])
-        return _Target(columns, tree, remaining, _target_rows(found, group.bytes, known), {})
+        return _Target(columns, tree, remaining, found.target_file_bytes, {})
     count, stats = column_stats(rows, found.transformers, found.logical_columns)
     if count == 0:
         return None
-    target_rows = _target_rows(found, group.bytes, count)
+    rows_of_file = found.target_file_bytes * count // max(group.bytes, 1)
     smallest, largest = CUBE_SIZE_RANGE
     cube_size = found.cube_size or (
-        latest.desired_cube_size if latest is not None else max(smallest, min(largest, target_rows))
+        latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
     )
     revision = next_revision(latest, found.transformers, stats, cube_size, _now(), table.location)
     new: dict[str, str] = {}
@@ -191,16 +189,11 @@ def _target(
         new = configuration_of([*first, revision])
     columns = _columns(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
-    return _Target(columns, grown_tree(rows, count, columns, existing), existing, target_rows, new)
+    return _Target(columns, grown_tree(rows, count, columns, existing), existing, found.target_file_bytes, new)
 
 
 def _columns(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
     return IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
-
-
-def _target_rows(configuration: IndexConfiguration, size: int, rows: int) -> int:
-    """Rows of a file of the wished size, at the inputs' measured bytes per row."""
-    return max(1, configuration.target_file_bytes * max(rows, 1) // max(size, 1))
 
 
 def _input_facts(snapshot: TableSnapshot, group: FileGroup) -> list[FileFacts]:

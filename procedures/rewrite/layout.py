@@ -76,12 +76,20 @@ def grown_tree(rows: DataFrame, count: int, columns: IndexColumns, existing: Map
     return Tree.estimate(dimensions, counts, existing, size, depth, _GROWTH_SLACK)
 
 
-def lay_out(rows: DataFrame, tree: Tree, columns: IndexColumns, target_rows: int) -> Layout:
-    """Counts the rows of each cube and packs them into files of about ``target_rows``."""
+def lay_out(rows: DataFrame, tree: Tree, columns: IndexColumns, file_share: float) -> Layout:
+    """Counts the rows of each cube and packs them into files.
+
+    Args:
+        rows: the rows to place.
+        tree: the tree that they join.
+        columns: their place in the revision.
+        file_share: rows of one file, as a share of all rows; above 1 when all fit in one.
+    """
     ordinals = tree.ordinals()
     counted = rows.groupBy(columns.cube(ordinals).alias("cube")).count().collect()
     counts = {ordinals.cube_of(r.cube): int(r["count"]) for r in counted}
-    return Layout(tree, ordinals, pack(counts, tree, target_rows), sum(counts.values()))
+    total = sum(counts.values())
+    return Layout(tree, ordinals, pack(counts, tree, max(1, int(total * file_share))), total)
 
 
 def arranged(rows: DataFrame, layout: Layout, columns: IndexColumns) -> DataFrame:

@@ -15,6 +15,9 @@ object IndexedRelation {
     case _ => None
   }
 
+  /** Whether the table has an index at all; a query on any other Delta table costs what it costs without us. */
+  def isIndexed(configuration: Map[String, String]): Boolean = configuration.contains("qbeast.lastRevisionID")
+
   /** The attribute of a column that the index names by its physical name. */
   def attribute(relation: LogicalRelation, schema: StructType, physical: String): Option[Attribute] =
     schema.fields

@@ -44,7 +44,8 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
       relation: LogicalRelation,
       index: PreparedDeltaFileIndex): LogicalPlan = {
     val metadata = index.preparedScan.scannedSnapshot.metadata
-    val conditions = Conditions.json(filters, metadata.schema)
+    val conditions =
+      if (IndexedRelation.isIndexed(metadata.configuration)) Conditions.json(filters, metadata.schema) else None
     val answer =
       if (conditions.isEmpty) None
       else

@@ -35,7 +35,8 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
     // A filter on weights below is a sample already: a sample of a sample stays with Spark.
     case Filter(condition, child) if condition.deterministic && !IndexedRelation.hasHash(condition) =>
       weigh(child, sample).map(Filter(condition, _))
-    case relation @ IndexedRelation(index: TahoeLogFileIndex) =>
+    case relation @ IndexedRelation(index: TahoeLogFileIndex)
+        if IndexedRelation.isIndexed(index.getSnapshot.metadata.configuration) =>
       val metadata = index.getSnapshot.metadata
       Python
         .text(

@@ -1,7 +1,9 @@
 package io.usespark
 
-import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.SparkSession
+import java.nio.charset.StandardCharsets
+
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.catalyst.parser.ParseException
@@ -15,13 +17,23 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   def location: String = table.path.toString
   def state: TableState = new TableState(table.update())
 
+  /** Writes a small text file below the table. */
+  def writeText(file: String, text: String): Unit = {
+    val out = files.create(below(file), false)
+    try out.write(text.getBytes(StandardCharsets.UTF_8))
+    finally out.close()
+  }
+
+  def delete(file: String): Boolean = files.delete(below(file), false)
+
   /** Creates and deletes an empty file under the table; throws what the file system throws when it denies that. */
   def probeWrite(file: String): Unit = {
-    val path = new Path(new Path(location), file)
-    val files = path.getFileSystem(table.deltaLog.newDeltaHadoopConf())
-    files.create(path, false).close()
-    files.delete(path, false)
+    files.create(below(file), false).close()
+    files.delete(below(file), false)
   }
+
+  private def below(file: String): Path = new Path(table.path, file)
+  private def files: FileSystem = table.path.getFileSystem(table.deltaLog.newDeltaHadoopConf())
 }
 
 object TableLookup {
@@ -29,7 +41,7 @@ object TableLookup {
   /** Looks a name, `` delta.`/path` `` or a bare path up as SQL in this session would. */
   def find(session: SparkSession, name: String): FoundTable = {
     val classicSession = session.asInstanceOf[classic.SparkSession]
-    if (name.startsWith("/") || name.contains("://")) resolve(classicSession, Seq("delta", name))
+    if (name.matches("([a-zA-Z][a-zA-Z0-9+.-]*:)?/.*")) resolve(classicSession, Seq("delta", name))
     else
       try resolve(classicSession, classicSession.sessionState.sqlParser.parseMultipartIdentifier(name))
       catch { case error: ParseException => new FoundTable("invalid", name, error.getSimpleMessage, null) }
@@ -58,11 +70,16 @@ object TableLookup {
           try
             tables.loadTable(identifier) match {
               case delta: DeltaTableV2 if delta.tableExists => found("delta", table = delta)
-              case _: DeltaTableV2 => found(if (byPath) "other" else "missing", "no Delta log there")
+              case empty: DeltaTableV2 =>
+                val folder = empty.path.getFileSystem(empty.deltaLog.newDeltaHadoopConf()).exists(empty.path)
+                if (byPath && folder) found("other", "no Delta log there") else found("missing", "no such folder")
               case _ if isSession && isView(session, identifier) => found("view")
               case other: Table => found("other", String.valueOf(other.properties().get("provider")))
             }
-          catch { case _: NoSuchTableException | _: NoSuchNamespaceException => found("missing") }
+          catch {
+            case _: NoSuchTableException | _: NoSuchNamespaceException => found("missing")
+            case error: AnalysisException => found("missing", error.getSimpleMessage)
+          }
         case _ => found("missing", "not a catalog of tables")
       }
   }

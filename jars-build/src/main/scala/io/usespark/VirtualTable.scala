@@ -28,6 +28,8 @@ final class VirtualTable(tableName: String, kind: String, override val schema: S
 
 object Identifiers {
 
-  /** The dotted name with every part in backquotes, as SQL reads it back. */
-  def quoted(parts: Seq[String]): String = parts.map(p => "`" + p.replace("`", "``") + "`").mkString(".")
+  /** The dotted name as SQL reads it back: parts that need backquotes have them. */
+  def quoted(parts: Seq[String]): String = parts.map { part =>
+    if (part.matches("[a-zA-Z_][a-zA-Z0-9_]*")) part else "`" + part.replace("`", "``") + "`"
+  }.mkString(".")
 }

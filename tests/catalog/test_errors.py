@@ -1,0 +1,72 @@
+"""What our errors say, without Spark."""
+
+import inspect
+import re
+
+import pytest
+
+from catalog import errors
+from catalog.errors import (
+    IndexConfigurationError,
+    InvalidArgumentError,
+    TableError,
+    UnknownNameError,
+    UseError,
+)
+
+
+def test_every_class_has_a_code_a_state_and_says_when_it_is_raised():
+    classes = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, UseError)]
+    assert len(classes) > 8
+    for found in classes:
+        assert re.fullmatch(r"USE_[A-Z_]+", found.code)
+        assert re.fullmatch(r"[0-9A-Z]{5}", found.sql_state)
+        assert found.__doc__
+    codes = [c.code for c in classes]
+    assert len(set(codes)) == len(codes)
+
+
+def test_text_is_one_line_with_code_and_state():
+    assert str(InvalidArgumentError.of("n", -1, "more than 0")) == (
+        "[USE_INVALID_ARGUMENT] n = -1 is not accepted: more than 0. SQLSTATE: 22023"
+    )
+    assert "n = 'x'" in str(InvalidArgumentError.of("n", "x", "a number"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "state"),
+    [
+        ("column", "USE_UNKNOWN_COLUMN", "42703"),
+        ("procedure", "USE_UNKNOWN_PROCEDURE", "42883"),
+        ("strategy", "USE_UNKNOWN_STRATEGY", "42704"),
+        ("option", "USE_UNKNOWN_OPTION", "42704"),
+        ("some thing", "USE_UNKNOWN_SOME_THING", "42704"),
+    ],
+)
+def test_unknown_names(kind, code, state):
+    error = UnknownNameError.of(kind, "Leveled", ["UnindexedFiles", "LeveledCompaction"])
+    assert (error.code, error.sql_state) == (code, state)
+    assert error.message == (
+        f"There is no {kind} 'Leveled'. Did you mean LeveledCompaction? Known: LeveledCompaction, UnindexedFiles."
+    )
+
+
+def test_no_near_name_and_no_name_at_all():
+    assert UnknownNameError.of("option", "zzz", ["a"]).message == "There is no option 'zzz'. Known: a."
+    assert UnknownNameError.of("option", "zzz", []).message == "There is no option 'zzz'. Known: none."
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "state"),
+    [
+        (TableError.missing("t", ""), "USE_TABLE_NOT_FOUND", "42P01"),
+        (TableError.invalid_name("a..b", "bad"), "USE_INVALID_TABLE_NAME", "42602"),
+        (TableError.view("v"), "USE_NOT_A_TABLE", "42809"),
+        (TableError.not_delta("p", "parquet"), "USE_NOT_A_DELTA_TABLE", "42809"),
+        (IndexConfigurationError.no_columns("t", "UnindexedFiles"), "USE_NO_INDEX_COLUMNS", "55000"),
+        (IndexConfigurationError.unindexable("c", "binary", "numbers"), "USE_UNINDEXABLE_TYPE", "42K09"),
+    ],
+)
+def test_tables(error, code, state):
+    assert (error.code, error.sql_state) == (code, state)
+    assert isinstance(error, UseError)

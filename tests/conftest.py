@@ -1,0 +1,75 @@
+"""One Spark session for all tests that ask for it, and tables that are dropped afterwards."""
+
+import itertools
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ["TZ"] = "UTC"
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """The session: two cores, UTC, everything it writes below a temporary folder."""
+    from sessions import start_session
+
+    session = start_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def new_table(spark):
+    """A factory of tables with unique names, dropped after the test: see ``tables.create``."""
+    from tables import create
+
+    made = []
+
+    def make(columns, **wishes):
+        made.append(create(spark, f"default.t{next(_numbers)}", columns, **wishes))
+        return made[-1]
+
+    yield make
+    for table in made:
+        spark.sql(f"DROP TABLE IF EXISTS {table.name}")
+
+
+@pytest.fixture(scope="module")
+def shared_table(spark):
+    """The same for tables that the tests of a module share and do not change."""
+    from tables import create
+
+    made = []
+
+    def make(columns, **wishes):
+        made.append(create(spark, f"default.t{next(_numbers)}", columns, **wishes))
+        return made[-1]
+
+    yield make
+    for table in made:
+        spark.sql(f"DROP TABLE IF EXISTS {table.name}")
+
+
+@pytest.fixture
+def set_conf(spark):
+    """Sets Spark settings for the length of a test."""
+    before = {}
+
+    def put(key, value):
+        before.setdefault(key, spark.conf.get(key, None))
+        spark.conf.set(key, value)
+
+    yield put
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)

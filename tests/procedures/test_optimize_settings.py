@@ -1,0 +1,132 @@
+"""The arguments of ``optimize``, checked without Spark."""
+
+import pytest
+
+from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError
+from procedures.declaration import Parameter
+from procedures.optimize import OPTIMIZE
+from procedures.optimize_settings import OptimizeSettings, duration_seconds, option_value
+
+DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+
+
+def _of(**given):
+    return OptimizeSettings.of({**DEFAULTS, "table": "t", **given})
+
+
+def test_defaults():
+    found = _of()
+    assert [s.name for s in found.strategies] == ["UnindexedFiles", "LeveledCompaction"]
+    assert found.selection["UnindexedFiles"].options == {"batch_bytes": 10_000_000_000, "from_timestamp": "0"}
+    assert found.selection["LeveledCompaction"].bytes_per_iter == 1_000_000_000
+    assert (found.max_iterations, found.max_bytes, found.max_seconds, found.dry_run) == (None, None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("LeveledCompaction", ["LeveledCompaction"]),
+        (" leveledcompaction , UNINDEXEDFILES ", ["LeveledCompaction", "UnindexedFiles"]),
+    ],
+)
+def test_strategies_are_a_list_in_any_case_and_keep_their_order(text, names):
+    assert [s.name for s in _of(strategy=text).strategies] == names
+
+
+@pytest.mark.parametrize(
+    ("revision", "names"),
+    [(0, ["UnindexedFiles"]), (3, ["LeveledCompaction"])],
+)
+def test_a_revision_decides_the_strategy_when_none_is_given(revision, names):
+    found = _of(revision_id=revision)
+    assert [s.name for s in found.strategies] == names
+    assert found.selection[names[0]].revision_id == revision
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "code", "named"),
+    [
+        ({"strategy": "LeveledCompacton"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "mean LeveledCompaction?"),
+        ({"strategy": "x"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "Known: LeveledCompaction, UnindexedFiles"),
+        ({"strategy": ""}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
+        ({"strategy": "LeveledCompaction,"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
+        ({"strategy": "UnindexedFiles,unindexedfiles"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "once"),
+        ({"bytes_per_iter": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "bytes_per_iter = -1"),
+        ({"bytes_per_iter": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "bytes_per_iter = 0"),
+        ({"max_bytes": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_bytes"),
+        ({"max_iterations": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_iterations"),
+        ({"max_duration": "soon"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_duration = 'soon'"),
+        ({"revision_id": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "revision_id"),
+        ({"where": "x > 1"}, NotSupportedError, "USE_NOT_SUPPORTED", "where = x > 1"),
+        ({"files": ["f"]}, NotSupportedError, "USE_NOT_SUPPORTED", "files"),
+        ({"revision_rewrite": True}, NotSupportedError, "USE_NOT_SUPPORTED", "only false is"),
+        ({"parallelism": 2}, NotSupportedError, "USE_NOT_SUPPORTED", "parallelism = 2"),
+        ({"options": {"batch_byte": "1"}}, UnknownNameError, "USE_UNKNOWN_OPTION", "mean batch_bytes?"),
+        (
+            {"strategy": "LeveledCompaction", "options": {"batch_bytes": "1"}},
+            UnknownNameError,
+            "USE_UNKNOWN_OPTION",
+            "Known: none",
+        ),
+        ({"options": {"batch_bytes": "-1"}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "batch_bytes = '-1'"),
+        ({"options": {"batch_bytes": "0"}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "batch_bytes"),
+        ({"options": {"batch_bytes": "1.5"}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "batch_bytes"),
+        ({"options": {"batch_bytes": "9" * 30}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "batch_bytes"),
+        ({"options": {"from_timestamp": "soon"}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "from_timestamp"),
+    ],
+)
+def test_what_is_refused(given, error, code, named):
+    with pytest.raises(error) as refused:
+        _of(**given)
+    assert refused.value.code == code
+    assert named in refused.value.message
+
+
+def test_options_and_limits_reach_the_strategies():
+    found = _of(
+        options={"batch_bytes": " 77 ", "from_timestamp": "2023-01-01 00:00:00"},
+        bytes_per_iter=5,
+        max_iterations=2,
+        max_bytes=3,
+        max_duration="1.5 minutes",
+        dry_run=True,
+    )
+    assert found.selection["UnindexedFiles"].options == {"batch_bytes": 77, "from_timestamp": "2023-01-01 00:00:00"}
+    assert found.selection["LeveledCompaction"].bytes_per_iter == 5
+    assert (found.max_iterations, found.max_bytes, found.max_seconds, found.dry_run) == (2, 3, 90.0, True)
+
+
+def test_the_event_gets_the_arguments_as_text_without_the_table():
+    found = _of(max_iterations=2, options={"batch_bytes": "7"})
+    assert "table" not in found.parameters
+    assert found.parameters["max_iterations"] == "2"
+    assert "batch_bytes" in found.parameters["options"]
+    assert all(isinstance(v, str) for v in found.parameters.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("10 minutes", 600),
+        ("1 minute", 60),
+        ("90s", 90),
+        ("90 seconds", 90),
+        ("0.5h", 1800),
+        ("2 Days", 172_800),
+        ("5min", 300),
+        ("5 mins", 300),
+        (None, None),
+    ],
+)
+def test_durations(text, seconds):
+    assert duration_seconds("max_duration", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "minutes", "-1 minute", "0 seconds", "1 fortnight", "1 minute 2 seconds", "nan s"])
+def test_durations_refused(text):
+    with pytest.raises(InvalidArgumentError, match="max_duration"):
+        duration_seconds("max_duration", text)
+
+
+def test_an_option_left_out_has_its_default():
+    assert option_value(Parameter("n", "BIGINT", "A number.", 5), None) == 5

@@ -1,0 +1,36 @@
+"""The Spark session of the tests."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import sql_ext
+
+TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
+
+
+def start_session(folder: Path) -> SparkSession:
+    """Starts a small attached session that writes below ``folder`` only."""
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:tests;create=true")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.stream.error.file={folder}/derby.log -Duser.timezone=UTC")
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.driver.memory", "2g")
+        .config("spark.jars", str(TEST_JAR))
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "4")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .config("spark.hadoop.parquet.hadoop.vectored.io.enabled", "false")
+        .config("spark.hadoop.fs.deny.impl", "io.usespark.testing.DenyingFileSystem")
+        .config("spark.delta.logStore.deny.impl", "io.delta.storage.LocalLogStore")
+        .enableHiveSupport()
+    )
+    session = sql_ext.configure(builder).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    sql_ext.attach(session)
+    return session

@@ -1,0 +1,163 @@
+"""Delta tables of the tests: making them, filling them, and looking at their log and files."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+import sql_ext
+from catalog.tables import ManagedTable
+
+RULES = ("spark.qbeast.use.sampling.enabled", "spark.qbeast.use.pruning.enabled")
+
+
+@dataclass(frozen=True)
+class DeltaTable:
+    """A table by name; everything it tells is read anew from the log or the disk."""
+
+    spark: SparkSession
+    name: str
+
+    @property
+    def managed(self) -> ManagedTable:
+        return ManagedTable.find(self.spark, self.name)
+
+    @property
+    def path(self) -> Path:
+        return Path(unquote(urlparse(self.managed.location).path))
+
+    @property
+    def data(self) -> DataFrame:
+        return self.spark.table(self.name) if "`" not in self.name else self.spark.sql(f"SELECT * FROM {self.name}")
+
+    def append(self, rows: DataFrame, files: int = 1) -> "DeltaTable":
+        rows.coalesce(files).write.format("delta").mode("append").saveAsTable(self.name)
+        return self
+
+    def optimize(self, **arguments) -> list[Row]:
+        return sql_ext.call(self.spark, "optimize", table=self.name, **arguments).collect()
+
+    def sql(self, text: str) -> list[Row]:
+        """Runs a statement in which ``{t}`` stands for the table."""
+        return self.spark.sql(text.format(t=self.name)).collect()
+
+    # ------------------------------------------------------------------------------------------------ log
+
+    @property
+    def version(self) -> int:
+        return max(int(f.stem) for f in (self.path / "_delta_log").glob("*.json"))
+
+    def actions(self, version: int) -> list[dict]:
+        text = (self.path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def added(self, version: int) -> list[dict]:
+        return [a["add"] for a in self.actions(version) if "add" in a]
+
+    def removed(self, version: int) -> list[str]:
+        return [a["remove"]["path"] for a in self.actions(version) if "remove" in a]
+
+    def commit_info(self, version: int) -> dict:
+        return next(a["commitInfo"] for a in self.actions(version) if "commitInfo" in a)
+
+    @property
+    def files(self) -> list[Row]:
+        """Live files as ``TableSnapshot.files`` gives them."""
+        return self.managed.snapshot().files.collect()
+
+    @property
+    def paths(self) -> set[str]:
+        return {f.path for f in self.files}
+
+    @property
+    def unindexed(self) -> list[Row]:
+        return [f for f in self.files if f.revision == 0]
+
+    @property
+    def revisions(self):
+        return self.managed.snapshot().revisions
+
+    # ----------------------------------------------------------------------------------------------- disk
+
+    def on_disk(self) -> set[str]:
+        """Data files in the folder, whether or not the log knows them."""
+        return {str(f.relative_to(self.path)) for f in self.path.rglob("*.parquet") if "_delta_log" not in f.parts}
+
+    def state(self) -> tuple[int, frozenset[str]]:
+        """What must not change when a call is refused."""
+        return self.version, frozenset(self.on_disk())
+
+    # ----------------------------------------------------------------------------------------------- rows
+
+    def checksum(self) -> tuple:
+        return checksum(self.data)
+
+
+def create(
+    spark: SparkSession,
+    name: str,
+    columns: str,
+    index: str | None = None,
+    cube_size: int | None = None,
+    file_bytes: int | str | None = None,
+    properties: dict[str, str] | None = None,
+    tail: str = "",
+) -> DeltaTable:
+    """Creates a Delta table.
+
+    Args:
+        spark: the session.
+        name: its name.
+        columns: DDL.
+        index: ``use.index.columns``.
+        cube_size: ``use.index.cubeSize``.
+        file_bytes: ``use.index.targetFileBytes``.
+        properties: further table properties.
+        tail: clauses such as ``PARTITIONED BY (p)``.
+    """
+    wished = {
+        "use.index.columns": index,
+        "use.index.cubeSize": cube_size,
+        "use.index.targetFileBytes": file_bytes,
+        **(properties or {}),
+    }
+    pairs = ", ".join(f"'{key}'='{value}'" for key, value in wished.items() if value is not None)
+    spark.sql(f"CREATE TABLE {name} ({columns}) USING delta {tail} {f'TBLPROPERTIES ({pairs})' if pairs else ''}")
+    return DeltaTable(spark, name)
+
+
+def checksum(rows: DataFrame) -> tuple:
+    """Number of rows and sum of their hashes: the same for the same multiset of rows, in any order."""
+    numbers = F.xxhash64(*[F.col(f"`{c}`") for c in sorted(rows.columns)]).cast("decimal(38,0)")
+    return tuple(rows.agg(F.count(F.lit(1)), F.sum(numbers)).collect()[0])
+
+
+def numbers(spark: SparkSession, count: int, start: int = 0, partitions: int = 2) -> DataFrame:
+    """Rows ``id BIGINT, x DOUBLE, y INT, s STRING``: x in [0, 1) and y in [0, 1000) do not follow id."""
+    return spark.range(start, start + count, 1, partitions).select(
+        "id",
+        (F.pmod(F.xxhash64("id", F.lit("x")), F.lit(1_000_000)) / 1e6).alias("x"),
+        F.pmod(F.xxhash64("id", F.lit("y")), F.lit(1000)).cast("int").alias("y"),
+        F.concat(F.lit("s"), F.pmod("id", F.lit(97))).alias("s"),
+    )
+
+
+NUMBERS = "id BIGINT, x DOUBLE, y INT, s STRING"
+
+
+class PlainReads:
+    """Inside it, neither samples nor pruning use the index."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __enter__(self) -> None:
+        for key in RULES:
+            self._spark.conf.set(key, "false")
+
+    def __exit__(self, *_: object) -> None:
+        for key in RULES:
+            self._spark.conf.unset(key)
