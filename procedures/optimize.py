@@ -198,7 +198,8 @@ def _committed(iteration: int, group: FileGroup, begun: float, result: RewriteRe
         result.rows,
         result.version,
         int((time.monotonic() - begun) * 1000),
-        group.note,
+        # A new revision changes the table's metadata, which fails writers in flight: never silently.
+        f"{group.note}; made revision {result.new_revision}" if result.new_revision else group.note,
     )
 
 

@@ -89,14 +89,18 @@ class BridgeHandler:
         return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
 
     def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if spark.conf.get("spark.qbeast.use.sampling.enabled", "true").lower() != "true":
+        if not _enabled(spark, "spark.qbeast.use.sampling.enabled"):
             return None
         return plan_sample(given["configuration"], given["lower"], given["upper"])
 
     def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if spark.conf.get("spark.qbeast.use.pruning.enabled", "true").lower() != "true":
+        if not _enabled(spark, "spark.qbeast.use.pruning.enabled"):
             return None
         return plan_read(given["configuration"], given["conditions"])
+
+
+def _enabled(spark: SparkSession, key: str) -> bool:
+    return (spark.conf.get(key, "true") or "true").strip().lower() != "false"
 
 
 def _context() -> SparkContext:

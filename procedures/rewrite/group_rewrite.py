@@ -49,12 +49,21 @@ class RewriteContext:
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """A committed rewrite."""
+    """A committed rewrite.
+
+    Attributes:
+        version: version of the commit.
+        output_files: files written.
+        output_bytes: their bytes.
+        rows: rows in them.
+        new_revision: number of the revision that the commit made, None when the rows fitted an existing one.
+    """
 
     version: int
     output_files: int
     output_bytes: int
     rows: int
+    new_revision: int | None
 
 
 @dataclass(frozen=True)
@@ -157,7 +166,9 @@ def _run(
     tags = {f.path: tags_of(f, revision_id, write_id, *times) for f in written}
     context.observe("commit")
     version = commit(table, transaction, event, tags)
-    return RewriteResult(version, len(written), sum(f.size for f in written), sum(f.rows for f in written))
+    new_revision = revision_id if target and target.new_properties else None
+    size, rows_written = sum(f.size for f in written), sum(f.rows for f in written)
+    return RewriteResult(version, len(written), size, rows_written, new_revision)
 
 
 def _target(
