@@ -31,6 +31,7 @@ class TableSnapshot:
         configuration: table properties.
         schema: logical schema.
         partition_columns: logical names.
+        retention_hours: how long the table promises to keep deleted files.
         log_files: one row per live file, with the columns of Delta's AddFile.
     """
 
@@ -40,6 +41,7 @@ class TableSnapshot:
     configuration: dict[str, str]
     schema: StructType
     partition_columns: tuple[str, ...]
+    retention_hours: float
     log_files: DataFrame
 
     @classmethod
@@ -53,6 +55,7 @@ class TableSnapshot:
             facts["configuration"],
             StructType.fromJson(json.loads(facts["schema"])),
             tuple(facts["partition_columns"]),
+            facts["retention_ms"] / 3_600_000,
             data_frame(state.files(), spark),
         )
 

@@ -11,25 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError
-from catalog.session import described_jobs, jvm, work_session
+from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 
 RESULT = "path string, reason string, files bigint, bytes bigint, state string"
 MODES = ("full", "lite")
 _TASKS_PER_CORE = 4
-
-_HOURS_PER_UNIT = {"week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1 / 3600}
-
-
-def retention_floor_hours(configuration: dict[str, str]) -> float:
-    """Hours for which the table promises to keep deleted files: ``delta.deletedFileRetentionDuration``, 7 days."""
-    text = configuration.get("delta.deletedFileRetentionDuration", "interval 1 week").lower().split()
-    words = [w for w in text if w != "interval"]
-    hours = 0.0
-    for number, unit in zip(words[::2], words[1::2], strict=False):
-        hours += float(number) * _HOURS_PER_UNIT.get(unit.removesuffix("s"), 0.0)
-    return hours
+MAX_PATHS_SHOWN = 1000
 
 
 def _check(call: Call, floor: float) -> float:
@@ -54,7 +43,7 @@ def _check(call: Call, floor: float) -> float:
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
-    retention = _check(call, retention_floor_hours(table.snapshot().configuration))
+    retention = _check(call, table.snapshot().retention_hours)
     session = work_session(call.spark)
     # Our own check above stands in for these; without the second, this Delta ignores a retention that is given.
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
@@ -65,17 +54,23 @@ def _run(call: Call) -> DataFrame:
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(tasks))
     session.conf.set("spark.databricks.delta.vacuum.parallelDelete.enabled", "true")
     session.conf.set("spark.databricks.delta.vacuum.parallelDelete.parallelism", str(tasks))
-    path = table.location.replace("`", "``")
-    lite = " LITE" if call["mode"].lower() == "lite" else ""
-    statement = f"VACUUM delta.`{path}`{lite} RETAIN {retention} HOURS"
+    mode, handle = call["mode"].upper(), table.handle
     with described_jobs(session, f"USE vacuum: {table.name}"):
         if call["dry_run"]:
-            found = session.sql(f"{statement} DRY RUN").collect()
-            rows = [_candidate(call.spark, row[0]) for row in found]
-            return call.spark.createDataFrame(rows, RESULT)
+            return _candidates(session, data_frame(handle.vacuum(jvm_session(session), retention, mode, True), session))
         table.check_writable()
-        session.sql(statement).collect()
+        handle.vacuum(jvm_session(session), retention, mode, False)
     return _outcome(table)
+
+
+def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
+    """A row per path that would be deleted, up to a limit; one more row without path counts the rest."""
+    found = [row[0] for row in paths.limit(MAX_PATHS_SHOWN).collect()]
+    rows = [_candidate(spark, path) for path in found]
+    rest = paths.count() - len(found) if len(found) == MAX_PATHS_SHOWN else 0
+    if rest:
+        rows.append((None, "UNREFERENCED", rest, None, "planned"))
+    return spark.createDataFrame(rows, RESULT)
 
 
 def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
@@ -118,7 +113,12 @@ VACUUM = Procedure(
             "Keeps files deleted within these hours; the table's own retention (7 days unless set) when left out.",
             None,
         ),
-        Parameter("dry_run", "BOOLEAN", "List up to 1,000 files that would be deleted, and delete nothing.", False),
+        Parameter(
+            "dry_run",
+            "BOOLEAN",
+            "List the files that would be deleted, by path up to 1,000, and delete nothing.",
+            False,
+        ),
         Parameter("mode", "STRING", "full lists the directory; lite uses the log only.", "full"),
         Parameter("inventory", "STRING", "Table that lists the files. Not available yet.", None),
         Parameter("force", "BOOLEAN", "Allow a retention below the table's own.", False),

@@ -3,7 +3,7 @@ package io.usespark
 import java.nio.charset.StandardCharsets
 
 import org.apache.hadoop.fs.{FileSystem, Path}
-import org.apache.spark.sql.{AnalysisException, SparkSession}
+import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.catalyst.parser.ParseException
@@ -11,11 +11,16 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands.VacuumCommand
 
 /** What a table name stands for: `kind` is delta, view, other, missing or invalid. */
 final class FoundTable(val kind: String, val name: String, val detail: String, val table: DeltaTableV2) {
   def location: String = table.path.toString
   def state: TableState = new TableState(table.update())
+
+  /** Delta's vacuum with these settings of `session`; the paths to delete when it is a dry run. */
+  def vacuum(session: SparkSession, retentionHours: Double, mode: String, dryRun: Boolean): DataFrame =
+    VacuumCommand.gc(session, table, dryRun, Some(retentionHours), None, Some(mode))
 
   /** Writes a small text file below the table. */
   def writeText(file: String, text: String): Unit = {
