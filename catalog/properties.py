@@ -13,6 +13,7 @@ from otree.revision import Revision
 from otree.transformer import Transformer, format_data_type
 
 COLUMNS_KEY = "use.index.columns"
+AS_INDEXED_KEY = "use.index.columnsAsIndexed"
 CUBE_SIZE_KEY = "use.index.cubeSize"
 TARGET_FILE_BYTES_KEY = "use.index.targetFileBytes"
 
@@ -79,13 +80,23 @@ class IndexConfiguration:
                 raise InvalidArgumentError.of(CUBE_SIZE_KEY, size_text, "a positive whole number of rows")
             cube_size = int(size_text)
         text = configuration.get(COLUMNS_KEY)
-        if text is not None:
+        as_indexed = latest is not None and configuration.get(AS_INDEXED_KEY) == text
+        if text is not None and not as_indexed:
             columns = _columns(text, schema, partition)
             return cls(tuple(t for _, t in columns), tuple(name for name, _ in columns), cube_size, target)
         if latest is None:
             return None
+        # Resolved when the revision was made: since then a column may have been renamed, or its type widened.
         logical = tuple(logical_name(schema, t.column) for t in latest.transformers)
-        return cls(latest.transformers, logical, cube_size or latest.desired_cube_size, target)
+        transformers = tuple(
+            _transformer(schema[name], t.kind) for name, t in zip(logical, latest.transformers, strict=True)
+        )
+        return cls(transformers, logical, cube_size or (None if text else latest.desired_cube_size), target)
+
+    @staticmethod
+    def resolved(configuration: Mapping[str, str]) -> dict[str, str]:
+        """The property that remembers for which text of ``use.index.columns`` a revision is made."""
+        return {AS_INDEXED_KEY: configuration[COLUMNS_KEY]} if COLUMNS_KEY in configuration else {}
 
 
 def physical_name(field: StructField) -> str:

@@ -197,7 +197,7 @@ def _target(
     new: dict[str, str] = {}
     if latest is None or revision.revision_id != latest.revision_id:
         first = [staging_of(revision)] if not snapshot.revisions else []
-        new = configuration_of([*first, revision])
+        new = configuration_of([*first, revision]) | IndexConfiguration.resolved(snapshot.configuration)
     columns = _columns(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
     return _Target(columns, grown_tree(rows, count, columns, existing), existing, found.target_file_bytes, new)
