@@ -80,7 +80,12 @@ class IndexConfiguration:
                 raise InvalidArgumentError.of(CUBE_SIZE_KEY, size_text, "a positive whole number of rows")
             cube_size = int(size_text)
         text = configuration.get(COLUMNS_KEY)
-        as_indexed = latest is not None and configuration.get(AS_INDEXED_KEY) == text
+        stored = {physical_name(field) for field in schema.fields}
+        as_indexed = (
+            latest is not None
+            and configuration.get(AS_INDEXED_KEY) == text
+            and all(t.column in stored for t in latest.transformers)
+        )
         if text is not None and not as_indexed:
             columns = _columns(text, schema, partition)
             return cls(tuple(t for _, t in columns), tuple(name for name, _ in columns), cube_size, target)

@@ -2,6 +2,7 @@ package io.usespark
 
 import io.delta.sql.parser.DeltaSqlParser
 import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
  * Delta's parser, with SQL parameters working: `spark.sql("… :x", args = …)`.
@@ -13,10 +14,15 @@ class ParameterParser(delta: ParserInterface) extends ParserInterface {
   override def parsePlanWithParameters(sql: String, parameters: ParameterContext) = delta match {
     case parser: DeltaSqlParser =>
       val plan = parser.parsePlan(sql)
-      if (plan.getClass.getName.contains(".delta.")) plan
+      if (isOfDelta(plan)) plan
       else parser.delegate.parsePlanWithParameters(sql, parameters)
     case other => other.parsePlanWithParameters(sql, parameters)
   }
+
+  /** Delta keeps statements of its own in Spark's packages too, so that only the jar tells. */
+  private def isOfDelta(plan: LogicalPlan): Boolean =
+    plan.getClass.getProtectionDomain.getCodeSource == classOf[DeltaSqlParser].getProtectionDomain.getCodeSource
+
   override def parsePlan(sql: String) = delta.parsePlan(sql)
   override def parseExpression(sql: String) = delta.parseExpression(sql)
   override def parseTableIdentifier(sql: String) = delta.parseTableIdentifier(sql)
