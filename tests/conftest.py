@@ -1,8 +1,10 @@
 """One Spark session for all tests that ask for it, and tables that are dropped afterwards."""
 
 import itertools
+import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,11 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["TZ"] = "UTC"
+time.tzset()
+
+# Tests stage errors by the dozen, and pyspark logs the JVM's stack of each.
+logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
 
 _numbers = itertools.count(1)
 

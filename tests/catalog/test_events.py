@@ -36,7 +36,17 @@ def test_no_files_and_unknown_rows():
 
 def test_an_event_is_one_json_object_with_the_time_it_took():
     event = OptimizationEvent(
-        "UnindexedFiles", "w", "t", 1, 1000, 1250, FilesStats.of([PLAIN]), FilesStats.of([INDEXED]), "call", "R", {"a": "b"}
+        "UnindexedFiles",
+        "w",
+        "t",
+        1,
+        1000,
+        1250,
+        FilesStats.of([PLAIN]),
+        FilesStats.of([INDEXED]),
+        "call",
+        "R",
+        {"a": "b"},
     )
     stored = json.loads(event.to_json())
     assert (stored["process_time_ms"], stored["kind"], stored["parameters"]) == (250, "optimize", {"a": "b"})

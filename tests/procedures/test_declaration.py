@@ -104,7 +104,7 @@ def test_what_sql_would_refuse_python_refuses_too(kind, value):
 
 def test_null_stands_for_the_default_and_is_refused_where_there_is_none():
     assert Parameter("p", "INT", "It.", 7).check(None) == 7
-    with pytest.raises(InvalidArgumentError, match="table = None .* required"):
+    with pytest.raises(InvalidArgumentError, match=r"table = None .* required"):
         TABLE.check(None)
 
 

@@ -122,7 +122,9 @@ def test_durations(text, seconds):
     assert duration_seconds("max_duration", text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "10", "minutes", "-1 minute", "0 seconds", "1 fortnight", "1 minute 2 seconds", "nan s"])
+@pytest.mark.parametrize(
+    "text", ["", "10", "minutes", "-1 minute", "0 seconds", "1 fortnight", "1 minute 2 seconds", "nan s"]
+)
 def test_durations_refused(text):
     with pytest.raises(InvalidArgumentError, match="max_duration"):
         duration_seconds("max_duration", text)

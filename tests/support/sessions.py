@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 import sql_ext
 
 TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
+_JVM = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def start_session(folder: Path) -> SparkSession:
@@ -16,7 +17,7 @@ def start_session(folder: Path) -> SparkSession:
         .appName("tests")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:tests;create=true")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.stream.error.file={folder}/derby.log -Duser.timezone=UTC")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.stream.error.file={folder}/derby.log {_JVM}")
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.driver.memory", "2g")
         .config("spark.jars", str(TEST_JAR))
@@ -25,6 +26,10 @@ def start_session(folder: Path) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "4")
         .config("spark.databricks.delta.snapshotPartitions", "2")
+        # Hundreds of small queries: compiling each, or adapting it to its size, takes longer than running it.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.hadoop.parquet.hadoop.vectored.io.enabled", "false")
         .config("spark.hadoop.fs.deny.impl", "io.usespark.testing.DenyingFileSystem")
         .config("spark.delta.logStore.deny.impl", "io.delta.storage.LocalLogStore")

@@ -40,6 +40,11 @@ class DeltaTable:
     def optimize(self, **arguments) -> list[Row]:
         return sql_ext.call(self.spark, "optimize", table=self.name, **arguments).collect()
 
+    def index(self) -> "DeltaTable":
+        """Indexes what is not indexed yet, without looking for more to do: a quick way to set a test up."""
+        self.optimize(strategy="UnindexedFiles", max_iterations=1)
+        return self
+
     def sql(self, text: str) -> list[Row]:
         """Runs a statement in which ``{t}`` stands for the table."""
         return self.spark.sql(text.format(t=self.name)).collect()

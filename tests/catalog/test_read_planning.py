@@ -1,0 +1,264 @@
+"""What queries may skip: whatever a condition keeps must lie inside the box, without Spark."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.read_planning import plan_read, plan_sample
+from otree.revision import Revision, configuration_of
+from otree.transformation import HashTransformation, IdentityTransformation, LinearTransformation
+from otree.transformer import Transformer
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
+
+DAY = 86_400_000
+
+COLUMNS = {
+    "whole": Transformer("linear", "whole", "IntegerDataType"),
+    "long": Transformer("linear", "long", "LongDataType"),
+    "real": Transformer("linear", "real", "DoubleDataType"),
+    "price": Transformer("linear", "price", "DecimalDataType"),
+    "day": Transformer("linear", "day", "DateDataType"),
+    "time": Transformer("linear", "time", "TimestampDataType"),
+    "name": Transformer("hashing", "name", "StringDataType"),
+    "same": Transformer("linear", "same", "LongDataType"),
+}
+SPACES = {
+    "whole": LinearTransformation(-100, 100, 3, "IntegerDataType"),
+    "long": LinearTransformation(-(2**60), 2**60, 0, "LongDataType"),
+    "real": LinearTransformation(-5.5, 7.25, 0.0, "DoubleDataType"),
+    "price": LinearTransformation(-10.0, 1000.0, 0.0, "DecimalDataType"),
+    "day": LinearTransformation(-1000 * DAY, 1000 * DAY, 0, "DateDataType"),
+    "time": LinearTransformation(0, 1_700_000_000_000, 0, "TimestampDataType"),
+    "name": HashTransformation(1),
+    "same": IdentityTransformation(7, "LongDataType"),
+}
+NAMES = tuple(COLUMNS)
+TYPES = {
+    "whole": "int",
+    "long": "bigint",
+    "real": "double",
+    "price": "decimal(12,2)",
+    "day": "date",
+    "time": "timestamp",
+    "name": "string",
+    "same": "bigint",
+}
+
+
+def _revision(number=1, names=NAMES):
+    return Revision(number, 0, "/t", 100, tuple(COLUMNS[n] for n in names), tuple(SPACES[n] for n in names))
+
+
+def _conf(*revisions):
+    return json.dumps(configuration_of(revisions or [_revision()]))
+
+
+def _plan(*conditions, conf=None):
+    answer = plan_read(conf or _conf(), json.dumps(conditions))
+    return None if answer is None else json.loads(answer)["revisions"]
+
+
+def _condition(column, operator, *values, sql_type=None):
+    return {"column": column, "type": sql_type or TYPES[column], "operator": operator, "values": list(values)}
+
+
+# A value as Spark's literal spells it in JSON, and the same in the unit of the index.
+_times = st.integers(-(10**15), 2 * 10**15)
+VALUES = {
+    "whole": st.integers(-150, 150).map(lambda v: (v, v)),
+    "long": st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-5, 5)).map(lambda v: (v, v)),
+    "real": st.floats(allow_nan=False, width=64).map(lambda v: (_java(v), v)),
+    "price": st.decimals(-5000, 5000, places=2, allow_nan=False).map(lambda v: (str(v), v)),
+    "day": st.integers(-1500, 1500).map(lambda v: (v, v * DAY)),
+    "time": _times.map(lambda v: (v, v)),
+    "name": st.text(max_size=4).map(lambda v: (v, v)),
+    "same": st.integers(5, 9).map(lambda v: (v, v)),
+}
+
+
+def _java(value):
+    return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, repr(value))
+
+
+def _coordinate(column, value):
+    # A row's microseconds are cut to whole milliseconds.
+    return SPACES[column].coordinate(value // 1000 if column == "time" else value)
+
+
+def _holds(value, operator, bounds):
+    match operator:
+        case "=" | "in":
+            return value in bounds
+        case "<":
+            return value < bounds[0]
+        case "<=":
+            return value <= bounds[0]
+        case ">":
+            return value > bounds[0]
+        case _:
+            return value >= bounds[0]
+
+
+@pytest.mark.parametrize("column", NAMES)
+@pytest.mark.parametrize("operator", ["=", "<", "<=", ">", ">=", "in"])
+def test_a_value_that_meets_the_condition_lies_in_the_box(column, operator):
+    @given(st.lists(VALUES[column], min_size=1, max_size=3), st.lists(VALUES[column], max_size=4))
+    def check(bounds, others):
+        bounds = bounds if operator == "in" else bounds[:1]
+        plan = _plan(_condition(column, operator, *(spelled for spelled, _ in bounds)))
+        if plan is None:
+            return
+        dimension = NAMES.index(column)
+        low, high = plan["1"]["lower"][dimension], plan["1"]["upper"][dimension]
+        exact = [value for _, value in bounds]
+        for _, value in [*others, *bounds]:
+            if _holds(value, operator, exact):
+                assert low <= _coordinate(column, value) <= high
+        for other, (start, end) in enumerate(zip(plan["1"]["lower"], plan["1"]["upper"], strict=True)):
+            assert other == dimension or (start, end) in {(0.0, 1.0), (0.0, 0.0)}
+
+    check()
+
+
+def test_nan_is_greater_than_every_number_and_equal_to_itself():
+    place = SPACES["real"].coordinate(math.nan)
+    for condition in [
+        _condition("real", ">", "1.0"),
+        _condition("real", ">=", "NaN"),
+        _condition("real", "=", "NaN"),
+        _condition("real", "in", "NaN", "1.0"),
+        _condition("real", ">", "Infinity"),
+    ]:
+        plan = _plan(condition)
+        if plan is not None:
+            assert plan["1"]["lower"][2] <= place <= plan["1"]["upper"][2], condition
+    for value in (-math.inf, -1e300, 0.0, 1e300, math.inf):
+        plan = _plan(_condition("real", "<", "NaN"))
+        assert plan is None or plan["1"]["lower"][2] <= _coordinate("real", value) <= plan["1"]["upper"][2]
+
+
+@pytest.mark.parametrize("single", [0.1, 16_777_217.0, 3.4e38])
+def test_a_single_compared_with_a_double(single):
+    revision = Revision(
+        1,
+        0,
+        "/t",
+        100,
+        (Transformer("linear", "f", "FloatDataType"),),
+        (LinearTransformation(0.0, 2.0e7, 0.0, "FloatDataType"),),
+    )
+    plan = _plan(_condition("f", "=", repr(single), sql_type="float"), conf=_conf(revision))
+    place = revision.transformations[0].coordinate(single)
+    assert plan is None or plan["1"]["lower"][0] <= place <= plan["1"]["upper"][0]
+
+
+def test_conditions_narrow_each_other():
+    plan = _plan(_condition("whole", ">=", 0), _condition("whole", "<", 50), _condition("real", "<=", "1.0"))
+    assert plan["1"]["lower"][0] == 0.5
+    assert plan["1"]["upper"][0] == pytest.approx(0.75)
+    assert plan["1"]["upper"][2] == _coordinate("real", 1.0)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        _condition("other", "=", 1, sql_type="int"),
+        _condition("whole", "=", "x", sql_type="string"),
+        _condition("name", "=", 1, sql_type="int"),
+        _condition("whole", "=", 1, sql_type="timestamp_ntz"),
+        _condition("real", "=", 1, sql_type="int"),
+        _condition("name", "<", "m"),
+        _condition("name", "in", "a", "b"),
+    ],
+)
+def test_what_the_index_cannot_answer_skips_nothing(condition):
+    plan = _plan(condition, conf=_conf(_revision(names=NAMES[:-1])))
+    assert plan is None
+
+
+def test_a_point_of_a_hash_is_a_point():
+    plan = _plan(_condition("name", "=", "bob"))
+    at = NAMES.index("name")
+    assert plan["1"]["lower"][at] == plan["1"]["upper"][at] == SPACES["name"].coordinate("bob")
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "expected"),
+    [
+        (">=", 5, (5, MAX_WEIGHT)),
+        (">", 5, (6, MAX_WEIGHT)),
+        ("<=", 5, (MIN_WEIGHT, 5)),
+        ("<", 5, (MIN_WEIGHT, 4)),
+        ("=", 5, (5, 5)),
+    ],
+)
+def test_weights(operator, value, expected):
+    types = [TYPES[n] for n in NAMES]
+    plan = _plan({"hash_of": list(NAMES), "types": types, "operator": operator, "values": [value]})
+    assert (plan["1"]["first_weight"], plan["1"]["last_weight"]) == expected
+
+
+def test_a_hash_of_other_columns_or_widened_types_skips_nothing():
+    types = [TYPES[n] for n in NAMES]
+    swapped = {"hash_of": list(reversed(NAMES)), "types": list(reversed(types)), "operator": "<", "values": [5]}
+    widened = {"hash_of": list(NAMES), "types": ["bigint", *types[1:]], "operator": "<", "values": [5]}
+    short = {"hash_of": ["whole"], "types": ["int"], "operator": "<", "values": [5]}
+    conf = _conf(_revision(names=NAMES[:-1]))
+    for condition in (swapped, widened, short):
+        assert _plan(condition, conf=conf) is None
+
+
+def test_each_revision_has_its_own_box_and_the_staging_one_has_none():
+    first, second = _revision(1, ("whole",)), _revision(2, ("real", "whole"))
+    staging = Revision(0, 0, "/t", 100, first.transformers, ())
+    plan = _plan(_condition("whole", ">", 0), conf=_conf(staging, first, second))
+    assert set(plan) == {"1", "2"}
+    assert plan["1"]["lower"] == [0.5]
+    assert plan["2"]["lower"] == [0.0, 0.5]
+
+
+def test_no_condition_of_use_gives_no_plan():
+    assert _plan(conf=_conf(_revision(names=("whole",)))) is None
+    assert plan_read("{}", json.dumps([_condition("whole", "=", 1)])) is None
+
+
+# ------------------------------------------------------------------------------------------------ samples
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(MIN_WEIGHT, MAX_WEIGHT))
+def test_a_sample_takes_the_rows_of_its_fractions(lower, upper, weight):
+    answer = json.loads(plan_sample(_conf(), lower, upper))
+    assert answer["columns"] == list(NAMES)
+    first = MIN_WEIGHT if answer["first"] is None else answer["first"]
+    last = MAX_WEIGHT if answer["last"] is None else answer["last"]
+    inside = first <= weight <= last
+    fraction = fraction_of(weight)
+    slack = 2.0**-31
+    if inside:
+        assert lower - slack <= fraction <= upper + slack
+    elif lower + slack < upper:
+        assert fraction <= lower + slack or fraction >= upper - slack
+
+
+def test_all_rows_and_no_row():
+    everything = json.loads(plan_sample(_conf(), 0.0, 1.0))
+    assert (everything["first"], everything["last"]) == (None, None)
+    nothing = json.loads(plan_sample(_conf(), 0.0, 0.0))
+    assert nothing["first"] > nothing["last"]
+
+
+def test_shares_of_a_split_hold_each_row_once():
+    bounds = [json.loads(plan_sample(_conf(), low, high)) for low, high in [(0, 0.25), (0.25, 0.7), (0.7, 1)]]
+    assert bounds[0]["first"] is None
+    assert bounds[2]["last"] is None
+    assert bounds[1]["first"] == bounds[0]["last"] + 1
+    assert bounds[2]["first"] == bounds[1]["last"] + 1
+
+
+def test_a_table_without_index_is_sampled_by_spark():
+    staging = Revision(0, 0, "/t", 100, (COLUMNS["whole"],), ())
+    for conf in ("{}", _conf(staging)):
+        assert plan_sample(conf, 0.0, 0.5) is None

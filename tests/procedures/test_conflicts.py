@@ -1,0 +1,208 @@
+"""Other writers between the steps of a rewrite, staged by its phases and never by waiting."""
+
+import pytest
+from placement import check_placement
+from pyspark.sql import functions as F
+
+from catalog.errors import ConcurrentChangeError
+from procedures import optimize as optimize_module
+from procedures.optimize import OPTIMIZE, make_plan, optimize
+from procedures.optimize_settings import OptimizeSettings
+from procedures.rewrite.group_rewrite import RewriteContext, rewrite
+
+STEPS = ("read", "write", "verify", "commit")
+DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+NO_VECTORS = {"delta.enableDeletionVectors": "false"}
+
+
+def settings_of(**given):
+    return OptimizeSettings.of({**DEFAULTS, "table": "t", **given})
+
+
+class At:
+    """An observer that acts once, before a step begins."""
+
+    def __init__(self, step, action):
+        self.step, self.action, self.done = step, action, False
+        self.seen = []
+
+    def __call__(self, step):
+        self.seen.append(step)
+        if step == self.step and not self.done:
+            self.done = True
+            self.action()
+
+
+@pytest.fixture
+def table(spark, new_table, request):
+    properties = getattr(request, "param", NO_VECTORS)
+    made = new_table("a BIGINT, b DOUBLE", index="a,b", cube_size=100, properties=properties)
+    return made.append(spark.range(600).select(F.col("id").alias("a"), (F.col("id") / 7).alias("b")))
+
+
+def _rewrite(table, observe, **given):
+    group = make_plan(table.managed, settings_of(**given)).group
+    assert group is not None
+    return rewrite(table.managed, group, RewriteContext("call", {}, observe))
+
+
+def _optimize(table, observe, **given):
+    return optimize(table.managed, settings_of(**given), RewriteContext("call", {}, observe))
+
+
+def test_the_steps_in_their_order(table):
+    seen = At(None, None)
+    _rewrite(table, seen)
+    assert tuple(seen.seen) == STEPS
+
+
+@pytest.mark.parametrize(
+    ("table", "step"), [(NO_VECTORS, "commit"), *((VECTORS, step) for step in STEPS)], indirect=["table"], ids=str
+)
+def test_a_delete_of_input_rows_wins(table, step):
+    files_before = table.on_disk()
+    at = At(step, lambda: table.sql("DELETE FROM {t} WHERE a % 10 = 3"))
+    if step == "read":
+        # The transaction has not begun to read: it must see that its plan is outdated.
+        with pytest.raises(ConcurrentChangeError):
+            _rewrite(table, at)
+    else:
+        with pytest.raises(ConcurrentChangeError) as lost:
+            _rewrite(table, at)
+        assert (lost.value.code, lost.value.sql_state) == ("USE_CONCURRENT_CHANGE", "40001")
+    assert at.done
+    assert table.data.count() == 540
+    assert table.data.where("a % 10 = 3").count() == 0
+    # What is new on disk is of the delete: every data file is one that the log knows, or was there before.
+    assert table.on_disk() <= files_before | table.paths | _vectors(table)
+
+
+def _vectors(table):
+    return {f for f in table.on_disk() if "deletion_vector" in f}
+
+
+@pytest.mark.parametrize("table", [NO_VECTORS, VECTORS], indirect=True, ids=["rewriting", "vectors"])
+def test_a_lost_race_is_planned_anew(table):
+    at = At("commit", lambda: table.sql("DELETE FROM {t} WHERE a < 100"))
+    report = _optimize(table, at)
+    assert [r.state for r in report] == ["failed", "committed"]
+    assert report[0].reason == "USE_CONCURRENT_CHANGE"
+    assert report[0].version is None
+    assert report[1].rows == 500
+    assert table.data.count() == 500
+    assert check_placement(table) == 500
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_append_disturbs_nothing(spark, table, step):
+    table.index()
+    table.append(spark.range(50, 100).selectExpr("id a", "id / 7D b"))
+    at = At(step, lambda: table.append(spark.range(1000, 1010).selectExpr("id a", "0D b")))
+    result = _rewrite(table, at)
+    assert at.done
+    assert result.version == table.version
+    assert table.data.count() == 660
+    assert sum(f.rows for f in table.unindexed) == 10
+
+
+def test_an_append_while_a_new_revision_is_made(spark, table):
+    """The commit changes the metadata, and still the ingestion does not fail and its rows are there."""
+    at = At("commit", lambda: table.append(spark.range(1000, 1010).selectExpr("id a", "0D b")))
+    report = _optimize(table, at)
+    assert at.done
+    assert "committed" in [r.state for r in report]
+    assert table.data.count() == 610
+    assert report[-1].reason != "USE_COMMIT_UNKNOWN"
+    _optimize(table, lambda _: None)
+    assert not table.unindexed
+    assert check_placement(table) == 610
+
+
+@pytest.mark.parametrize("step", ["write", "commit"])
+def test_changed_properties_are_typed_and_planned_anew(spark, table, step):
+    table.index()
+    table.append(spark.range(50, 100).selectExpr("id a", "id / 7D b"))
+    at = At(step, lambda: table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('mine'='1')"))
+    report = _optimize(table, at, strategy="UnindexedFiles")
+    assert [r.state for r in report] == ["failed", "committed"]
+    assert report[0].reason == "USE_CONCURRENT_CHANGE"
+    assert table.sql("SHOW TBLPROPERTIES {t} ('mine')")[0].value == "1"
+    assert check_placement(table) == 650
+
+
+def test_plain_optimize_of_the_inputs(spark, table):
+    table.append(spark.range(600, 700).selectExpr("id a", "0D b"))
+    at = At("commit", lambda: table.sql("OPTIMIZE {t}"))
+    report = _optimize(table, at)
+    assert [r.state for r in report] == ["failed", "committed"]
+    assert table.data.count() == check_placement(table) == 700
+
+
+def test_a_second_optimize_at_the_same_time(table):
+    before = table.checksum()
+    at = At("commit", table.optimize)
+    report = _optimize(table, at)
+    assert [r.state for r in report] == ["failed"]
+    assert table.checksum() == before
+    assert len([1 for v in range(table.version + 1) if table.commit_info(v)["operation"] == "USE OPTIMIZE"]) == 1
+    assert check_placement(table) == 600
+
+
+def test_a_dropped_and_recreated_table(spark, table):
+    def recreate():
+        table.sql(
+            "CREATE OR REPLACE TABLE {t} (a BIGINT, b DOUBLE) USING delta TBLPROPERTIES ('use.index.columns'='a')"
+        )
+        table.append(spark.range(5).selectExpr("id a", "0D b"))
+
+    with pytest.raises(ConcurrentChangeError):
+        _rewrite(table, At("commit", recreate))
+    assert table.data.count() == 5
+
+
+@pytest.mark.parametrize("step", ["read", "verify", "commit"])
+def test_an_error_leaves_no_file_and_no_commit(table, step):
+    before = table.state()
+
+    def fail():
+        raise KeyError("staged")
+
+    with pytest.raises(KeyError, match="staged"):
+        _rewrite(table, At(step, fail))
+    assert table.state() == before
+
+
+def test_constant_conflicts_end(table, monkeypatch):
+    monkeypatch.setattr(optimize_module, "MAX_CONFLICTS_IN_A_ROW", 2)
+    count = iter(range(100))
+
+    def always(step):
+        if step == "write":
+            table.sql(f"DELETE FROM {{t}} WHERE a = {next(count)}")
+
+    report = _optimize(table, always)
+    assert [r.state for r in report] == ["failed"] * 2
+    assert table.data.count() == 598
+
+
+def test_planned_is_committed_and_failed_and_skipped(spark, table, monkeypatch):
+    """Outcomes are counted: each plan made appears as exactly one row, besides the ones that plan nothing."""
+    for start in (600, 700):
+        table.append(spark.range(start, start + 100).selectExpr("id a", "0D b"))
+    planned = []
+    real = optimize_module.make_plan
+
+    def counting(*arguments):
+        plan = real(*arguments)
+        planned.append(plan.group)
+        return plan
+
+    monkeypatch.setattr(optimize_module, "make_plan", counting)
+    at = At("commit", lambda: table.sql("DELETE FROM {t} WHERE a = 0"))
+    report = _optimize(table, at, options={"batch_bytes": "1"})
+    groups = [g for g in planned if g is not None]
+    outcome = {state: sum(r.state == state for r in report) for state in ("committed", "failed", "skipped")}
+    assert len(groups) == outcome["committed"] + outcome["failed"]
+    assert outcome == {"committed": 3, "failed": 1, "skipped": 0}
+    assert table.data.count() == check_placement(table) == 799

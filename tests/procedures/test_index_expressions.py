@@ -1,0 +1,189 @@
+"""The row-level expressions of the JVM agree with the pure Python index maths, bit by bit."""
+
+import math
+import random
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from placement import DAY
+
+from otree.cube import CubeId
+from otree.packing import pack
+from otree.revision import Revision
+from otree.transformation import HashTransformation, IdentityTransformation, LinearTransformation
+from otree.transformer import Transformer
+from otree.tree import Tree
+from otree.weight import MAX_WEIGHT
+from procedures.rewrite.index_columns import IndexColumns, column_stats
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local to the session, which is UTC
+LONG = (-(2**63), 2**63 - 1)
+
+# name: Spark type, transformer, transformation, values that must be among the rows, a random value
+KINDS = {
+    "b": ("tinyint", "IntegerDataType", (-128, 127), [-128, 127, 0], lambda r: r.randint(-128, 127)),
+    "h": ("smallint", "IntegerDataType", (-300, 300), [-32768, 32767], lambda r: r.randint(-400, 400)),
+    "i": ("int", "IntegerDataType", (-1000, 1000), [-(2**31), 2**31 - 1], lambda r: r.randint(-1500, 1500)),
+    "l": ("bigint", "LongDataType", LONG, [*LONG, 2**53 + 1], lambda r: r.randint(*LONG)),
+    "f": (
+        "float",
+        "FloatDataType",
+        (-1.5, 1e10),
+        [math.nan, math.inf, -math.inf, -0.0, 1.401298464324817e-45, 3.4028234663852886e38],
+        lambda r: r.uniform(-2, 2),
+    ),
+    "d": (
+        "double",
+        "DoubleDataType",
+        (-1.0, 1.0),
+        [math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308],
+        lambda r: r.uniform(-1.2, 1.2),
+    ),
+    "p": (
+        "decimal(38,4)",
+        "DecimalDataType",
+        (-1e10, 1e10),
+        [Decimal("9" * 34 + ".9999"), Decimal("-0.0001"), Decimal("0.1000")],
+        lambda r: Decimal(r.randint(-(10**15), 10**15)).scaleb(-4),
+    ),
+    "t": (
+        "timestamp",
+        "TimestampDataType",
+        (-(10**12), 2 * 10**12),
+        [EPOCH, EPOCH - timedelta(microseconds=1), EPOCH + timedelta(microseconds=999), datetime(9999, 12, 31, 23)],  # noqa: DTZ001
+        lambda r: EPOCH + timedelta(microseconds=r.randint(-(10**16), 2 * 10**15)),
+    ),
+    "y": (
+        "date",
+        "DateDataType",
+        (-5000 * DAY, 20_000 * DAY),
+        [date(1969, 12, 31), date(1, 1, 1), date(9999, 12, 31)],
+        lambda r: date(1970, 1, 1) + timedelta(days=r.randint(-10_000, 30_000)),
+    ),
+    "s": (
+        "string",
+        "StringDataType",
+        None,
+        ["", " ", "a", "ab", "abc", "abcd", "abcde", "ä", "日本語", "👩‍🚀", "\x00", "x" * 1000],
+        lambda r: "".join(r.choice("abcäß€😀") for _ in range(r.randint(0, 9))),
+    ),
+    "k": ("int", "IntegerDataType", "constant", [7], lambda r: 7),
+}
+
+
+def _revision(names):
+    transformers, spaces = [], []
+    for name in names:
+        _, data_type, space, _, _ = KINDS[name]
+        transformers.append(Transformer("hashing" if space is None else "linear", name, data_type))
+        if space is None:
+            spaces.append(HashTransformation.for_column(name))
+        elif space == "constant":
+            spaces.append(IdentityTransformation(7, data_type))
+        else:
+            middle = (space[0] + space[1]) // 2 if isinstance(space[0], int) else (space[0] + space[1]) / 2
+            spaces.append(LinearTransformation(*space, middle, data_type))
+    return Revision(1, 0, "/t", 50, tuple(transformers), tuple(spaces))
+
+
+def _rows(count):
+    random_numbers = random.Random(7)
+    columns = []
+    for _, _, _, extremes, draw in KINDS.values():
+        values = [None, *extremes]
+        values += [None if random_numbers.random() < 0.05 else draw(random_numbers) for _ in range(count - len(values))]
+        columns.append(values)
+    return list(zip(*columns, strict=True))
+
+
+def _plain(value):
+    if isinstance(value, datetime):
+        return (value - EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, date):
+        return (value - date(1970, 1, 1)).days * DAY
+    return value
+
+
+def _single(value):
+    import struct
+
+    return None if value is None else struct.unpack(">f", struct.pack(">f", value))[0]
+
+
+@pytest.fixture(scope="module")
+def rows(spark):
+    data = _rows(400)
+    frame = spark.createDataFrame(data, ", ".join(f"{n} {k[0]}" for n, k in KINDS.items())).repartition(2).cache()
+    assert frame.count() == len(data)
+    yield frame
+    frame.unpersist()
+
+
+@pytest.fixture(params=["compiled", "interpreted"])
+def evaluation(request, set_conf):
+    compiled = request.param == "compiled"
+    set_conf("spark.sql.codegen.wholeStage", str(compiled).lower())
+    set_conf("spark.sql.codegen.factoryMode", "CODEGEN_ONLY" if compiled else "NO_CODEGEN")
+
+
+def _tree(points, weights, dimensions, depth):
+    counts = {}
+    for point in points:
+        cube = CubeId.of_point(point, depth)
+        for ancestor in (*cube.ancestors(), cube):
+            counts[ancestor] = counts.get(ancestor, 0) + 1
+    return Tree.estimate(dimensions, counts, {}, 20, depth)
+
+
+@pytest.mark.parametrize("names", [tuple(KINDS), ("d", "t"), ("s",), ("k", "l", "y")], ids="".join)
+def test_coordinates_cells_cubes_and_files(spark, rows, evaluation, names):
+    revision = _revision(names)
+    columns = IndexColumns(spark, revision, names)
+    depth = min(60 // len(names), 6)
+    placed = rows.select(
+        *names, columns.weight.alias("w_"), columns.cell(depth).alias("cell_"),
+        *[c.alias(f"c{i}_") for i, c in enumerate(columns.coordinates)],
+    ).collect()  # fmt: skip
+    points = []
+    for row in placed:
+        values = [_single(row[n]) if n == "f" else _plain(row[n]) for n in names]
+        point = revision.coordinates(values)
+        points.append(point)
+        assert tuple(row[f"c{i}_"] for i in range(len(names))) == point, values
+        assert row["cell_"] == CubeId.of_point(point, depth).cell, values
+
+    weights = [row["w_"] for row in placed]
+    tree = _tree(points, weights, len(names), depth)
+    assert tree.thresholds
+    cubes = [tree.cube_of(point, weight) for point, weight in zip(points, weights, strict=True)]
+    counts = {cube: cubes.count(cube) for cube in set(cubes)}
+    packing = pack(counts, tree, 40)
+    assert packing.files > 3
+    ordinals = tree.ordinals()
+    found = rows.select(columns.cube(ordinals).alias("cube"), columns.file(ordinals, packing).alias("file")).collect()
+    assert [ordinals.cube_of(r.cube) for r in found] == cubes
+    assert [r.file for r in found] == [packing.file_of(c, w) for c, w in zip(cubes, weights, strict=True)]
+
+
+def test_a_tree_without_inner_cubes(spark, rows, evaluation):
+    columns = IndexColumns(spark, _revision(("d",)), ("d",))
+    tree = Tree(1, {})
+    packing = pack({CubeId.root(1): 400}, tree, 10**6)
+    found = rows.select(columns.cube(tree.ordinals()).alias("c"), columns.file(tree.ordinals(), packing).alias("f"))
+    assert {tuple(r) for r in found.collect()} == {(0, 0)}
+    assert tree.threshold(CubeId.root(1)) == MAX_WEIGHT
+
+
+def test_statistics_leave_nan_and_infinities_out(spark, rows):
+    names = ("l", "f", "d", "p", "t", "y", "s")
+    count, stats = column_stats(rows, _revision(names).transformers, names)
+    assert count == 400
+    found = dict(zip(names, stats, strict=True))
+    assert (found["l"].minimum, found["l"].maximum) == LONG
+    assert found["d"].maximum == 1.7976931348623157e308
+    assert found["d"].minimum > -2
+    assert found["f"].maximum == 3.4028234663852886e38
+    assert found["y"].minimum == _plain(date(1, 1, 1))
+    assert found["t"].maximum == _plain(datetime(9999, 12, 31, 23))  # noqa: DTZ001
+    assert found["s"].span is None

@@ -1,0 +1,183 @@
+"""Each declared parameter of ``optimize`` changes the plan, and the plan that is shown is the plan that is run."""
+
+import pytest
+from pyspark.sql import functions as F
+from tables import NUMBERS, numbers
+
+import sql_ext
+from catalog.errors import UseError
+from procedures.optimize import OPTIMIZE, make_plan
+from procedures.optimize_settings import OptimizeSettings
+from procedures.rewrite.group_rewrite import RewriteContext, rewrite
+
+DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+
+
+@pytest.fixture(scope="module")
+def table(spark, shared_table):
+    """Five writes of 30 rows, whose root blocks can rise together, and three unindexed files; never changed."""
+    made = shared_table(NUMBERS, index="x,y", cube_size=5000)
+    made.append(spark.sql("SELECT -1L id, 0D x, 0 y, '' s UNION ALL SELECT -2L, 1D, 999, ''")).index()
+    made.append(numbers(spark, 150, partitions=5), files=5)
+    made.optimize(strategy="UnindexedFiles", options={"batch_bytes": "1"})
+    made.append(numbers(spark, 30, start=150, partitions=3), files=3)
+    assert len(made.unindexed) == 3
+    return made
+
+
+def plan(table, **given):
+    return make_plan(table.managed, OptimizeSettings.of({**DEFAULTS, "table": table.name, **given}))
+
+
+def outline(found):
+    group = found.group
+    return (group.strategy, group.revision_id, len(group.files), group.rows) if group else None
+
+
+def test_the_default_takes_unindexed_files_first(table):
+    assert outline(plan(table)) == ("UnindexedFiles", 0, 3, 30)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"strategy": "LeveledCompaction"}, ("LeveledCompaction", 1, 5, 150)),
+        ({"strategy": "LeveledCompaction,UnindexedFiles"}, ("LeveledCompaction", 1, 5, 150)),
+        ({"strategy": "UnindexedFiles,LeveledCompaction"}, ("UnindexedFiles", 0, 3, 30)),
+        ({"revision_id": 0}, ("UnindexedFiles", 0, 3, 30)),
+        ({"revision_id": 1}, ("LeveledCompaction", 1, 5, 150)),
+        ({"revision_id": 1, "strategy": "UnindexedFiles"}, None),
+        ({"revision_id": 0, "strategy": "LeveledCompaction"}, None),
+        ({"strategy": "LeveledCompaction", "bytes_per_iter": 1}, None),
+        ({"options": {"batch_bytes": "1"}}, ("UnindexedFiles", 0, 1, 10)),
+        ({"options": {"from_timestamp": "2999-01-01 00:00:00"}}, ("LeveledCompaction", 1, 5, 150)),
+        ({"strategy": "UnindexedFiles", "options": {"from_timestamp": "2999-01-01"}}, None),
+    ],
+    ids=str,
+)
+def test_what_is_selected(table, given, expected):
+    assert outline(plan(table, **given)) == expected
+
+
+def test_bytes_per_iter_takes_the_crossing_file_and_names_what_it_passes_over(table):
+    smallest = sorted(f["size"] for f in table.files if f.revision == 1 and f.rows == 30)
+    four = plan(table, strategy="LeveledCompaction", bytes_per_iter=sum(smallest[:3]) + 1)
+    assert (len(four.group.files), four.skipped) == (4, ())
+    # 90 rows are no block of level 2.
+    three = plan(table, strategy="LeveledCompaction", bytes_per_iter=sum(smallest[:3]))
+    assert three.group is None
+    assert [(s.reason, s.files) for s in three.skipped] == [("BYTES_PER_ITER_TOO_SMALL", 3)]
+
+
+def test_an_unknown_revision_is_refused(table):
+    with pytest.raises(UseError) as refused:
+        plan(table, revision_id=99)
+    assert refused.value.code == "USE_UNKNOWN_REVISION"
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing(spark, table):
+    before = table.state()
+    for given in ({}, {"strategy": "LeveledCompaction"}, {"options": {"batch_bytes": "1"}}):
+        group = plan(table, **given).group
+        (row,) = table.optimize(dry_run=True, **given)
+        assert (row.state, row.strategy, row.reason) == ("planned", group.strategy, group.reason)
+        assert (row.input_files, row.input_bytes, row.rows) == (len(group.files), group.bytes, group.rows)
+        assert (row.version, row.output_files) == (table.version, 0)
+        assert all(f.path in row.message for f in group.files)
+    assert table.state() == before
+
+
+@pytest.mark.parametrize("strategy", ["UnindexedFiles", "LeveledCompaction"])
+def test_the_plan_that_was_shown_is_the_plan_that_is_run(spark, new_table, strategy):
+    """Even when more files came meanwhile, exactly the plan's files are removed."""
+    table = new_table(NUMBERS, index="x,y", cube_size=5000)
+    table.append(spark.sql("SELECT -1L id, 0D x, 0 y, '' s UNION ALL SELECT -2L, 1D, 999, ''")).index()
+    table.append(numbers(spark, 100, partitions=2), files=2)
+    if strategy == "LeveledCompaction":
+        table.optimize(strategy="UnindexedFiles", options={"batch_bytes": "1"})
+    planned = plan(table, strategy=strategy)
+    (shown,) = table.optimize(strategy=strategy, dry_run=True)
+    table.append(numbers(spark, 10, start=100))
+
+    result = rewrite(table.managed, planned.group, RewriteContext())
+
+    assert sorted(table.removed(result.version)) == sorted(f.path for f in planned.group.files)
+    assert (shown.input_files, shown.rows) == (len(planned.group.files), result.rows)
+    assert {a["path"] for a in table.added(result.version)} <= table.paths
+    assert result.output_files == len(table.added(result.version))
+    assert table.data.count() == 112
+
+
+def test_limits(spark, new_table):
+    table = new_table(NUMBERS, index="x,y").append(numbers(spark, 60, partitions=6), files=6)
+    one = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}
+
+    def outcome(**limits):
+        report = table.optimize(**one, **limits)
+        return [(r.state, r.reason) for r in report], report[-1].message
+
+    committed, limit = ("committed", "UNINDEXED"), ("skipped", "LIMIT_REACHED")
+    rows, message = outcome(max_iterations=2)
+    assert rows == [committed, committed, limit]
+    assert "max_iterations = 2" in message
+    rows, message = outcome(max_bytes=1)
+    assert rows == [committed, limit]
+    assert "max_bytes = 1" in message
+    rows, message = outcome(max_duration="0.001 seconds")
+    assert rows == [committed, limit]
+    assert "max_duration" in message
+    assert len(table.unindexed) == 2
+    # A limit that is not reached changes nothing.
+    rows, _ = outcome(max_iterations=9, max_bytes=10**9, max_duration="1 hour")
+    assert rows == [committed, committed]
+
+
+def test_from_timestamp_takes_the_files_modified_since(spark, new_table):
+    table = new_table(NUMBERS, index="x").append(numbers(spark, 10))
+    table.append(numbers(spark, 10, start=10))
+    old, new = sorted(table.files, key=lambda f: f.modification_time)
+    found = plan(table, options={"from_timestamp": str(new.modification_time)})
+    expected = {f.path for f in (old, new) if f.modification_time >= new.modification_time}
+    assert {f.path for f in found.group.files} == expected
+
+
+def test_parameters_that_later_versions_serve_are_refused_by_name(spark, table):
+    before = table.state()
+    for given in ({"where": "x > 1"}, {"files": ["f"]}, {"revision_rewrite": True}, {"parallelism": 2}):
+        with pytest.raises(UseError) as refused:
+            sql_ext.call(spark, "optimize", table=table.name, **given)
+        assert refused.value.code == "USE_NOT_SUPPORTED"
+        assert next(iter(given)) in refused.value.message
+    assert table.state() == before
+
+
+def test_every_parameter_has_a_test_here():
+    tested = {
+        "table", "strategy", "revision_id", "bytes_per_iter", "max_iterations", "max_bytes", "max_duration", "where",
+        "files", "revision_rewrite", "parallelism", "dry_run", "options",
+    }  # fmt: skip
+    assert {p.name for p in OPTIMIZE.parameters} == tested
+
+
+def test_file_size_and_cube_size_change_the_layout(spark, new_table):
+    def layout(**sizes):
+        table = new_table(NUMBERS, index="x,y", **sizes).append(numbers(spark, 3000))
+        table.index()
+        return len(table.files), len({b.cubeId for f in table.files for b in f.blocks})
+
+    usual = layout()
+    small_files = layout(file_bytes="10kb")
+    small_cubes = layout(cube_size=100)
+    assert usual == (1, 1)
+    assert small_files[0] > 3
+    assert small_cubes[0] == 1
+    assert small_cubes[1] > 10
+
+
+def test_order_of_unindexed_files_is_by_time(spark, new_table):
+    table = new_table(NUMBERS, index="x").append(numbers(spark, 20, partitions=2), files=2)
+    table.append(numbers(spark, 10, start=20))
+    group = plan(table).group
+    times = [f.first_time for f in group.files]
+    assert times == sorted(times)
+    assert table.managed.snapshot().files.agg(F.min("modification_time")).collect()[0][0] == times[0]

@@ -1,0 +1,122 @@
+"""``vacuum``: deletes what the log no longer needs, and each parameter matters."""
+
+import os
+import time
+
+import pytest
+from pyspark.errors import AnalysisException
+from tables import NUMBERS, numbers
+
+import sql_ext
+from procedures.vacuum import VACUUM
+
+
+@pytest.fixture
+def table(spark, new_table):
+    """An indexed table with one file that the log no longer needs."""
+    made = new_table(NUMBERS, index="x", cube_size=100).append(numbers(spark, 200))
+    made.index()
+    assert len(made.on_disk() - made.paths) == 1
+    return made
+
+
+def vacuum(table, **given):
+    return sql_ext.call(table.spark, "vacuum", table=table.name, **given).collect()
+
+
+def test_a_dry_run_lists_and_deletes_nothing_and_may_go_below_the_floor(table):
+    before = table.state()
+    (row,) = vacuum(table, retention_hours=0.0, dry_run=True)
+    (unneeded,) = table.on_disk() - table.paths
+    assert row.path.endswith(unneeded)
+    assert (row.state, row.files) == ("planned", 1)
+    assert row.bytes == (table.path / unneeded).stat().st_size
+    assert vacuum(table, dry_run=True) == []
+    assert table.state() == before
+
+
+@pytest.mark.parametrize("mode", ["full", "LITE"])
+def test_force_allows_less_than_the_floor(table, mode):
+    before = table.checksum()
+    (unneeded,) = table.on_disk() - table.paths
+    size = (table.path / unneeded).stat().st_size
+    (row,) = vacuum(table, retention_hours=0.0, force=True, mode=mode)
+    assert (row.path, row.state, row.files, row.bytes) == (None, "deleted", 1, size)
+    assert table.on_disk() == table.paths
+    assert table.checksum() == before
+
+
+def test_the_default_retention_keeps_young_files(table):
+    before = table.on_disk()
+    (row,) = vacuum(table)
+    assert row.files == 0
+    assert table.on_disk() == before
+
+
+def test_modes_differ_in_what_they_find(spark, table):
+    """A file that no log entry ever named is found by listing only."""
+    stray = table.path / "stray.parquet"
+    stray.write_bytes(b"no data")
+    long_ago = time.time() - 86400
+    os.utime(stray, (long_ago, long_ago))
+    lite = {r.path.rsplit("/")[-1] for r in vacuum(table, retention_hours=0.0, dry_run=True, mode="lite")}
+    full = {r.path.rsplit("/")[-1] for r in vacuum(table, retention_hours=0.0, dry_run=True, mode="full")}
+    assert full - lite == {"stray.parquet"}
+
+
+def test_retention_hours_decide_by_age(table):
+    (unneeded,) = table.on_disk() - table.paths
+    assert vacuum(table, retention_hours=1000.0, dry_run=True) == []
+    assert len(vacuum(table, retention_hours=0.0, dry_run=True)) == 1
+    vacuum(table, retention_hours=1000.0)
+    assert unneeded in table.on_disk()
+
+
+def test_the_floor_is_the_tables_own(spark, table):
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration'='interval 36 hours')")
+    with pytest.raises(sql_ext.UseError, match="36 hours"):
+        vacuum(table, retention_hours=35.0)
+    assert vacuum(table, retention_hours=36.0)[0].state == "deleted"
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration'='interval 0 hours')")
+    assert vacuum(table, retention_hours=0.0)[0].files == 1
+
+
+def test_parallelism_is_given_to_the_job(table, monkeypatch):
+    from procedures import vacuum as module
+
+    sessions = []
+    real = module.work_session
+
+    def remember(spark):
+        sessions.append(real(spark))
+        return sessions[-1]
+
+    monkeypatch.setattr(module, "work_session", remember)
+    vacuum(table, retention_hours=0.0, dry_run=True, parallelism=3)
+    vacuum(table, retention_hours=0.0, dry_run=True)
+    found = [s.conf.get("spark.sql.sources.parallelPartitionDiscovery.parallelism") for s in sessions]
+    assert found == ["3", "8"]
+    assert table.spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.parallelism") == "4"
+
+
+def test_by_sql_with_the_retention_as_a_whole_number(spark, table):
+    found = spark.sql(f"CALL use.vacuum('{table.name}', retention_hours => 0, dry_run => true)")
+    assert [f"{n} {t}" for n, t in found.dtypes] == VACUUM.result.split(", ")
+    assert found.count() == 1
+    with pytest.raises(AnalysisException, match="force => true"):
+        spark.sql(f"CALL use.vacuum('{table.name}', retention_hours => 0)")
+
+
+def test_files_of_ours_beside_the_data_stay(table):
+    ours = table.path / "_use" / "events" / "kept.json"
+    ours.parent.mkdir(parents=True)
+    ours.write_text("{}")
+    long_ago = time.time() - 86400
+    os.utime(ours, (long_ago, long_ago))
+    vacuum(table, retention_hours=0.0, force=True)
+    assert ours.is_file()
+
+
+def test_every_parameter_has_a_test_here():
+    tested = {"table", "retention_hours", "dry_run", "mode", "inventory", "force", "parallelism"}
+    assert {p.name for p in VACUUM.parameters} == tested

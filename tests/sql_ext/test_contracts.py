@@ -1,0 +1,112 @@
+"""What users build on is pinned in ``tests/contracts``: a change shows as a diff, and is made on purpose.
+
+``USE_REWRITE_CONTRACTS=1 pytest tests/sql_ext/test_contracts.py`` writes the files anew.
+"""
+
+import difflib
+import inspect
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import catalog
+import procedures
+import sql_ext
+from catalog import errors, properties
+from catalog.virtual_tables import VIRTUAL_TABLES
+from otree import block
+from procedures.registry import procedures as registered
+from procedures.selection import DEFAULT_STRATEGIES, STRATEGIES
+
+FOLDER = Path(__file__).resolve().parents[1] / "contracts"
+ROOT = FOLDER.parents[1]
+OURS = ("help", "optimize", "vacuum")
+
+
+def _procedures():
+    return {
+        name: {
+            "parameters": {p.name: f"{p.type} {p.default_sql or '(required)'}" for p in registered()[name].parameters},
+            "result": registered()[name].result.split(", "),
+        }
+        for name in OURS
+    }
+
+
+def _strategies():
+    options = {n: {o.name: f"{o.type} {o.default_sql}" for o in s.options} for n, s in sorted(STRATEGIES.items())}
+    return {"default": list(DEFAULT_STRATEGIES), "options": options}
+
+
+def _virtual_tables():
+    return {name: re.split(r", (?=\w+ )", table.schema) for name, table in sorted(VIRTUAL_TABLES.items())}
+
+
+def _errors():
+    found = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.UseError)]
+    unknown = {
+        errors.UnknownNameError.of(kind, "", ()).code for kind in _words(r'UnknownNameError\.of\(\s*"([a-z ]+)"')
+    }
+    return {
+        "classes": {c.__name__: f"{c.code} {c.sql_state}" for c in found},
+        "codes": sorted(_words(r"USE_[A-Z]+(?:_[A-Z]+)+") | unknown),
+    }
+
+
+def _words(pattern):
+    """What matches in the Python and Scala sources."""
+    folders = [ROOT / name for name in ("catalog", "procedures", "sql_ext", "jars-build/src/main")]
+    files = [f for folder in folders for f in folder.rglob("*") if f.suffix in (".py", ".scala", ".java")]
+    return {found for f in files for found in re.findall(pattern, f.read_text(encoding="utf-8"))}
+
+
+def _names():
+    return {
+        "properties": sorted(v for k, v in vars(properties).items() if k.endswith("_KEY")),
+        "settings": sorted(_words(r"spark\.qbeast\.[a-z.-]+[a-z]")),
+        "spark_conf": {k: v for k, v in sql_ext.spark_conf().items() if "catalog" in k or "extensions" in k},
+        "file_tags": sorted(v for k, v in vars(block).items() if k.endswith("_TAG")),
+        "python": sorted(sql_ext.__all__),
+    }
+
+
+CONTRACTS = {
+    "procedures": _procedures,
+    "strategies": _strategies,
+    "virtual_tables": _virtual_tables,
+    "errors": _errors,
+    "names": _names,
+}
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_contract(name):
+    file = FOLDER / f"{name}.json"
+    now = json.dumps(CONTRACTS[name](), indent=2, ensure_ascii=False) + "\n"
+    if os.environ.get("USE_REWRITE_CONTRACTS"):
+        file.write_text(now, encoding="utf-8")
+    pinned = file.read_text(encoding="utf-8") if file.is_file() else ""
+    diff = "".join(difflib.unified_diff(pinned.splitlines(True), now.splitlines(True), "pinned", "now"))
+    assert not diff, (
+        f"The contract '{name}' changed. If users may see that, set USE_REWRITE_CONTRACTS=1 and run this test:\n{diff}"
+    )
+
+
+def test_every_contract_file_has_its_test():
+    assert {f.stem for f in FOLDER.glob("*.json")} == set(CONTRACTS)
+
+
+def test_every_parameter_is_documented():
+    for procedure in registered().values():
+        for parameter in procedure.parameters:
+            assert parameter.doc.endswith("."), f"{procedure.name}.{parameter.name}"
+    for strategy in STRATEGIES.values():
+        assert strategy.doc.endswith(".")
+        assert all(option.doc.endswith(".") for option in strategy.options)
+
+
+def test_rooms_say_what_they_hold():
+    assert all(room.__doc__ for room in (catalog, procedures, sql_ext))

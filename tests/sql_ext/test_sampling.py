@@ -1,0 +1,197 @@
+"""Samples of an indexed table: pushed to the weights, and exactly the rows whose weight is in range."""
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark_test import assert_pyspark_df_equal
+from tables import NUMBERS, PlainReads, checksum, numbers
+
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
+from sql_ext import read_report
+
+ROWS = 5000
+
+
+@pytest.fixture(scope="module")
+def table(spark, shared_table):
+    """4,500 indexed rows in several files, and 500 that are not indexed yet."""
+    made = shared_table(NUMBERS, index="x,y", cube_size=200, file_bytes="12kb").append(numbers(spark, 4500))
+    made.index()
+    made.append(numbers(spark, 500, start=4500))
+    assert len(made.files) > 6
+    assert len(made.unindexed) == 1
+    spark.sql(f"CREATE OR REPLACE VIEW default.sampled_view AS SELECT id, y FROM {made.name} WHERE y < 500")
+    yield made
+    spark.sql("DROP VIEW default.sampled_view")
+
+
+def expected(table, lower, upper):
+    """The sample's rows by a plain computation over all of them."""
+    with PlainReads(table.spark):
+        weights = WeightRange.of_sample(lower, upper)
+        first, last = (weights.first, weights.last) if weights else (MAX_WEIGHT, MIN_WEIGHT)
+        rows = table.data.where(F.hash("x", "y").between(first, last)).collect()
+    return table.spark.createDataFrame(rows, NUMBERS)
+
+
+def assert_pushed(data, filters=1):
+    report = read_report(data)
+    assert report.samples == 0
+    assert report.weight_filters >= filters
+    return report
+
+
+def same(data, wanted):
+    assert_pyspark_df_equal(data, wanted, order_by=data.columns)
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.1, 0.01, 0.0005, 1e-9])
+def test_exactly_the_rows_in_range(table, fraction):
+    sample = table.data.sample(fraction)
+    report = assert_pushed(sample)
+    wanted = expected(table, 0.0, fraction)
+    same(sample, wanted)
+    (scan,) = report.scans
+    if fraction < 0.2:
+        assert scan.pruned
+        assert scan.kept_files < scan.candidate_files
+    assert scan.kept_files >= 1, "the file without index is read by every sample"
+    assert wanted.where("id >= 4500").count() == sample.where("id >= 4500").count()
+
+
+def test_half_a_table_is_about_half(table):
+    assert table.data.sample(0.5).count() == pytest.approx(ROWS / 2, rel=0.1)
+
+
+def test_all_and_nothing(table):
+    assert read_report(table.data.sample(1.0)).samples == 0
+    assert checksum(table.data.sample(1.0)) == table.checksum()
+    assert table.data.sample(0.0).count() == 0
+
+
+def test_every_seed_gives_the_same_rows(table):
+    same(table.data.sample(0.1, seed=1), table.data.sample(fraction=0.1, seed=2))
+
+
+def _as_sql(table, text):
+    return table.spark.sql(text.format(t=table.name))
+
+
+PUSHED = {
+    "tablesample": "SELECT * FROM {t} TABLESAMPLE (10 PERCENT)",
+    "project": "SELECT id, x, y, s FROM (SELECT s, y, x, id FROM {t}) TABLESAMPLE (10 PERCENT)",
+    "renamed": "SELECT a id, b x, y, s FROM (SELECT id a, x b, y, s FROM {t}) TABLESAMPLE (10 PERCENT)",
+    "cte": "WITH c AS (SELECT * FROM {t} TABLESAMPLE (10 PERCENT)) SELECT * FROM c",
+    "subquery": "SELECT * FROM {t} WHERE id IN (SELECT id FROM {t} TABLESAMPLE (10 PERCENT))",
+    "join": "SELECT a.* FROM {t} a JOIN (SELECT id FROM {t} TABLESAMPLE (10 PERCENT)) b ON a.id = b.id",
+}
+
+
+@pytest.mark.parametrize("query", PUSHED.values(), ids=PUSHED)
+def test_pushed_through_sql(table, query):
+    data = _as_sql(table, query)
+    assert_pushed(data)
+    same(data.select("id", "x", "y", "s"), expected(table, 0.0, 0.1))
+
+
+def test_pushed_below_a_filter(table):
+    data = table.data.where("y < 300").sample(0.2)
+    assert_pushed(data)
+    same(data, expected(table, 0.0, 0.2).where("y < 300"))
+
+
+def test_pushed_into_a_view(table):
+    data = table.spark.sql("SELECT * FROM default.sampled_view TABLESAMPLE (20 PERCENT)")
+    assert_pushed(data)
+    same(data, expected(table, 0.0, 0.2).where("y < 500").select("id", "y"))
+
+
+def test_in_a_scalar_subquery(table):
+    data = _as_sql(table, "SELECT (SELECT count(*) FROM {t} TABLESAMPLE (10 PERCENT)) n")
+    report = read_report(data)
+    assert (report.samples, report.weight_filters) == (0, 1)
+    assert data.collect()[0].n == expected(table, 0.0, 0.1).count()
+
+
+def test_two_samples_of_one_table_in_a_join(table):
+    small, large = table.data.sample(0.1), table.data.sample(0.4)
+    joined = small.alias("a").join(large.alias("b"), "id")
+    assert_pushed(joined, filters=2)
+    assert joined.count() == small.count()
+    assert large.join(small, "id", "left_anti").count() == large.count() - small.count()
+    assert small.union(large).count() == small.count() + large.count()
+
+
+def test_a_split_holds_each_row_once(table):
+    shares = table.data.randomSplit([1.0, 2.0, 7.0], seed=3)
+    counts = [share.count() for share in shares]
+    assert sum(counts) == ROWS
+    assert counts == sorted(counts)
+    whole = shares[0].union(shares[1]).union(shares[2])
+    assert checksum(whole) == table.checksum()
+
+
+def test_spark_samples_with_replacement_itself(table):
+    sample = table.data.sample(True, 0.3, 5)
+    report = read_report(sample)
+    assert (report.samples, report.weight_filters) == (1, 0)
+    assert 0 < sample.count() < ROWS
+
+
+def test_a_sample_of_a_sample_is_not_the_first_one_again(table):
+    sample = table.data.sample(0.5).sample(0.5, seed=1)
+    assert sample.count() == pytest.approx(ROWS / 4, rel=0.3)
+
+
+def test_a_sample_above_an_aggregation_is_sparks(table):
+    report = read_report(table.data.groupBy("id").count().sample(0.5))
+    assert (report.samples, report.weight_filters) == (1, 0)
+
+
+def test_rows_by_number_are_not_a_fraction(table):
+    data = _as_sql(table, "SELECT * FROM {t} TABLESAMPLE (7 ROWS)")
+    assert data.count() == 7
+    assert read_report(data).weight_filters == 0
+
+
+def test_cached_samples(table):
+    sample = table.data.sample(0.1).cache()
+    try:
+        same(sample, expected(table, 0.0, 0.1))
+    finally:
+        sample.unpersist()
+
+
+def test_switched_off(table, set_conf):
+    set_conf("spark.qbeast.use.sampling.enabled", "false")
+    assert read_report(table.data.sample(0.5)).samples == 1
+
+
+def test_a_table_without_index_is_sampled_as_usual(spark, new_table):
+    plain = new_table(NUMBERS).append(numbers(spark, 200))
+    declared = new_table(NUMBERS, index="x").append(numbers(spark, 200))
+    for table in (plain, declared):
+        report = read_report(table.data.sample(0.5, seed=1))
+        assert (report.samples, report.weight_filters) == (1, 0)
+        assert 0 < table.data.sample(0.5, seed=1).count() < 200
+
+
+def test_a_sample_as_of_a_version_before_the_index(spark, new_table):
+    table = new_table(NUMBERS, index="x", cube_size=50).append(numbers(spark, 500))
+    table.index()
+    before = spark.read.option("versionAsOf", 1).table(table.name)
+    assert before.count() == 500
+    assert 0 < before.sample(0.5).count() < 500
+    assert read_report(before.sample(0.5)).samples == 1
+    after = spark.read.option("versionAsOf", table.version).table(table.name)
+    assert_pushed(after.sample(0.5))
+
+
+def test_after_a_deletion_vector_the_sample_is_exact(spark, new_table):
+    table = new_table(NUMBERS, index="x,y", cube_size=100, properties={"delta.enableDeletionVectors": "true"})
+    table.append(numbers(spark, 1000)).index()
+    table.sql("DELETE FROM {t} WHERE id % 4 = 0")
+    assert table.data.count() == 750
+    sample = table.data.sample(0.3)
+    assert_pushed(sample)
+    same(sample, expected(table, 0.0, 0.3))
+    assert sample.where("id % 4 = 0").count() == 0

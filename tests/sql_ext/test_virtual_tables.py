@@ -1,0 +1,169 @@
+"""``<table>.optimizations`` in all its spellings, and ``use_catalog``."""
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark_test import assert_pyspark_df_equal
+from tables import NUMBERS, numbers
+
+A6 = [
+    ("optimization_name", "string"),
+    ("write_id", "string"),
+    ("table_id", "string"),
+    ("revision_id", "bigint"),
+    ("started_at", "bigint"),
+    ("finished_at", "bigint"),
+    ("process_time_ms", "bigint"),
+]
+STATS = (
+    "struct<files:array<string>,file_levels:array<bigint>,element_count:bigint,bytes:bigint,num_files:bigint,"
+    "num_cubes:bigint,num_blocks:bigint,avg_num_blocks_per_file:double,avg_block_element_count_per_file:double>"
+)
+A6 += [("input_files_stats", STATS), ("output_files_stats", STATS)]
+
+
+@pytest.fixture(scope="module")
+def table(spark, shared_table):
+    """Two optimizations: the first indexing, and an append."""
+    made = shared_table(NUMBERS, index="x,y", cube_size=200, file_bytes="12kb").append(numbers(spark, 2000))
+    made.optimize(max_iterations=5)
+    made.append(numbers(spark, 500, start=2000))
+    made.optimize(strategy="UnindexedFiles")
+    return made
+
+
+def _spellings(table):
+    name = table.name.removeprefix("default.")
+    return {
+        "name": f"{name}.optimizations",
+        "database": f"default.{name}.optimizations",
+        "three parts": f"spark_catalog.default.{name}.optimizations",
+        "use_catalog": f"use_catalog.spark_catalog.default.{name}.optimizations",
+        "path": f"delta.`{table.path}`.optimizations",
+        "path in the catalog": f"spark_catalog.delta.`{table.path}`.optimizations",
+        "path in use_catalog": f"use_catalog.spark_catalog.delta.`{table.path}`.optimizations",
+        "upper case": f"DEFAULT.{name.upper()}.OPTIMIZATIONS",
+    }
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "name",
+        "database",
+        "three parts",
+        "use_catalog",
+        "path",
+        "path in the catalog",
+        "path in use_catalog",
+        "upper case",
+    ],
+)
+def test_every_spelling_gives_the_same_rows(spark, table, spelling):
+    found = spark.sql(f"SELECT * FROM {_spellings(table)[spelling]}")
+    assert found.count() == 2
+    assert_pyspark_df_equal(found, table.managed.events(), check_column_names=True)
+
+
+def test_columns_are_those_of_the_reference_and_the_version(spark, table):
+    found = spark.table(f"{table.name}.optimizations")
+    assert found.dtypes[:10] == [*A6, ("version", "bigint")]
+
+
+def test_events_tell_what_was_done(spark, table):
+    newest, first = spark.table(f"{table.name}.optimizations").collect()
+    assert newest.version == table.version > first.version
+    for event in (newest, first):
+        assert event.optimization_name == "UnindexedFiles"
+        assert event.revision_id >= 1
+        assert event.finished_at - event.started_at == event.process_time_ms >= 0
+        assert (event.kind, event.trigger, event.state, event.error) == ("optimize", "call", "committed", None)
+        inputs, outputs = event.input_files_stats, event.output_files_stats
+        assert sorted(inputs.files) == sorted(table.removed(event.version))
+        assert sorted(outputs.files) == sorted(a["path"] for a in table.added(event.version))
+        assert outputs.bytes == sum(a["size"] for a in table.added(event.version))
+        assert inputs.element_count == outputs.element_count == (2000 if event is first else 500)
+        assert set(inputs.file_levels) == {-1}
+        assert min(outputs.file_levels) >= 0
+        assert outputs.num_blocks >= outputs.num_cubes >= 1
+        assert outputs.num_files == len(outputs.files) == len(outputs.file_levels)
+    assert first.parameters["max_iterations"] == "5"
+    assert newest.parameters["strategy"] == "UnindexedFiles"
+    assert newest.write_id != first.write_id
+    assert newest.table_id == table.sql("DESCRIBE DETAIL {t}")[0].id
+
+
+def test_filters_projections_and_joins(spark, table):
+    name = f"{table.name}.optimizations"
+    assert spark.sql(f"SELECT version FROM {name} WHERE version = {table.version}").count() == 1
+    assert spark.sql(f"SELECT count(*) n, max(input_files_stats.bytes) b FROM {name}").collect()[0].n == 2
+    joined = spark.sql(f"SELECT a.version FROM {name} a JOIN {name} b ON a.write_id = b.write_id")
+    assert joined.count() == 2
+    exploded = spark.sql(f"SELECT explode(output_files_stats.files) f FROM {name} WHERE reason = 'UNINDEXED'")
+    assert exploded.count() > 2
+
+
+def test_a_table_without_optimizations_has_no_rows(spark, new_table):
+    plain = new_table(NUMBERS)
+    found = spark.table(f"{plain.name}.optimizations")
+    assert found.count() == 0
+    assert found.dtypes[:10] == [*A6, ("version", "bigint")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "default.no_such_table.optimizations",
+        "use_catalog.spark_catalog.default.nothing.optimizations",
+        "{t}.optimisations",
+    ],
+)
+def test_what_is_not_there(spark, table, name):
+    with pytest.raises(AnalysisException) as missing:
+        spark.sql(f"SELECT * FROM {name.format(t=table.name)}").collect()
+    assert missing.value.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+
+
+@pytest.mark.parametrize("name", ["{t}.optimizations", "use_catalog.spark_catalog.{t}.optimizations"])
+def test_virtual_tables_are_read_only(spark, table, name):
+    for statement in (
+        "INSERT INTO {n} SELECT * FROM {n}",
+        "DELETE FROM {n}",
+        "DROP TABLE {n}",
+        "ALTER TABLE {n} SET TBLPROPERTIES ('a'='b')",
+    ):
+        with pytest.raises(AnalysisException):
+            spark.sql(statement.format(n=name.format(t=table.name)))
+    assert spark.table(f"{table.name}.optimizations").count() == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE use_catalog.spark_catalog.{t} SET TBLPROPERTIES ('use.index.columns'='x')",
+        "ALTER TABLE use_catalog.spark_catalog.{t} ADD COLUMN z INT",
+        "DROP TABLE use_catalog.spark_catalog.{t}",
+        "CREATE TABLE use_catalog.spark_catalog.default.made_up (a INT)",
+        "CREATE NAMESPACE use_catalog.made_up",
+        "DROP NAMESPACE use_catalog.spark_catalog",
+    ],
+)
+def test_use_catalog_changes_nothing(spark, table, statement):
+    before = table.state()
+    with pytest.raises(AnalysisException) as refused:
+        spark.sql(statement.format(t=table.name))
+    assert (refused.value.getCondition(), refused.value.getSqlState()) == ("USE_NOT_SUPPORTED", "0A000")
+    assert table.state() == before
+
+
+def test_use_catalog_describes_a_table(spark, table):
+    rows = spark.sql(f"DESCRIBE TABLE use_catalog.spark_catalog.{table.name}").collect()
+    assert [r.col_name for r in rows][:4] == ["id", "x", "y", "s"]
+
+
+def test_a_column_named_like_a_virtual_table(spark, new_table):
+    table = new_table("optimizations STRUCT<version: INT>, a INT")
+    spark.sql("SELECT named_struct('version', 3) optimizations, 1 a").write.mode("append").format("delta").saveAsTable(
+        table.name
+    )
+    name = table.name.removeprefix("default.")
+    assert spark.sql(f"SELECT {name}.optimizations.version v FROM {table.name}").collect()[0].v == 3
