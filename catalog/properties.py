@@ -14,6 +14,8 @@ from otree.transformer import Transformer, format_data_type
 
 COLUMNS_KEY = "use.index.columns"
 AS_INDEXED_KEY = "use.index.columnsAsIndexed"
+# Per revision, how its columns hashed when it was made: a widened type hashes differently, and so weighs differently.
+HASH_TYPES_KEY_PREFIX = "use.index.hashTypes."
 CUBE_SIZE_KEY = "use.index.cubeSize"
 TARGET_FILE_BYTES_KEY = "use.index.targetFileBytes"
 
@@ -45,12 +47,14 @@ class IndexConfiguration:
         logical_columns: the same columns as users name them.
         cube_size: rows per cube, or None for the rows of one target file.
         target_file_bytes: size that data files should have.
+        hash_types: how each column hashes today; see ``hash_type``.
     """
 
     transformers: tuple[Transformer, ...]
     logical_columns: tuple[str, ...]
     cube_size: int | None
     target_file_bytes: int
+    hash_types: tuple[str, ...]
 
     @classmethod
     def of(
@@ -88,7 +92,8 @@ class IndexConfiguration:
         )
         if text is not None and not as_indexed:
             columns = _columns(text, schema, partition)
-            return cls(tuple(t for _, t in columns), tuple(name for name, _ in columns), cube_size, target)
+            names = tuple(name for name, _ in columns)
+            return cls(tuple(t for _, t in columns), names, cube_size, target, _hash_types(schema, names))
         if latest is None:
             return None
         # Resolved when the revision was made: since then a column may have been renamed, or its type widened.
@@ -96,12 +101,31 @@ class IndexConfiguration:
         transformers = tuple(
             _transformer(schema[name], t.kind) for name, t in zip(logical, latest.transformers, strict=True)
         )
-        return cls(transformers, logical, cube_size or (None if text else latest.desired_cube_size), target)
+        size = cube_size or (None if text else latest.desired_cube_size)
+        return cls(transformers, logical, size, target, _hash_types(schema, logical))
 
-    @staticmethod
-    def resolved(configuration: Mapping[str, str]) -> dict[str, str]:
-        """The property that remembers for which text of ``use.index.columns`` a revision is made."""
-        return {AS_INDEXED_KEY: configuration[COLUMNS_KEY]} if COLUMNS_KEY in configuration else {}
+    def remembered(self, configuration: Mapping[str, str], revision_id: int) -> dict[str, str]:
+        """Properties that remember for which column text, and with which types, a revision is made."""
+        text = {AS_INDEXED_KEY: configuration[COLUMNS_KEY]} if COLUMNS_KEY in configuration else {}
+        return {**text, HASH_TYPES_KEY_PREFIX + str(revision_id): ";".join(self.hash_types)}
+
+
+def hash_type(sql_type: str) -> str:
+    """The class of types whose equal values hash equally.
+
+    Spark hashes the small integers as an int, a decimal of up to 18 digits as its unscaled long and a longer one as
+    bytes.
+    """
+    if sql_type in ("tinyint", "smallint", "int"):
+        return "int"
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", sql_type)
+    if decimal is not None:
+        return f"decimal({'long' if int(decimal[1]) <= 18 else 'bytes'},{decimal[2]})"
+    return sql_type
+
+
+def _hash_types(schema: StructType, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(hash_type(schema[name].dataType.simpleString()) for name in names)
 
 
 def physical_name(field: StructField) -> str:

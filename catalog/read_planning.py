@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type
 from otree.revision import Revision, last_revision_id, revisions_from_configuration
 from otree.transformer import format_data_type
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
@@ -17,10 +19,20 @@ _MILLIS_PER_DAY = 86_400_000
 _DATE_SLACK = _MILLIS_PER_DAY + 1
 
 
+@dataclass(frozen=True)
+class _Index:
+    revisions: Mapping[int, Revision]
+    newest: int | None
+    hash_types: Mapping[int, str]
+
+
 @lru_cache(maxsize=64)
-def _revisions(configuration: str) -> tuple[dict[int, Revision], int | None]:
+def _index(configuration: str) -> _Index:
     properties: Mapping[str, str] = json.loads(configuration)
-    return revisions_from_configuration(properties), last_revision_id(properties)
+    revisions = revisions_from_configuration(properties)
+    types = {number: properties.get(f"{HASH_TYPES_KEY_PREFIX}{number}") for number in revisions}
+    known = {number: text for number, text in types.items() if text is not None}
+    return _Index(revisions, last_revision_id(properties), known)
 
 
 def plan_sample(configuration: str, lower: float, upper: float) -> str | None:
@@ -35,8 +47,8 @@ def plan_sample(configuration: str, lower: float, upper: float) -> str | None:
         JSON with the hashed columns (physical names) and the first and last weight, null where unbounded; None when
         the table has no index yet and Spark must sample by itself.
     """
-    revisions, newest = _revisions(configuration)
-    revision = revisions.get(newest) if newest else None
+    index = _index(configuration)
+    revision = index.revisions.get(index.newest) if index.newest else None
     if revision is None or not revision.transformations:
         return None
     weights = WeightRange.of_sample(lower, upper)
@@ -62,13 +74,13 @@ def plan_read(configuration: str, conditions: str) -> str | None:
     Returns:
         JSON ``{"revisions": {id: {first_weight, last_weight, lower, upper}}}``, or None when nothing can be skipped.
     """
-    revisions, _ = _revisions(configuration)
+    index = _index(configuration)
     comparisons: list[dict[str, Any]] = json.loads(conditions)
     queries = {}
-    for revision in revisions.values():
+    for revision in index.revisions.values():
         if revision.is_staging or not revision.transformations:
             continue
-        weights = _weights(revision, comparisons)
+        weights = _weights(revision, index.hash_types.get(revision.revision_id), comparisons)
         box = [_interval(revision, dimension, comparisons) for dimension in range(revision.dimensions)]
         if weights == (MIN_WEIGHT, MAX_WEIGHT) and all(side == (0.0, 1.0) for side in box):
             continue
@@ -81,11 +93,13 @@ def plan_read(configuration: str, conditions: str) -> str | None:
     return json.dumps({"revisions": queries}) if queries else None
 
 
-def _weights(revision: Revision, comparisons: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+def _weights(revision: Revision, written_as: str | None, comparisons: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """Weights that the conditions on exactly this revision's hash leave."""
     first, last = MIN_WEIGHT, MAX_WEIGHT
     for comparison in comparisons:
-        if comparison.get("hash_of") != list(revision.columns) or not _same_hash(revision, comparison["types"]):
+        if comparison.get("hash_of") != list(revision.columns):
+            continue
+        if not _same_hash(revision, written_as, comparison["types"]):
             continue
         value = int(comparison["values"][0])
         match comparison["operator"]:
@@ -102,10 +116,19 @@ def _weights(revision: Revision, comparisons: Sequence[Mapping[str, Any]]) -> tu
     return first, last
 
 
-def _same_hash(revision: Revision, types: Sequence[str]) -> bool:
-    """Whether today's column types hash as they did when the revision was written (a widened type does not)."""
+def _same_hash(revision: Revision, written_as: str | None, types: Sequence[str]) -> bool:
+    """Whether today's column types hash as they did when the revision was written (a widened type does not).
+
+    Args:
+        revision: the revision.
+        written_as: hash types remembered with it; None for a revision of another writer.
+        types: today's SQL types.
+    """
+    if written_as is not None:
+        return written_as == ";".join(hash_type(sql_type) for sql_type in types)
+    # Another writer leaves only the format's names, which do not tell decimals of different size apart.
     return all(
-        format_data_type(sql_type) == transformer.data_type
+        transformer.data_type != "DecimalDataType" and format_data_type(sql_type) == transformer.data_type
         for sql_type, transformer in zip(types, revision.transformers, strict=True)
     )
 

@@ -194,6 +194,8 @@ def next_revision(
     desired_cube_size: int,
     timestamp: int,
     table_id: str,
+    *,
+    renew: bool = False,
 ) -> Revision:
     """Return the revision that data is to be indexed into.
 
@@ -204,6 +206,7 @@ def next_revision(
         desired_cube_size: Rows that an inner cube should hold.
         timestamp: Now, in epoch milliseconds.
         table_id: The table's path.
+        renew: Make a new revision even where `latest` would suit.
 
     Returns:
         `latest` itself when it suits, else a new revision numbered one up, with head-room where data left the range.
@@ -215,6 +218,7 @@ def next_revision(
         raise ValueError(f"Got statistics of {len(stats)} columns for {len(transformers)} transformers")
     if (
         latest is not None
+        and not renew
         and not latest.is_staging
         and latest.transformations
         and latest.transformers == tuple(transformers)

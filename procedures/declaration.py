@@ -72,16 +72,16 @@ class Parameter:
     @property
     def signature(self) -> str:
         """``name TYPE = default`` as help prints it."""
-        shown = "" if self.required else f" = {'map()' if isinstance(self.default, Mapping) else self._plain_default}"
-        return f"{self.name} {self.type}{shown}"
+        return f"{self.name} {self.type}" + ("" if self.required else f" = {self.default_text}")
 
     @property
-    def _plain_default(self) -> str:
-        return (
-            str(self.default)
-            if isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
-            else (self.default_sql or "")
-        )
+    def default_text(self) -> str:
+        """The default as people write it; '' when required."""
+        if isinstance(self.default, Mapping):
+            return "map()"
+        if isinstance(self.default, (int, float)) and not isinstance(self.default, bool):
+            return str(self.default)
+        return self.default_sql or ""
 
     def check(self, value: Any) -> Any:
         """Returns the value if it fits the declared type.

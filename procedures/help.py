@@ -42,7 +42,7 @@ def help_procedure(known: Callable[[], Mapping[str, Procedure]]) -> Procedure:
 def _of(procedure: Procedure) -> list[_Row]:
     rows: list[_Row] = [(procedure.name, "procedure", None, f"{procedure.signature}: {procedure.doc}")]
     for parameter in procedure.parameters:
-        default = "(required)" if parameter.required else (parameter.default_sql or "")
+        default = "(required)" if parameter.required else parameter.default_text
         rows.append((parameter.name, parameter.type, default, parameter.doc))
     rows.append(("result", "columns", None, procedure.result))
     return rows

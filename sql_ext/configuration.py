@@ -30,7 +30,7 @@ def jar() -> Path:
     """
     path = Path(__file__).parent / "jars" / "use-shim.jar"
     if not path.is_file():
-        raise UseError(f"{path} is missing: run make build in the checkout, or reinstall use-spark.")
+        raise UseError(f"{path} is missing: run make shim in the checkout, or reinstall use-spark.")
     return path
 
 

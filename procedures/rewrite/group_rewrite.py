@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, IndexConfigurationError, RowsChangedError
 from catalog.events import FileFacts, FilesStats, OptimizationEvent
-from catalog.properties import CUBE_SIZE_RANGE, IndexConfiguration, logical_name
+from catalog.properties import CUBE_SIZE_RANGE, HASH_TYPES_KEY_PREFIX, IndexConfiguration, logical_name
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
@@ -193,11 +193,14 @@ def _target(
     cube_size = found.cube_size or (
         latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
     )
-    revision = next_revision(latest, found.transformers, stats, cube_size, _now(), table.location)
+    written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}") if latest else None
+    renew = written_as is not None and written_as != ";".join(found.hash_types)
+    revision = next_revision(latest, found.transformers, stats, cube_size, _now(), table.location, renew=renew)
     new: dict[str, str] = {}
     if latest is None or revision.revision_id != latest.revision_id:
         first = [staging_of(revision)] if not snapshot.revisions else []
-        new = configuration_of([*first, revision]) | IndexConfiguration.resolved(snapshot.configuration)
+        new = configuration_of([*first, revision])
+        new |= found.remembered(snapshot.configuration, revision.revision_id)
     columns = _columns(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
     return _Target(columns, grown_tree(rows, count, columns, existing), existing, found.target_file_bytes, new)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type
 from catalog.read_planning import plan_read, plan_sample
 from otree.revision import Revision, configuration_of
 from otree.transformation import HashTransformation, IdentityTransformation, LinearTransformation
@@ -52,8 +53,14 @@ def _revision(number=1, names=NAMES):
     return Revision(number, 0, "/t", 100, tuple(COLUMNS[n] for n in names), tuple(SPACES[n] for n in names))
 
 
+def _hash_types(revision):
+    return ";".join(hash_type(TYPES.get(name, "float")) for name in revision.columns)
+
+
 def _conf(*revisions):
-    return json.dumps(configuration_of(revisions or [_revision()]))
+    made = revisions or [_revision()]
+    types = {f"{HASH_TYPES_KEY_PREFIX}{r.revision_id}": _hash_types(r) for r in made}
+    return json.dumps({**configuration_of(made), **types})
 
 
 def _plan(*conditions, conf=None):
@@ -209,6 +216,22 @@ def test_a_hash_of_other_columns_or_widened_types_skips_nothing():
     conf = _conf(_revision(names=NAMES[:-1]))
     for condition in (swapped, widened, short):
         assert _plan(condition, conf=conf) is None
+
+
+@pytest.mark.parametrize("today", ["decimal(20,2)", "decimal(12,4)"])
+def test_a_widened_decimal_weighs_differently(today):
+    condition = {"hash_of": ["price"], "operator": "<", "values": [5]}
+    conf = _conf(_revision(names=("price",)))
+    assert _plan({**condition, "types": ["decimal(12,2)"]}, conf=conf) is not None
+    assert _plan({**condition, "types": ["decimal(14,2)"]}, conf=conf) is not None
+    assert _plan({**condition, "types": [today]}, conf=conf) is None
+
+
+def test_decimals_of_another_writer_are_not_pruned_by_weight():
+    conf = json.dumps(configuration_of([_revision(names=("price",))]))
+    assert _plan({"hash_of": ["price"], "types": ["decimal(12,2)"], "operator": "<", "values": [5]}, conf=conf) is None
+    conf = json.dumps(configuration_of([_revision(names=("whole",))]))
+    assert _plan({"hash_of": ["whole"], "types": ["smallint"], "operator": "<", "values": [5]}, conf=conf)["1"]
 
 
 def test_each_revision_has_its_own_box_and_the_staging_one_has_none():

@@ -216,3 +216,29 @@ def test_a_widened_column(spark, new_table):
         assert sum(share.count() for share in table.data.randomSplit([1.0, 3.0], seed=1)) == 600
         table.index()
     assert table.data.count() == 600
+
+
+@pytest.mark.parametrize("wider", ["decimal(20,2)", "decimal(12,4)"])
+def test_a_sample_after_a_decimal_was_widened(spark, new_table, wider):
+    table = new_table(
+        "id BIGINT, x DECIMAL(10,2)",
+        index="x",
+        cube_size=200,
+        file_bytes="3kb",
+        properties={"delta.enableTypeWidening": "true"},
+    )
+    rows = spark.range(3000).selectExpr("id", "cast(id * 7919 % 100003 / 7 as decimal(10,2)) x")
+    table.append(rows).index()
+    assert read_report(table.data.sample(0.1)).scans[0].pruned
+    table.sql(f"ALTER TABLE {{t}} ALTER COLUMN x TYPE {wider}")
+    below = F.expr(f"hash(x) < {int(0.1 * 4294967295 - 2147483648)}")
+    # Weights of the old type say nothing of the new one: the files are read whole and filtered by row.
+    assert not read_report(table.data.sample(0.1)).scans[0].pruned
+    assert table.data.sample(0.1).count() == table.data.where(below).count()
+    # New rows start a revision of their own, whose weights are those of the new type.
+    table.append(rows.selectExpr("id + 3000 AS id", "x"))
+    assert committed(table.optimize(strategy="UnindexedFiles"))
+    assert max(table.revisions) == 2
+    sample = table.data.sample(0.1)
+    assert read_report(sample).scans[0].pruned
+    assert sample.count() == table.data.where(below).count()

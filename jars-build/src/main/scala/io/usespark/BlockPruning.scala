@@ -64,14 +64,17 @@ object BlockPruning {
     BlockPruning(revisions.toMap)
   }
 
-  /** Reads blocks until one meets the query: with 100,000 files, parsing whole tags would dominate planning. */
+  /** Reads blocks until one meets the query, true also where there is none to judge by: with 100,000 files, parsing whole tags would dominate planning. */
   private def anyBlock(json: String, query: BlockQuery): Boolean = {
     val parser = factory.createParser(json)
     try {
-      var found = false
+      var (found, blocks) = (false, 0)
       while (!found && parser.nextToken() != null)
-        if (parser.currentToken() == JsonToken.START_OBJECT) found = blockMeets(parser, query)
-      found
+        if (parser.currentToken() == JsonToken.START_OBJECT) {
+          found = blockMeets(parser, query)
+          blocks += 1
+        }
+      found || blocks == 0
     } finally parser.close()
   }
 
