@@ -59,7 +59,8 @@ object BlockPruning {
         node.get("first_weight").asInt(),
         node.get("last_weight").asInt(),
         numbers(node.get("lower")),
-        numbers(node.get("upper")))
+        numbers(node.get("upper"))
+      )
     }
     BlockPruning(revisions.toMap)
   }
@@ -109,7 +110,8 @@ class BlockFileIndex(base: PreparedDeltaFileIndex, val pruning: BlockPruning, ke
       base.path,
       base.catalogTableOpt,
       BlockFileIndex.withFiles(base.preparedScan, kept),
-      base.versionScanned) {
+      base.versionScanned
+    ) {
 
   /** Files that Delta's statistics kept. */
   def candidates: Seq[AddFile] = base.preparedScan.files
@@ -129,7 +131,8 @@ object BlockFileIndex {
   private def withFiles(scan: DeltaScan, files: Seq[AddFile]): DeltaScan =
     scan.copy(
       files = files,
-      scanned = scan.scanned.copy(bytesCompressed = Some(files.map(_.size).sum), files = Some(files.size.toLong)))(
+      scanned = scan.scanned.copy(bytesCompressed = Some(files.map(_.size).sum), files = Some(files.size.toLong))
+    )(
       scan.scannedSnapshot,
       scan.partitionFilters,
       scan.dataFilters,
@@ -137,5 +140,6 @@ object BlockFileIndex {
       scan.rewrittenPartitionLikeDataFilters,
       scan.unusedFilters,
       scan.scanDurationMs,
-      scan.dataSkippingType)
+      scan.dataSkippingType
+    )
 }

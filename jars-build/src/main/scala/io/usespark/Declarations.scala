@@ -14,7 +14,8 @@ final case class ProcedureDeclaration(name: String, doc: String, parameters: Seq
 /** What Python declared at attach: the shim itself knows no procedure and no virtual table. */
 final class Declarations(
     val procedures: Map[String, ProcedureDeclaration],
-    val virtualTables: Map[String, StructType]) {
+    val virtualTables: Map[String, StructType]
+) {
 
   def procedure(name: String): Option[ProcedureDeclaration] = procedures.get(name.toLowerCase(Locale.ROOT))
 
@@ -34,13 +35,15 @@ object Declarations {
   private def procedure(node: JsonNode): ProcedureDeclaration = ProcedureDeclaration(
     node.get("name").asText(),
     node.get("doc").asText(),
-    node.get("parameters").elements().asScala.map(parameter).toSeq)
+    node.get("parameters").elements().asScala.map(parameter).toSeq
+  )
 
   private def parameter(node: JsonNode): ParameterDeclaration = ParameterDeclaration(
     node.get("name").asText(),
     DataType.fromDDL(node.get("type").asText()),
     Option(node.get("default")).filterNot(_.isNull).map(_.asText()),
-    node.get("doc").asText())
+    node.get("doc").asText()
+  )
 
   private def schemas(node: JsonNode): Map[String, StructType] =
     node.properties().asScala.map(e => e.getKey -> StructType.fromDDL(e.getValue.asText())).toMap

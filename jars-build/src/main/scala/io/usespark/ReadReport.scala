@@ -16,7 +16,8 @@ object ReadReport {
     report.put("samples", plan.collectWithSubqueries { case sample: Sample => sample }.size)
     report.put(
       "weight_filters",
-      plan.collectWithSubqueries { case f: Filter if IndexedRelation.hasHash(f.condition) => f }.size)
+      plan.collectWithSubqueries { case f: Filter if IndexedRelation.hasHash(f.condition) => f }.size
+    )
     val scans = report.putArray("scans")
     plan.collectWithSubqueries { case relation @ IndexedRelation(index: PreparedDeltaFileIndex) =>
       val kept = index.preparedScan.files

@@ -42,7 +42,8 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
       scan: LogicalPlan,
       filters: Seq[Expression],
       relation: LogicalRelation,
-      index: PreparedDeltaFileIndex): LogicalPlan = {
+      index: PreparedDeltaFileIndex
+  ): LogicalPlan = {
     val metadata = index.preparedScan.scannedSnapshot.metadata
     val conditions =
       if (IndexedRelation.isIndexed(metadata.configuration)) Conditions.json(filters, metadata.schema) else None
@@ -51,7 +52,8 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
       else
         Python.text(
           "plan_read",
-          Map("configuration" -> IndexedRelation.json(metadata.configuration), "conditions" -> conditions.get))
+          Map("configuration" -> IndexedRelation.json(metadata.configuration), "conditions" -> conditions.get)
+        )
     answer.map(BlockPruning.parse).fold(scan) { pruning =>
       val candidates = index.preparedScan.files
       val kept = candidates.filter(pruning.keep)

@@ -44,7 +44,9 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
           Map(
             "configuration" -> IndexedRelation.json(metadata.configuration),
             "lower" -> sample.lowerBound,
-            "upper" -> sample.upperBound))
+            "upper" -> sample.upperBound
+          )
+        )
         .flatMap { answer =>
           val node = new ObjectMapper().readTree(answer)
           val names = node.get("columns").elements().asScala.map(_.asText()).toSeq
@@ -54,7 +56,8 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
             val weight = Murmur3Hash(attributes, 42)
             val bounds = Seq(
               Option(node.get("first")).filterNot(_.isNull).map(v => GreaterThanOrEqual(weight, Literal(v.asInt()))),
-              Option(node.get("last")).filterNot(_.isNull).map(v => LessThanOrEqual(weight, Literal(v.asInt())))).flatten
+              Option(node.get("last")).filterNot(_.isNull).map(v => LessThanOrEqual(weight, Literal(v.asInt())))
+            ).flatten
             Some(bounds.reduceOption[Expression](And(_, _)).map(Filter(_, relation)).getOrElse(relation))
           }
         }

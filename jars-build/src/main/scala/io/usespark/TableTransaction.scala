@@ -73,8 +73,11 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2) {
   def readWritten(): DataFrame = active(transaction.deltaLog.createDataFrame(transaction.snapshot, written))
 
   /** Removes the files taken, adds the written ones with their tags (by path), in one commit; returns its version. */
-  def commit(operation: String, parameters: ju.Map[String, String], tagsByPath: ju.Map[String, ju.Map[String, String]])
-      : Long = active {
+  def commit(
+      operation: String,
+      parameters: ju.Map[String, String],
+      tagsByPath: ju.Map[String, ju.Map[String, String]]
+  ): Long = active {
     val adds = written.map { file =>
       val tags = Option(tagsByPath.get(file.path)).map(_.asScala.toMap).getOrElse(Map.empty)
       file.copy(tags = file.tagsOrEmpty ++ tags, dataChange = false)

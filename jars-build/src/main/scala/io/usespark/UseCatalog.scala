@@ -55,7 +55,8 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
 
   private def refuse(statement: String): Nothing = throw UseException.notSupported(
     s"$statement is not available through $catalogName, which is for reading: " +
-      "use the table's own name, and CALL use.optimize(…) to run an optimization.")
+      "use the table's own name, and CALL use.optimize(…) to run an optimization."
+  )
 }
 
 /** A table as `use_catalog` shows it: its schema and properties, to be described but not read. */

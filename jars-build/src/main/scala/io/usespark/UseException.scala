@@ -15,7 +15,8 @@ class UseException(condition: String, state: String, text: String)
       None,
       Some(condition),
       Map.empty[String, String],
-      Array.empty[org.apache.spark.QueryContext]) {
+      Array.empty[org.apache.spark.QueryContext]
+    ) {
   override def getCondition: String = condition
   override def getSqlState: String = state
   override def getMessage: String = message
@@ -26,7 +27,8 @@ object UseException {
   def notAttached: UseException = new UseException(
     "USE_NOT_ATTACHED",
     "55000",
-    "Python is not attached to this Spark application: call sql_ext.attach(spark) first.")
+    "Python is not attached to this Spark application: call sql_ext.attach(spark) first."
+  )
 
   def notSupported(what: String): UseException =
     new UseException("USE_NOT_SUPPORTED", "0A000", what)

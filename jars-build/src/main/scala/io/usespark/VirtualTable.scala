@@ -21,7 +21,8 @@ final class VirtualTable(tableName: String, kind: String, override val schema: S
     val (found, data) = Python.rows("virtual_table", Map("table" -> tableName, "kind" -> kind))
     require(
       found.map(_.dataType.catalogString) == schema.map(_.dataType.catalogString),
-      s"virtual table $kind declares ${schema.toDDL} but returned ${found.toDDL}")
+      s"virtual table $kind declares ${schema.toDDL} but returned ${found.toDDL}"
+    )
     data
   }
 }
@@ -29,7 +30,9 @@ final class VirtualTable(tableName: String, kind: String, override val schema: S
 object Identifiers {
 
   /** The dotted name as SQL reads it back: parts that need backquotes have them. */
-  def quoted(parts: Seq[String]): String = parts.map { part =>
-    if (part.matches("[a-zA-Z_][a-zA-Z0-9_]*")) part else "`" + part.replace("`", "``") + "`"
-  }.mkString(".")
+  def quoted(parts: Seq[String]): String = parts
+    .map { part =>
+      if (part.matches("[a-zA-Z_][a-zA-Z0-9_]*")) part else "`" + part.replace("`", "``") + "`"
+    }
+    .mkString(".")
 }

@@ -30,7 +30,9 @@ object IndexExpressions {
     PointLookup(
       coordinates.asScala.map(expression).toSeq,
       Some(expression(weight)),
-      CubeLookup.unpack(coordinates.size, ByteBuffer.wrap(tree))))
+      CubeLookup.unpack(coordinates.size, ByteBuffer.wrap(tree))
+    )
+  )
 
   /** The file that a row of this cube and weight goes to; `pieces` as packed by Python. */
   def file(cube: Column, weight: Column, pieces: Array[Byte]): Column =
@@ -139,7 +141,8 @@ case class PointLookup(coordinates: Seq[Expression], weight: Option[Expression],
         ${codes.map(_.code).reduce(_ + _)}
         ${fill.mkString("\n")}
         long ${ev.value} = $place.find($point, $rowWeight);""",
-      isNull = FalseLiteral)
+      isNull = FalseLiteral
+    )
   }
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =
@@ -164,7 +167,11 @@ final class PieceTable(cubes: Array[Long], firstWeights: Array[Int], files: Arra
 object PieceTable {
   def unpack(bytes: ByteBuffer): PieceTable = {
     val size = bytes.getInt()
-    new PieceTable(Array.fill(size)(bytes.getLong()), Array.fill(size)(bytes.getInt()), Array.fill(size)(bytes.getInt()))
+    new PieceTable(
+      Array.fill(size)(bytes.getLong()),
+      Array.fill(size)(bytes.getInt()),
+      Array.fill(size)(bytes.getInt())
+    )
   }
 }
 
@@ -183,7 +190,8 @@ case class FileLookup(cube: Expression, weight: Expression, pieces: PieceTable) 
         ${c.code}
         ${w.code}
         int ${ev.value} = $table.fileOf(${c.value}, ${w.value});""",
-      isNull = FalseLiteral)
+      isNull = FalseLiteral
+    )
   }
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =
