@@ -21,16 +21,22 @@ PARAMETER_TYPES = (
     "MAP<STRING,STRING>",
 )
 _REQUIRED = object()
-_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
-    "STRING": (str,),
-    "INT": (int,),
-    "BIGINT": (int,),
-    "DOUBLE": (float, int),
-    "BOOLEAN": (bool,),
-    "ARRAY<STRING>": (list, tuple),
-    "MAP<STRING,STRING>": (dict,),
-}
+_WHOLE_NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-(2**63), 2**63 - 1)}
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _fits(value: Any, declared: str) -> bool:
+    """Whether SQL could pass the value to a parameter of the declared type."""
+    if isinstance(value, bool):
+        return declared == "BOOLEAN"
+    if isinstance(value, int):
+        low, high = _WHOLE_NUMBERS.get(declared, (0, -1))
+        return declared == "DOUBLE" or low <= value <= high
+    if isinstance(value, (list, tuple)):
+        return declared == "ARRAY<STRING>" and all(isinstance(v, str) for v in value)
+    if isinstance(value, dict):
+        return declared == "MAP<STRING,STRING>" and all(isinstance(v, str) for pair in value.items() for v in pair)
+    return (declared == "STRING" and isinstance(value, str)) or (declared == "DOUBLE" and isinstance(value, float))
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,7 @@ class Parameter:
             if self.required:
                 raise InvalidArgumentError.of(self.name, None, f"a {self.type} is required")
             return self.default
-        accepted = _PYTHON_TYPES[self.type]
-        wrong_boolean = isinstance(value, bool) and self.type != "BOOLEAN"
-        if wrong_boolean or not isinstance(value, accepted):
+        if not _fits(value, self.type):
             raise InvalidArgumentError.of(self.name, value, f"a {self.type} is expected")
         return value
 

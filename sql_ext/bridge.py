@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from py4j.java_collections import JavaList, JavaMap
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -82,7 +83,7 @@ class BridgeHandler:
         return answer
 
     def _call(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
-        arguments = {name: _to_python(value) for name, value in given["arguments"].items()}
+        arguments = _to_python(given["arguments"])
         return procedure(given["name"]).call(spark, arguments)._jdf
 
     def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
@@ -113,8 +114,9 @@ def _context() -> SparkContext:
 
 def _to_python(value: Any) -> Any:
     """Py4J collections as plain ones."""
-    if hasattr(value, "items"):
-        return {str(k): _to_python(v) for k, v in value.items()}
-    if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)):
+    # Only the types tell: a Java object claims to have any attribute that it is asked for.
+    if isinstance(value, JavaMap):
+        return {str(k): _to_python(value[k]) for k in value}
+    if isinstance(value, JavaList):
         return [_to_python(v) for v in value]
     return value

@@ -13,9 +13,11 @@ from catalog.errors import UnknownNameError
 from catalog.snapshot import TableSnapshot, level_column
 from otree.level import next_level_elements
 from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.selection.base import SelectionSettings, Strategy, take_until
+from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 
 NAME = "LeveledCompaction"
+# The first group is taken; the others stand by in case the byte limit cuts the ones before them too short.
+_GROUPS_CONSIDERED = 1000
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,8 @@ class LeveledCompaction(Strategy):
             return Selection(note=f"{NAME}: the table has no indexed files yet")
         leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
         symbols = -(-revision.dimensions // 6)
-        groups = block_groups(leveled, symbols)
-        found = (
-            BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in groups.toLocalIterator()
-        )
+        groups = block_groups(leveled, symbols).limit(_GROUPS_CONSIDERED).collect()
+        found = (BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in groups)
         return choose(
             found, lambda group: _files(snapshot, leveled, group), settings.bytes_per_iter, revision.revision_id
         )
@@ -161,6 +161,6 @@ def _files(snapshot: TableSnapshot, leveled: DataFrame, group: BlockGroup) -> It
         .agg(F.sum("element_count").alias("elements"))
     )
     rows = snapshot.files.drop("blocks", "write_id").join(of_group, "path").orderBy("size", "path")
-    for r in rows.toLocalIterator():
+    for r in rows.limit(MAX_FILES_PER_GROUP).collect():
         file = InputFile(r.path, r.deletion_vector, r.size, r.rows, group.level, r.first_time, r.last_time)
         yield GroupFile(file, r.elements, r.write_id)

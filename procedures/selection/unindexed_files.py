@@ -61,10 +61,9 @@ class UnindexedFiles(Strategy):
             return Selection(note=f"UnindexedFiles: revision {settings.revision_id} was asked for")
         start = epoch_millis("from_timestamp", settings.options["from_timestamp"])
         unindexed = snapshot.files.where((F.col("revision") == 0) & (F.col("modification_time") >= start))
-        total = unindexed.count()
-        rows = unindexed.orderBy("modification_time", "path").drop("blocks").limit(MAX_FILES_PER_GROUP)
+        rows = unindexed.drop("blocks").orderBy("modification_time", "path").limit(MAX_FILES_PER_GROUP).collect()
+        total = len(rows) if len(rows) < MAX_FILES_PER_GROUP else unindexed.count()
         oldest_first = (
-            InputFile(r.path, r.deletion_vector, r.size, r.rows, -1, r.first_time, r.last_time)
-            for r in rows.toLocalIterator()
+            InputFile(r.path, r.deletion_vector, r.size, r.rows, -1, r.first_time, r.last_time) for r in rows
         )
         return choose(oldest_first, settings.options["batch_bytes"], total)

@@ -21,7 +21,7 @@ def test_first_indexing_makes_revision_one_and_true_tags(spark, new_table):
 
     assert states(report) == [("committed", "UNINDEXED")]
     assert (report[0].input_files, report[0].rows, report[0].version) == (2, 5000, table.version)
-    assert report[0].output_bytes == sum(f["size"] for f in table.files)
+    assert report[0].output_bytes == sum(f.size for f in table.files)
     assert table.checksum() == before
     assert set(table.revisions) == {0, 1}
     assert not table.unindexed
@@ -108,9 +108,9 @@ def _lowest_level(table):
     per_write = {}
     for file in table.files:
         for block in file.blocks:
-            key = file.write_id, block.cubeId
-            per_write[key] = per_write.get(key, 0) + block.elementCount
-    return min(level_of(max(per_write[f.write_id, b.cubeId] for b in f.blocks)) for f in table.files)
+            key = file.write_id, block.cube_id
+            per_write[key] = per_write.get(key, 0) + block.element_count
+    return min(level_of(max(per_write[f.write_id, b.cube_id] for b in f.blocks)) for f in table.files)
 
 
 def test_small_batches_make_several_iterations(spark, new_table):

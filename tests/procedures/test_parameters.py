@@ -60,7 +60,7 @@ def test_what_is_selected(table, given, expected):
 
 
 def test_bytes_per_iter_takes_the_crossing_file_and_names_what_it_passes_over(table):
-    smallest = sorted(f["size"] for f in table.files if f.revision == 1 and f.rows == 30)
+    smallest = sorted(f.size for f in table.files if f.revision == 1 and f.rows == 30)
     four = plan(table, strategy="LeveledCompaction", bytes_per_iter=sum(smallest[:3]) + 1)
     assert (len(four.group.files), four.skipped) == (4, ())
     # 90 rows are no block of level 2.
@@ -163,7 +163,7 @@ def test_file_size_and_cube_size_change_the_layout(spark, new_table):
     def layout(**sizes):
         table = new_table(NUMBERS, index="x,y", **sizes).append(numbers(spark, 3000))
         table.index()
-        return len(table.files), len({b.cubeId for f in table.files for b in f.blocks})
+        return len(table.files), len({b.cube_id for f in table.files for b in f.blocks})
 
     usual = layout()
     small_files = layout(file_bytes="10kb")

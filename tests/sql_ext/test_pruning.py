@@ -30,51 +30,75 @@ def _rows(spark, start, count):
 @pytest.fixture(scope="module")
 def table(spark, shared_table):
     """Indexed in small cubes, with some rows that are not indexed yet."""
-    made = shared_table(COLUMNS, index="a,b,s", cube_size=60, file_bytes="2kb").append(_rows(spark, 0, 4000))
+    made = shared_table(COLUMNS, index="a,b,s", cube_size=60, file_bytes="4kb").append(_rows(spark, 0, 2500))
     made.index()
     made.append(_rows(spark, 4000, 300))
-    assert len(made.files) > 30
+    assert len(made.files) > 10
     return made
 
 
 @pytest.fixture(scope="module")
 def times(spark, shared_table):
-    made = shared_table(COLUMNS, index="d,t,n,f", cube_size=60, file_bytes="2kb").append(_rows(spark, 0, 3000))
+    made = shared_table(COLUMNS, index="d,t,n,f", cube_size=60, file_bytes="4kb").append(_rows(spark, 0, 2000))
     made.index()
     return made
 
 
-def check(table, condition, wanted_pruned=None):
-    """Rows with the rules are rows without them; says how many files the index dropped."""
-    data = table.data.where(condition)
+def check(table, condition):
+    """Rows with the rules are rows without them."""
     with PlainReads(table.spark):
         wanted = checksum(table.data.where(condition))
     assert checksum(table.data.where(condition)) == wanted, condition
-    (scan,) = read_report(data).scans or (None,)
-    dropped = scan.candidate_files - scan.kept_files if scan else 0
-    if wanted_pruned:
-        assert scan.pruned
-        assert dropped > 0, f"{condition} reads all {scan.kept_files} files that Delta keeps"
-    return dropped
+
+
+def pruned(data):
+    """Whether every scan of the query reads fewer files than Delta's statistics kept."""
+    scans = read_report(data).scans
+    return bool(scans) and all(scan.pruned and scan.kept_files < scan.candidate_files for scan in scans)
+
+
+@pytest.fixture(scope="module")
+def corners(spark, shared_table):
+    """Rows in the four corners of a square, two of which share a file: its minima and maxima are the whole square.
+
+    Each axis is there in several types, all of them indexed.
+    """
+    made = shared_table(COLUMNS, index="a,b,d,n,t,f", cube_size=50)
+    places = spark.sql(
+        """SELECT id, IF(id % 6 IN (3, 4, 5), 800, 0) + pmod(xxhash64(id, 'x'), 200) x,
+        IF(id % 6 IN (2, 4, 5), 800, 0) + pmod(xxhash64(id, 'y'), 200) y FROM range(6000)"""
+    )
+    made.append(
+        places.selectExpr(
+            "x a", "y / 10D b", "'' s", "date_add(DATE'2020-01-01', CAST(x AS INT)) d",
+            "timestamp_millis(1600000000000 + x * 86400000) t", "CAST(y / 100 AS DECIMAL(10,2)) n", "float(y) f",
+        )
+    )  # fmt: skip
+    size = sum(f.size for f in made.files) // 6
+    made.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('use.index.targetFileBytes'='{size}')")
+    return made.index()
 
 
 @pytest.mark.parametrize(
     "condition",
     [
-        "a = 17",
-        "a = 17 AND b < 50",
-        "a < 100 AND b BETWEEN 10 AND 20",
-        "a > 900 AND b > 90 AND b < 95",
-        "b >= 99.5 AND a <= 300",
-        "a IN (3, 4, 5) AND b < 30",
-        "s = 's7'",
-        "s = 's7' AND a < 500",
-        "a BETWEEN 100 AND 140",
-        "17 = a AND 50D > b",
+        "a < 150 AND b < 15",
+        "a <= 150 AND b <= 15 AND s = ''",
+        "a = 17 AND b < 15",
+        "17 = a AND 15D > b",
+        "a BETWEEN 100 AND 140 AND b BETWEEN 3 AND 10",
+        "a IN (3, 4, 5) AND b < 15",
+        "a > 850 AND b >= 85",
+        "d < DATE'2020-05-01' AND n < 1",
+        "t <= TIMESTAMP'2020-12-01 00:00:00Z' AND f < 150",
+        "d BETWEEN DATE'2020-02-01' AND DATE'2020-04-01' AND b < 15",
+        "n = 1.50 AND a < 150",
+        "f BETWEEN 20 AND 90.5 AND t < TIMESTAMP'2020-12-01 00:00:00Z'",
     ],
 )
-def test_boxes_drop_files_that_statistics_kept(table, condition):
-    check(table, condition, wanted_pruned=True)
+def test_boxes_drop_files_that_statistics_kept(corners, condition):
+    assert pruned(corners.data.where(condition))
+    check(corners, condition)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +154,7 @@ def test_results_are_those_of_plain_reading(table, condition):
     check(table, condition)
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Asia/Kolkata"])
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Kolkata"])
 @pytest.mark.parametrize(
     "condition",
     [
@@ -155,19 +179,6 @@ def test_dates_times_and_fractions_in_any_zone(times, set_conf, condition, zone)
     check(times, condition)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "d BETWEEN DATE'2021-06-01' AND DATE'2021-06-20' AND n < 200",
-        "t < TIMESTAMP'2020-09-20 00:00:00Z' AND n > 900",
-        "n BETWEEN 100 AND 110.5 AND d > DATE'2021-06-01'",
-        "f > 95 AND n < 50",
-    ],
-)
-def test_boxes_of_other_types_drop_files(times, condition):
-    check(times, condition, wanted_pruned=True)
-
-
 def test_a_sample_and_a_box_together(table):
     box, sample = table.data.where("a < 100 AND b < 50"), table.data.sample(0.1)
     both = table.data.sample(0.1).where("a < 100 AND b < 50")
@@ -179,22 +190,32 @@ def test_a_sample_and_a_box_together(table):
     assert checksum(both)[0] <= wanted[0]
 
 
-def test_joins_unions_and_subqueries_prune_each_scan_alone(table):
-    low, high = table.data.where("a < 50"), table.data.where("a > 950")
-    with PlainReads(table.spark):
-        counts = table.data.where("a < 50").count(), table.data.where("a > 950").count()
-    union = low.union(high)
-    assert len(read_report(union).scans) == 2
-    assert all(scan.pruned for scan in read_report(union).scans)
+def test_joins_and_unions_prune_each_scan_alone(corners):
+    low, high = corners.data.where("a < 150 AND b < 15"), corners.data.where("a > 850 AND b > 85")
+    with PlainReads(corners.spark):
+        counts = low.count(), high.count()
+        joined_plainly = low.join(high, low.a == high.a - 800).count()
+    low, high = corners.data.where("a < 150 AND b < 15"), corners.data.where("a > 850 AND b > 85")
+    union, join = low.union(high), low.join(high, low.a == high.a - 800)
+    for data in (union, join):
+        assert len(read_report(data).scans) == 2
+        assert pruned(data)
     assert union.count() == sum(counts)
-    query = "SELECT count(*) n FROM {t} WHERE a < 50 AND a <= (SELECT max(a) FROM {t} WHERE a < 20 AND b < 60)"
-    found = table.sql(query)[0].n
+    assert join.count() == joined_plainly
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) n FROM {t} WHERE a < 50 AND a <= (SELECT max(a) FROM {t} WHERE a < 20 AND b < 60)",
+        "SELECT count(*) n FROM {t} o WHERE a < 30 AND EXISTS (SELECT 1 FROM {t} i WHERE i.a = o.a AND i.b < 20)",
+        "SELECT count(*) n FROM {t} WHERE a IN (SELECT a FROM {t} WHERE b > 90 AND s = 's3')",
+    ],
+)
+def test_subqueries(table, query):
+    found = table.sql(query)
     with PlainReads(table.spark):
-        assert found == table.sql(query)[0].n
-    exists = "SELECT count(*) n FROM {t} o WHERE a < 30 AND EXISTS (SELECT 1 FROM {t} i WHERE i.a = o.a AND i.b < 20)"
-    found = table.sql(exists)[0].n
-    with PlainReads(table.spark):
-        assert found == table.sql(exists)[0].n
+        assert found == table.sql(query)
 
 
 def test_a_cached_table_answers_all_queries(table):
@@ -209,41 +230,40 @@ def test_a_cached_table_answers_all_queries(table):
         cached.unpersist()
 
 
-def test_parameters_of_sql(table):
-    with PlainReads(table.spark):
-        wanted = table.data.where("a > 900 AND b < 20").count()
-    named = table.spark.sql(f"SELECT * FROM {table.name} WHERE a > :low AND b < :high", args={"low": 900, "high": 20.0})
-    placed = table.spark.sql(f"SELECT * FROM {table.name} WHERE a > ? AND b < ?", args=[900, 20.0])
+def test_parameters_of_sql(corners):
+    spark, name = corners.spark, corners.name
+    with PlainReads(spark):
+        wanted = corners.data.where("a < 150 AND b < 15").count()
+    named = spark.sql(f"SELECT * FROM {name} WHERE a < :a AND b < :b", args={"a": 150, "b": 15.0})
+    placed = spark.sql(f"SELECT * FROM {name} WHERE a < ? AND b < ?", args=[150, 15.0])
     for data in (named, placed):
-        assert read_report(data).scans[0].pruned
+        assert pruned(data)
         assert data.count() == wanted
-    sampled = table.spark.sql(
-        f"SELECT count(*) n FROM {table.name} TABLESAMPLE (10 PERCENT) WHERE a > :low", args={"low": 5}
-    )
-    assert sampled.collect()[0].n > 0
-    assert table.spark.sql("SELECT :x + 1 AS y", args={"x": 1}).collect()[0].y == 2
+    sampled = spark.sql(f"SELECT * FROM {name} TABLESAMPLE (10 PERCENT) WHERE a > :low", args={"low": 5})
+    assert (read_report(sampled).samples, read_report(sampled).weight_filters) == (0, 1)
+    assert spark.sql("SELECT :x + 1 AS y", args={"x": 1}).collect()[0].y == 2
 
 
-def test_switched_off(table, set_conf):
+def test_switched_off(corners, set_conf):
     set_conf("spark.qbeast.use.pruning.enabled", "false")
-    assert not read_report(table.data.where("a = 17")).scans[0].pruned
+    assert not read_report(corners.data.where("a < 150 AND b < 15")).scans[0].pruned
 
 
 @pytest.mark.parametrize("operation", ["plan_read", "plan_sample"])
-def test_an_error_while_planning_falls_back(table, monkeypatch, operation):
+def test_an_error_while_planning_falls_back(corners, monkeypatch, operation):
     def broken(*arguments):
         raise RuntimeError("staged")
 
+    box = "a < 150 AND b < 15"
+    with PlainReads(corners.spark):
+        wanted = corners.data.where(box).count()
     monkeypatch.setattr(bridge, operation, broken)
-    with PlainReads(table.spark):
-        wanted = table.data.where("a < 50").count()
-    data = table.data.where("a < 50")
     if operation == "plan_read":
-        assert not read_report(data).scans[0].pruned
-        assert data.count() == wanted
+        assert not read_report(corners.data.where(box)).scans[0].pruned
+        assert corners.data.where(box).count() == wanted
     else:
-        assert read_report(table.data.sample(0.5)).samples == 1
-        assert 0 < table.data.sample(0.5, seed=1).count() < 4300
+        assert read_report(corners.data.sample(0.5)).samples == 1
+        assert 0 < corners.data.sample(0.5, seed=1).count() < 6000
 
 
 def test_after_updates_merges_and_deletes(spark, new_table):

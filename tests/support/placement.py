@@ -1,12 +1,12 @@
 """Checks invariant 2 on the data files themselves, with the pure Python index maths as the judge."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from decimal import Decimal
+from urllib.parse import unquote
 
 from pyspark.sql import functions as F
 from tables import DeltaTable
 
-from otree.block import BLOCKS_TAG, REVISION_TAG, blocks_from_json
 from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
@@ -16,21 +16,25 @@ DAY = 86_400_000
 def check_placement(table: DeltaTable) -> int:
     """Every row of a tagged file lies in exactly one of its blocks, which count and bound it; returns the rows."""
     revisions = table.revisions
-    rows = 0
-    for file in table.managed.snapshot().log_files.collect():
-        tags = file.tags or {}
-        if int(tags.get(REVISION_TAG, "0")) == 0:
-            continue
-        rows += _check_file(table, file.path, revisions[int(tags[REVISION_TAG])], blocks_from_json(tags[BLOCKS_TAG]))
-    return rows
+    of_revision = defaultdict(dict)
+    for file in table.files:
+        if file.revision:
+            of_revision[file.revision][unquote(file.path).rsplit("/")[-1]] = file
+    checked = 0
+    for number, files in of_revision.items():
+        rows = read_rows(table, [f.path for f in files.values()], revisions[number])
+        for name, file in files.items():
+            checked += _check_file(name, rows[name], revisions[number], file.blocks)
+        assert set(rows) <= set(files)
+    return checked
 
 
-def _check_file(table, path, revision, blocks):
+def _check_file(path, rows, revision, blocks):
     cubes = [CubeId.parse(b.cube_id, revision.dimensions) for b in blocks]
     by_depth = sorted(zip(cubes, blocks, strict=True), key=lambda pair: pair[0].depth)
     assert len(set(cubes)) == len(cubes), f"{path} names a cube twice"
     counts, lowest = Counter(), {}
-    for values, weight in read_rows(table, path, revision):
+    for values, weight in rows:
         point = revision.coordinates(values)
         inside = [b for cube, b in by_depth if cube.contains(point)]
         taking = [b for b in inside if b.element_count and b.min_weight <= weight <= b.max_weight]
@@ -47,16 +51,20 @@ def _check_file(table, path, revision, blocks):
     return sum(counts.values())
 
 
-def read_rows(table, path, revision):
-    """Indexed values of a data file in the index's units, deleted rows included, each with its weight."""
-    from urllib.parse import unquote
-
-    found = table.spark.read.parquet(str(table.path / unquote(path)))
-    types = dict(found.dtypes)
-    columns = [_in_index_unit(F.col(f"`{c}`"), types[c]).alias(f"c{i}") for i, c in enumerate(revision.columns)]
-    weight = F.hash(*[F.col(f"`{c}`") for c in revision.columns]).alias("weight")
-    for row in found.select(*columns, weight).collect():
-        yield tuple(_plain(v, types[c]) for v, c in zip(row[:-1], revision.columns, strict=True)), row.weight
+def read_rows(table, paths, revision):
+    """Rows of data files by file name, deleted ones included: the values in the index's units, and the weight."""
+    found = table.spark.read.parquet(*[str(table.path / unquote(path)) for path in paths])
+    types = [dict(found.dtypes)[c] for c in revision.columns]
+    columns = [F.col("`" + c.replace("`", "``") + "`") for c in revision.columns]
+    selected = found.select(
+        F.col("_metadata.file_name").alias("file"),
+        F.hash(*columns).alias("weight"),
+        *[_in_index_unit(c, t).alias(f"c{i}") for i, (c, t) in enumerate(zip(columns, types, strict=True))],
+    )
+    rows = defaultdict(list)
+    for file, weight, *values in selected.collect():
+        rows[unquote(file)].append((tuple(_plain(v, t) for v, t in zip(values, types, strict=True)), weight))
+    return rows
 
 
 def _in_index_unit(column, sql_type):

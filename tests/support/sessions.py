@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 import sql_ext
 
 TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
-_JVM = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_JVM = "-Duser.timezone=UTC -XX:+UseSerialGC"
 
 
 def start_session(folder: Path) -> SparkSession:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -10,6 +11,8 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from catalog.tables import ManagedTable
+from otree.block import Block, blocks_from_json
+from otree.revision import Revision, revisions_from_configuration
 
 RULES = ("spark.qbeast.use.sampling.enabled", "spark.qbeast.use.pruning.enabled")
 
@@ -25,7 +28,7 @@ class DeltaTable:
     def managed(self) -> ManagedTable:
         return ManagedTable.find(self.spark, self.name)
 
-    @property
+    @cached_property
     def path(self) -> Path:
         return Path(unquote(urlparse(self.managed.location).path))
 
@@ -68,22 +71,33 @@ class DeltaTable:
     def commit_info(self, version: int) -> dict:
         return next(a["commitInfo"] for a in self.actions(version) if "commitInfo" in a)
 
+    def replayed(self) -> tuple[dict[str, dict], dict]:
+        """Live add actions by path and the newest metadata, from the log's JSON and nothing of ours."""
+        live, metadata = {}, {}
+        for version in range(self.version + 1):
+            actions = self.actions(version)
+            # Of one commit, a file may be removed and added again with another deletion vector.
+            for path in [a["remove"]["path"] for a in actions if "remove" in a]:
+                live.pop(path, None)
+            live.update({a["add"]["path"]: a["add"] for a in actions if "add" in a})
+            metadata = next((a["metaData"] for a in actions if "metaData" in a), metadata)
+        return live, metadata
+
     @property
-    def files(self) -> list[Row]:
-        """Live files as ``TableSnapshot.files`` gives them."""
-        return self.managed.snapshot().files.collect()
+    def files(self) -> list["LiveFile"]:
+        return [LiveFile.of(add) for add in self.replayed()[0].values()]
 
     @property
     def paths(self) -> set[str]:
-        return {f.path for f in self.files}
+        return {unquote(path) for path in self.replayed()[0]}
 
     @property
-    def unindexed(self) -> list[Row]:
+    def unindexed(self) -> list["LiveFile"]:
         return [f for f in self.files if f.revision == 0]
 
     @property
-    def revisions(self):
-        return self.managed.snapshot().revisions
+    def revisions(self) -> dict[int, Revision]:
+        return revisions_from_configuration(self.replayed()[1]["configuration"])
 
     # ----------------------------------------------------------------------------------------------- disk
 
@@ -99,6 +113,29 @@ class DeltaTable:
 
     def checksum(self) -> tuple:
         return checksum(self.data)
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """An add action, its tags and statistics read."""
+
+    path: str
+    size: int
+    rows: int
+    modification_time: int
+    deletion_vector: dict | None
+    revision: int
+    blocks: tuple[Block, ...]
+    write_id: str
+
+    @classmethod
+    def of(cls, add: dict) -> "LiveFile":
+        tags, vector = add.get("tags") or {}, add.get("deletionVector")
+        rows = json.loads(add["stats"])["numRecords"] - (vector["cardinality"] if vector else 0)
+        revision = int(tags.get("revision", "0"))
+        blocks = blocks_from_json(tags["blocks"]) if revision else ()
+        write = tags.get("use.write", add["path"])
+        return cls(add["path"], add["size"], rows, add["modificationTime"], vector, revision, blocks, write)
 
 
 def create(
