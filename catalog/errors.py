@@ -153,3 +153,10 @@ class RowsChangedError(UseError):
 
     code = "USE_ROWS_CHANGED"
     sql_state = "XX001"
+
+
+class IndexUnreadableError(UseError):
+    """A property or tag of the index cannot be read: damaged, or of a kind that this version does not know."""
+
+    code = "USE_INDEX_FORMAT"
+    sql_state = "XX002"

@@ -75,18 +75,15 @@ def main() -> None:
 
 def start() -> SparkSession:
     """Step 1: the two lines that every program of yours needs, with settings that suit two cores and a small table."""
-    jvm = f"-Dderby.stream.error.file={HOME / 'derby.log'} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     builder = (
         SparkSession.builder.master("local[*]")
         .appName("flights demo")
-        .enableHiveSupport()
         .config("spark.sql.warehouse.dir", str(HOME / "warehouse"))
-        .config("spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:demo;create=true")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "WARN")
         .config("spark.sql.session.timeZone", "UTC")
         # For a short program on a small table; leave these out of yours.
-        .config("spark.driver.extraJavaOptions", jvm)
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")

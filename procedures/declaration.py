@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.errors import IndexUnreadableError, InvalidArgumentError, UnknownNameError
+from otree.errors import IndexFormatError
 
 PARAMETER_TYPES = (
     "STRING",
@@ -160,9 +161,14 @@ class Procedure:
         Raises:
             UnknownNameError: an argument that is not declared.
             InvalidArgumentError: a value of the wrong type, or a required one missing.
+            IndexUnreadableError: the table's index cannot be read.
         """
         by_name = {p.name: p for p in self.parameters}
         for name in arguments:
             if name not in by_name:
                 raise UnknownNameError.of("parameter", name, by_name)
-        return self.run(Call(spark, {name: p.check(arguments.get(name)) for name, p in by_name.items()}))
+        checked = {name: p.check(arguments.get(name)) for name, p in by_name.items()}
+        try:
+            return self.run(Call(spark, checked))
+        except IndexFormatError as error:
+            raise IndexUnreadableError(str(error)) from error

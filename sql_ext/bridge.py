@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from catalog.errors import UseError
+from catalog.errors import IndexUnreadableError, UseError
 from catalog.read_planning import plan_read, plan_sample
 from catalog.tables import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
@@ -67,13 +67,13 @@ class BridgeHandler:
         except UseError as error:
             return self._refusal(error.code, error.sql_state, error.message)
         except IndexFormatError as error:
-            return self._refusal("USE_INDEX_FORMAT", "XX002", str(error))
+            return self._refusal(IndexUnreadableError.code, IndexUnreadableError.sql_state, str(error))
         except Exception as error:  # the JVM must get an answer, whatever happened
             origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
             if origin is not None:
                 return origin
             logger.exception("%s failed", operation)
-            return self._refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {error}")
+            return self._refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {_first_line(error)}")
 
     def _refusal(self, code: str, sql_state: str, message: str) -> Any:
         answer = _context()._jvm.java.util.HashMap()  # type: ignore[union-attr]
@@ -98,6 +98,11 @@ class BridgeHandler:
         if not _enabled(spark, "spark.qbeast.use.pruning.enabled"):
             return None
         return plan_read(given["configuration"], given["conditions"])
+
+
+def _first_line(error: Exception) -> str:
+    """What a client sees of an unexpected error; the log has the rest."""
+    return next(iter(str(error).strip().splitlines()), "")
 
 
 def _enabled(spark: SparkSession, key: str) -> bool:

@@ -139,6 +139,7 @@ def test_errors_of_a_users_procedure_are_clean(spark, registered):
     assert found.value.getCondition() == "USE_INTERNAL"
     assert "ZeroDivisionError" in str(found.value)
     assert "Traceback" not in str(found.value)
+    assert len(str(found.value).strip().splitlines()) == 1
     with pytest.raises(AnalysisException) as found:
         spark.sql("CALL use.jvm_error()")
     assert found.value.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION"

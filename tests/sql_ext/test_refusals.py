@@ -203,6 +203,9 @@ def test_an_unreadable_index(spark, new_table):
     with pytest.raises(AnalysisException) as found:
         spark.sql(f"CALL use.optimize('{made.name}')")
     assert found.value.getCondition() == "USE_INDEX_FORMAT"
+    with pytest.raises(sql_ext.UseError) as typed:
+        made.optimize()
+    assert typed.value.code == "USE_INDEX_FORMAT"
     # Reading never needs the index.
     assert made.data.where("a > 2").count() == 2
     assert made.data.sample(1.0).count() == 5
