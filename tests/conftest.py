@@ -33,9 +33,7 @@ def spark(tmp_path_factory):
     session.stop()
 
 
-@pytest.fixture
-def new_table(spark):
-    """A factory of tables with unique names, dropped after the test: see ``tables.create``."""
+def _factory(spark):
     from tables import create
 
     made = []
@@ -47,22 +45,18 @@ def new_table(spark):
     yield make
     for table in made:
         spark.sql(f"DROP TABLE IF EXISTS {table.name}")
+
+
+@pytest.fixture
+def new_table(spark):
+    """A factory of tables with unique names, dropped after the test: see ``tables.create``."""
+    yield from _factory(spark)
 
 
 @pytest.fixture(scope="module")
 def shared_table(spark):
     """The same for tables that the tests of a module share and do not change."""
-    from tables import create
-
-    made = []
-
-    def make(columns, **wishes):
-        made.append(create(spark, f"default.t{next(_numbers)}", columns, **wishes))
-        return made[-1]
-
-    yield make
-    for table in made:
-        spark.sql(f"DROP TABLE IF EXISTS {table.name}")
+    yield from _factory(spark)
 
 
 @pytest.fixture
