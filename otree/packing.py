@@ -1,35 +1,56 @@
-"""Packing: which data file each row of each cube goes to."""
+"""Packing: which data file each row goes to, by its weight and its place on the curve."""
 
+from __future__ import annotations
+
+import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from otree.cube import CubeId
-from otree.tree import Tree
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange, weight_of
+import numpy as np
+from numpy.typing import NDArray
 
-_WEIGHTS = MAX_WEIGHT - MIN_WEIGHT + 1
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
+
 # A file may be this many targets large before it is worth two files.
 _LARGEST_FILE = 1.5
+# A band of fewer targets joins its neighbour.
 _SMALLEST_BAND = 0.5
-# A file of several pieces never exceeds this many targets, even if the band then has a file more.
-_FULL_FILE = 1.75
+# People sample round percentages: bands end there, and never more than a factor of two apart.
+_LIMITS = (1.0, 2.0, 3.0, 5.0)
+# With many files, bands are still many files large when they are this much finer.
+_FINE_LIMITS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
+_MANY_FILES = 256
+_DECADES = 9
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Rows of a cube from a weight up to the cube's next piece.
+class Run:
+    """Rows of a band from a place on the curve up to the band's next run.
 
     Attributes:
-        cube: The cube.
-        first_weight: Smallest weight, inclusive.
-        file: Number of the file they go to.
+        first_key: smallest place on the curve.
+        first_file: number of its first file.
+        width: number of its files; more than one where a single place holds too many rows for one file.
     """
 
-    cube: CubeId
+    first_key: int
+    first_file: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Band:
+    """Rows from a weight up to the next band's.
+
+    Attributes:
+        first_weight: smallest weight.
+        runs: by first key; the first takes every smaller key too.
+    """
+
     first_weight: int
-    file: int
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True)
@@ -37,150 +58,100 @@ class Packing:
     """Where the rows go.
 
     Attributes:
-        pieces: Sorted by cube (pre-order) and first weight; each cube's first piece starts at MIN_WEIGHT.
-        files: Number of files; they are numbered 0 to files - 1, lowest weights first, then along the curve.
+        bands: by first weight; the first takes every smaller weight too.
+        files: number of files, numbered lowest weights first, then along the curve.
     """
 
-    pieces: tuple[Piece, ...]
+    bands: tuple[Band, ...]
     files: int
 
     @cached_property
-    def _cuts(self) -> dict[CubeId, tuple[list[int], list[int]]]:
-        cuts: dict[CubeId, tuple[list[int], list[int]]] = {}
-        for piece in self.pieces:
-            firsts, files = cuts.setdefault(piece.cube, ([], []))
-            firsts.append(piece.first_weight)
-            files.append(piece.file)
-        return cuts
+    def _first_weights(self) -> list[int]:
+        return [band.first_weight for band in self.bands]
 
-    def file_of(self, cube: CubeId, weight: int) -> int:
+    @property
+    def spreads(self) -> bool:
+        """Whether any place on the curve has several files, so that rows need a number that spreads them."""
+        return any(run.width > 1 for band in self.bands for run in band.runs)
+
+    def file_of(self, weight: int, key: int, spread: int = 0) -> int:
         """Return the file of a row.
 
         Args:
-            cube: The cube the row goes to.
-            weight: The row's weight.
+            weight: the row's weight.
+            key: its place on the curve.
+            spread: any number that differs between rows of the same place.
 
         Returns:
             Number of the file.
-
-        Raises:
-            KeyError: If the cube was not counted.
         """
-        if cube not in self._cuts:
-            raise KeyError(f"Cube '{cube.text}' is not in the packing")
-        firsts, files = self._cuts[cube]
-        return files[bisect_right(firsts, weight) - 1]
+        band = self.bands[max(bisect_right(self._first_weights, weight) - 1, 0)]
+        run = band.runs[max(bisect_right([run.first_key for run in band.runs], key) - 1, 0)]
+        return run.first_file + spread % run.width
+
+    def packed(self) -> bytes:
+        """Return the packing as the row-level expression reads it (big-endian)."""
+        runs = [run for band in self.bands for run in band.runs]
+        firsts = np.cumsum([0, *(len(band.runs) for band in self.bands[:-1])])
+        return struct.pack(
+            f">ii{len(self.bands)}i{len(self.bands)}i{len(runs)}q{len(runs)}i{len(runs)}i",
+            len(self.bands), len(runs), *self._first_weights, *(int(first) for first in firsts),
+            *(run.first_key for run in runs), *(run.first_file for run in runs), *(run.width for run in runs),
+        )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """Rows of a cube, spread evenly over its weights."""
+def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_rows: int) -> Packing:
+    """Lay rows out in files: bands of weight first, runs of the curve within each band.
 
-    cube: CubeId
-    weights: WeightRange
-    rows: float
-
-    def below(self, weight: int) -> float:
-        """Return the rows expected below a weight."""
-        size = self.weights.last - self.weights.first + 1
-        return self.rows * min(max(weight - self.weights.first, 0), size) / size
-
-    def within(self, first: int, end: int) -> "_Spread | None":
-        """Return the part from a weight to another (exclusive), None when there is none."""
-        part = WeightRange(max(first, self.weights.first), min(end - 1, self.weights.last))
-        if part.first > part.last:
-            return None
-        return _Spread(self.cube, part, self.below(end) - self.below(first))
-
-    def cut(self, target_rows: int) -> "Iterator[_Spread]":
-        """Yield the spread itself, or equal parts of about the target when it is too large for one file."""
-        size = self.weights.last - self.weights.first + 1
-        parts = 1
-        if self.rows > _LARGEST_FILE * target_rows:
-            parts = min(max(2, round(self.rows / target_rows)), size)
-        for part in range(parts):
-            first = self.weights.first + size * part // parts
-            last = self.weights.first + size * (part + 1) // parts - 1
-            yield _Spread(self.cube, WeightRange(first, last), self.rows / parts)
-
-
-def pack(counts: Mapping[CubeId, int], tree: Tree, target_rows: int, band_ratio: float = 2.0) -> Packing:
-    """Lay rows out in files: bands of weight first, regions of space within each band.
-
-    Bands end at the fractions 1, 1/ratio, 1/ratio**2 and so on, down to where the rest fits one file. A sample then
-    reads little more than its own rows, and a box only the files of its region in each band.
+    Bands end at round fractions (1, 0.5, 0.3, 0.2, 0.1 and so on), down to where the rest fits one file. A sample then
+    reads little more than its own rows, and a box the files of its region in each band.
 
     Args:
-        counts: Rows per cube, of the cubes that rows go to.
-        tree: The tree the rows were assigned by.
-        target_rows: Rows a file should hold.
-        band_ratio: Ratio of the upper limits of two bands, above 1.
+        weights: weights of a random sample of the rows, or of all.
+        keys: their places on the curve.
+        rows: how many rows there are in all.
+        target_rows: rows that a file should hold.
 
     Returns:
         The packing; the same input gives the same packing.
 
     Raises:
-        ValueError: If the target is not positive or the ratio not above 1.
+        ValueError: If the target is not positive or there are not as many keys as weights.
     """
-    if target_rows < 1 or not band_ratio > 1.0:
-        raise ValueError(f"Cannot pack files of {target_rows} rows with band ratio {band_ratio}")
-    cubes = sorted(counts, key=lambda cube: cube.path)
-    if sum(counts.values()) <= _LARGEST_FILE * target_rows:
-        return Packing(tuple(Piece(cube, MIN_WEIGHT, 0) for cube in cubes), min(len(cubes), 1))
-    spreads = [_Spread(cube, _weights_of(cube, tree), float(counts[cube])) for cube in cubes]
-    pieces: list[Piece] = []
+    if target_rows < 1 or len(weights) != len(keys):
+        raise ValueError(f"Cannot pack {len(weights)} weights and {len(keys)} keys in files of {target_rows} rows")
+    if rows <= _LARGEST_FILE * target_rows or len(weights) == 0:
+        return Packing((Band(MIN_WEIGHT, (Run(0, 0, 1),)),), 1)
+    target = target_rows * len(weights) / rows
+    order = np.lexsort((keys, weights))
+    by_weight = weights[order]
+    bands: list[Band] = []
     files = 0
-    last_piece: dict[CubeId, Piece] = {}
-    for first, end in _bands(spreads, target_rows, band_ratio):
-        parts = [
-            cut
-            for spread in spreads
-            if (part := spread.within(first, end)) is not None
-            for cut in part.cut(target_rows)
-        ]
-        numbers = _filled(parts, target_rows)
-        for part, file in zip(parts, numbers, strict=True):
-            before = last_piece.get(part.cube)
-            if before is None or before.file != files + file:
-                # The first piece takes every weight from below, so that no row is without a file.
-                start = MIN_WEIGHT if before is None else part.weights.first
-                last_piece[part.cube] = piece = Piece(part.cube, start, files + file)
-                pieces.append(piece)
-        files += max(numbers, default=-1) + 1
-    pieces.sort(key=lambda piece: (piece.cube.path, piece.first_weight))
-    return Packing(tuple(pieces), files)
+    for first, end in _bands(by_weight, target, rows / target_rows):
+        start, stop = np.searchsorted(by_weight, [first, end], side="left")
+        runs = tuple(_runs(np.sort(keys[order[start:stop]]), target, files))
+        bands.append(Band(first, runs))
+        files += sum(run.width for run in runs)
+    return Packing(tuple(bands), files)
 
 
-def _weights_of(cube: CubeId, tree: Tree) -> WeightRange:
-    weights = tree.weight_range(cube)
-    if weights.first <= weights.last:
-        return weights
-    # The tree lets no row into this cube: should there be any, they are taken to share one weight.
-    return WeightRange(weights.last, weights.last)
-
-
-def _bands(spreads: Sequence[_Spread], target_rows: int, ratio: float) -> list[tuple[int, int]]:
+def _bands(by_weight: NDArray[np.int32], target: float, files: float) -> list[tuple[int, int]]:
     """Return [first, end) of each band, lowest weights first."""
-    limits = [MAX_WEIGHT + 1]
-    below = [sum(spread.rows for spread in spreads)]
-    fraction = 1.0
-    while below[-1] > target_rows:
-        fraction /= ratio
-        limit = weight_of(fraction)
-        if limit <= MIN_WEIGHT or fraction * _WEIGHTS < 1.0:
+    limits, below = [MAX_WEIGHT + 1], [len(by_weight)]
+    for fraction in _fractions(files):
+        if below[-1] <= target:
             break
-        limits.append(limit)
-        below.append(sum(spread.below(limit) for spread in spreads))
+        limits.append(weight_of(fraction))
+        below.append(int(np.searchsorted(by_weight, limits[-1], side="left")))
     limits.append(MIN_WEIGHT)
-    below.append(0.0)
+    below.append(0)
     limits.reverse()
     below.reverse()
     bands: list[tuple[int, int]] = []
     start = 0
     for end in range(1, len(limits)):
-        is_last = end == len(limits) - 1
-        small = below[end] - below[start] < _SMALLEST_BAND * target_rows
-        if small and not is_last:
+        small = below[end] - below[start] < _SMALLEST_BAND * target
+        if small and end < len(limits) - 1:
             continue
         if small and bands:
             bands[-1] = (bands[-1][0], limits[end])
@@ -190,23 +161,30 @@ def _bands(spreads: Sequence[_Spread], target_rows: int, ratio: float) -> list[t
     return bands
 
 
-def _filled(parts: Sequence[_Spread], target_rows: int) -> list[int]:
-    """Return the file of each part, numbered from 0 within the band: files of about equal rows, in the given order."""
-    rest = sum(part.rows for part in parts)
-    files_left = max(1, round(rest / target_rows))
-    numbers: list[int] = []
-    file = 0
-    filled = 0.0
-    goal = rest / files_left
-    for part in parts:
-        # A part goes to the file that holds its middle; what is left is shared among the files that are left.
-        is_next = files_left > 1 and filled + part.rows / 2 > goal
-        if filled > 0.0 and (is_next or filled + part.rows > _FULL_FILE * target_rows):
-            rest -= filled
-            files_left = max(1, files_left - 1)
-            goal = rest / files_left
-            file += 1
-            filled = 0.0
-        numbers.append(file)
-        filled += part.rows
-    return numbers
+def _fractions(files: float) -> Iterable[float]:
+    """Yield the limits of the bands below 1, largest first."""
+    steps: Sequence[float] = _FINE_LIMITS if files >= _MANY_FILES else _LIMITS
+    for decade in range(1, _DECADES + 1):
+        for step in reversed(steps):
+            yield step / 10**decade
+
+
+def _runs(keys: NDArray[np.int64], target: float, first_file: int) -> Iterable[Run]:
+    """Yield the runs of a band, of about equal rows; `keys` are its sampled rows' places, ascending."""
+    size = len(keys)
+    if size == 0:
+        yield Run(0, first_file, 1)
+        return
+    # Equal keys cannot be cut: a run starts where a key does.
+    cuts = np.append(np.flatnonzero(np.diff(keys, prepend=keys[0] - 1)), size)
+    start, file = 0, first_file
+    while start < size:
+        left = size - start
+        ideal = start + left / max(1, round(left / target))
+        after = int(np.searchsorted(cuts, ideal, side="left"))
+        end = int(cuts[min(after, len(cuts) - 1)])
+        if cuts[after - 1] > start and ideal - cuts[after - 1] < end - ideal:
+            end = int(cuts[after - 1])
+        width = 1 if end - start <= _LARGEST_FILE * target else round((end - start) / target)
+        yield Run(int(keys[start]), file, width)
+        start, file = end, file + width

@@ -70,6 +70,7 @@ class RewriteResult:
 class _Target:
     """The tree that a group's rows join, and the revision's live cubes without the group's own files."""
 
+    rows: int
     columns: IndexColumns
     tree: Tree
     remaining: Mapping[CubeId, CubeState]
@@ -140,7 +141,9 @@ def _run(
                 properties.put(key, value)
             transaction.configure(properties)
         context.observe("write")
-        layout = lay_out(rows, target.tree, target.columns, target.target_file_bytes / max(group.bytes, 1))
+        file_share = target.target_file_bytes / max(group.bytes, 1)
+        layout = lay_out(rows, target.rows, target.tree, target.columns, file_share)
+        session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
         files = json.loads(transaction.write(arranged(rows, layout, target.columns)._jdf))
         context.observe("verify")
         written = read_blocks(files, data_frame(transaction.readWritten(), session), layout, target.columns)
@@ -184,7 +187,7 @@ def _target(
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
         columns = _columns(session, snapshot, revision)
         remaining = snapshot.cube_states(revision, [f.path for f in group.files])
-        return _Target(columns, tree, remaining, found.target_file_bytes, {})
+        return _Target(rows.count(), columns, tree, remaining, found.target_file_bytes, {})
     count, stats = column_stats(rows, found.transformers, found.logical_columns)
     if count == 0:
         return None
@@ -203,7 +206,7 @@ def _target(
         new |= found.remembered(snapshot.configuration, revision.revision_id)
     columns = _columns(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
-    return _Target(columns, grown_tree(rows, count, columns, existing), existing, found.target_file_bytes, new)
+    return _Target(count, columns, grown_tree(rows, count, columns, existing), existing, found.target_file_bytes, new)
 
 
 def _columns(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:

@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.session import jvm
-from otree.packing import Packing
 from otree.revision import Revision
 from otree.transformation import ColumnStats, Transformation
 from otree.transformation.hashing import HashTransformation
@@ -80,7 +79,12 @@ class IndexColumns:
     @property
     def weight(self) -> Column:
         """The row's weight: Spark's hash of the indexed columns."""
-        return F.hash(*[F.col(_quoted(name)) for name in self.columns])
+        return F.hash(*self.values)
+
+    @property
+    def values(self) -> list[Column]:
+        """The indexed columns themselves."""
+        return [F.col(_quoted(name)) for name in self.columns]
 
     @property
     def coordinates(self) -> list[Column]:
@@ -100,15 +104,6 @@ class IndexColumns:
             len(inner), *inner, len(children), *children, *ordinals.child_nodes,
         )  # fmt: skip
         return Column(self._expressions.cube(self._java(self.coordinates), self.weight._jc, packed))
-
-    def file(self, ordinals: OrdinalTable, packing: Packing) -> Column:
-        """The file that the row goes to."""
-        pieces = sorted((ordinals.ordinal_of(p.cube), p.first_weight, p.file) for p in packing.pieces)
-        packed = struct.pack(
-            f">i{len(pieces)}q{len(pieces)}i{len(pieces)}i",
-            len(pieces), *(p[0] for p in pieces), *(p[1] for p in pieces), *(p[2] for p in pieces),
-        )  # fmt: skip
-        return Column(self._expressions.file(self.cube(ordinals)._jc, self.weight._jc, packed))
 
     @property
     def _expressions(self) -> Any:

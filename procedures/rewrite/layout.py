@@ -1,4 +1,4 @@
-"""Decides where rows go: the tree that a group's rows join, and the file of each cube and weight."""
+"""Decides where rows go: the tree that a group's rows join, and the file of each weight and place on the curve."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from otree.cube import CubeId
 from otree.packing import Packing, pack
 from otree.tree import CubeState, OrdinalTable, Tree
+from procedures.rewrite.curve_order import CurveOrder, sampled_order
 from procedures.rewrite.index_columns import IndexColumns
 
 # Cells of one more level than this would not fit a long; skewed data needs some levels beyond the even depth.
@@ -21,6 +22,9 @@ _EXTRA_LEVELS = 6
 _COUNTED_SHARE = 10
 # Cubes may grow by this factor before an append lowers their threshold or splits them.
 _GROWTH_SLACK = 1.25
+# Targets at which a file is closed whatever the packing says.
+_LARGEST_FILE = 1.9
+_KEY = "__use_curve_key"
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,19 @@ class Layout:
     Attributes:
         tree: thresholds of the cubes.
         ordinals: the same as dense tables.
-        packing: file of each cube and weight.
-        rows: number of rows counted on the way.
+        order: the curve along which rows are cut and sorted.
+        packing: file of each weight and place on the curve.
+        rows: number of rows.
+        largest_file: rows after which a file is closed and another begun, so that none is above two targets even if
+            the sample misled.
     """
 
     tree: Tree
     ordinals: OrdinalTable
+    order: CurveOrder
     packing: Packing
     rows: int
+    largest_file: int
 
 
 def cell_depth(dimensions: int, rows: int, cube_size: int) -> int:
@@ -76,25 +85,32 @@ def grown_tree(rows: DataFrame, count: int, columns: IndexColumns, existing: Map
     return Tree.estimate(dimensions, counts, existing, size, depth, _GROWTH_SLACK)
 
 
-def lay_out(rows: DataFrame, tree: Tree, columns: IndexColumns, file_share: float) -> Layout:
-    """Counts the rows of each cube and packs them into files.
+def lay_out(rows: DataFrame, count: int, tree: Tree, columns: IndexColumns, file_share: float) -> Layout:
+    """Packs rows into files by a sample of them.
 
     Args:
         rows: the rows to place.
+        count: how many they are.
         tree: the tree that they join.
         columns: their place in the revision.
         file_share: rows of one file, as a share of all rows; above 1 when all fit in one.
     """
-    ordinals = tree.ordinals()
-    counted = rows.groupBy(columns.cube(ordinals).alias("cube")).count().collect()
-    counts = {ordinals.cube_of(r.cube): int(r["count"]) for r in counted}
-    total = sum(counts.values())
-    return Layout(tree, ordinals, pack(counts, tree, max(1, int(total * file_share))), total)
+    order, sample = sampled_order(rows, count, columns, file_share)
+    target_rows = max(1, int(count * file_share))
+    packing = pack(sample.weights, sample.keys, count, target_rows)
+    return Layout(tree, tree.ordinals(), order, packing, count, int(target_rows * _LARGEST_FILE) + 1)
 
 
 def arranged(rows: DataFrame, layout: Layout, columns: IndexColumns) -> DataFrame:
     """The same rows, one Spark partition per file, each sorted along the curve so that pages can be skipped."""
-    dimensions, size = columns.revision.dimensions, columns.revision.desired_cube_size
-    depth = cell_depth(dimensions, layout.rows, size)
-    placed = rows.repartitionById(max(layout.packing.files, 1), columns.file(layout.ordinals, layout.packing))
-    return placed.sortWithinPartitions(columns.cell(depth))
+    keyed = rows.withColumn(_KEY, layout.order.key)
+    file = layout.order.file(layout.packing, columns.weight, F.col(_KEY), _spread(rows, layout.packing))
+    return keyed.repartitionById(layout.packing.files, file).sortWithinPartitions(_KEY).drop(_KEY)
+
+
+def _spread(rows: DataFrame, packing: Packing) -> Column:
+    """A number that differs between rows of the same place, where any place is too large for one file."""
+    if not packing.spreads:
+        return F.lit(0).cast("bigint")
+    atomic = [f.name for f in rows.schema.fields if f.dataType.typeName() not in ("map", "variant", "array", "struct")]
+    return F.xxhash64(*[F.col("`" + name.replace("`", "``") + "`") for name in atomic])

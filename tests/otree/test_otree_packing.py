@@ -1,136 +1,126 @@
 """Packing rows into files."""
 
-import random
-from collections import Counter, defaultdict
+import struct
+from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otree.cube import CubeId
 from otree.packing import Packing, pack
-from otree.tree import Tree
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange, weight_of
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
 
-DEPTH = 6
-
-
-def _rows(seed: int, size: int, skew: float) -> list[tuple[tuple[float, float], int]]:
-    source = random.Random(seed)
-    return [((source.random() ** skew, source.random()), source.randint(MIN_WEIGHT, MAX_WEIGHT)) for _ in range(size)]
+COMMON_SAMPLES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
-def _assigned(seed: int, size: int, skew: float, desired: int) -> tuple[Tree, list[tuple[CubeId, int]]]:
-    rows = _rows(seed, size, skew)
-    counts: Counter[CubeId] = Counter()
-    for point, _ in rows:
-        cube = CubeId.of_point(point, DEPTH)
-        counts.update([cube, *cube.ancestors()])
-    tree = Tree.estimate(2, counts, {}, desired, DEPTH)
-    return tree, [(tree.cube_of(point, weight), weight) for point, weight in rows]
+def _rows(size: int, places: int = 2**20, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    source = np.random.default_rng(seed)
+    weights = source.integers(MIN_WEIGHT, MAX_WEIGHT, size, dtype=np.int32, endpoint=True)
+    return weights, source.integers(0, places, size, dtype=np.int64)
 
 
-def _check_shape(packing: Packing, cubes: set[CubeId]) -> None:
-    assert {piece.cube for piece in packing.pieces} == cubes
-    keys = [(piece.cube, piece.first_weight) for piece in packing.pieces]
-    assert keys == sorted(set(keys))
-    firsts = defaultdict(list)
-    for piece in packing.pieces:
-        firsts[piece.cube].append(piece.first_weight)
-    assert all(first[0] == MIN_WEIGHT for first in firsts.values())
-    assert {piece.file for piece in packing.pieces} == set(range(packing.files))
+def _sizes(packing: Packing, weights: np.ndarray, keys: np.ndarray) -> Counter:
+    rows = zip(weights.tolist(), keys.tolist(), range(len(keys)), strict=True)
+    return Counter(packing.file_of(weight, key, number) for weight, key, number in rows)
 
 
-@pytest.mark.parametrize(("skew", "desired"), [(1.0, 500), (1.0, 4000), (5.0, 1000), (1.0, 10**9)])
-def test_files_are_balanced(skew: float, desired: int) -> None:
-    """Files of random rows are near the target, for cubes below, near and far above it."""
-    target = 2000
-    tree, rows = _assigned(3, 30_000, skew, desired)
-    counts = Counter(cube for cube, _ in rows)
-    packing = pack(counts, tree, target)
-    _check_shape(packing, set(counts))
-    sizes = Counter(packing.file_of(cube, weight) for cube, weight in rows)
-    assert len(sizes) == packing.files
-    assert 11 <= packing.files <= 20
-    assert max(sizes.values()) < 1.85 * target
-    assert min(sizes.values()) > 0.35 * target
-    assert pack(dict(reversed(counts.items())), tree, target) == packing
+@pytest.mark.parametrize("places", [2**20, 500, 3])
+def test_files_are_balanced(places: int) -> None:
+    """Files are near the target, also where many rows or nearly all share a place on the curve."""
+    weights, keys = _rows(30_000, places)
+    packing = pack(weights, keys, 30_000, 2_000)
+    sizes = _sizes(packing, weights, keys)
+    assert set(sizes) == set(range(packing.files))
+    assert 13 <= packing.files <= 20
+    assert max(sizes.values()) < 1.6 * 2_000
+    assert min(sizes.values()) > 0.4 * 2_000
 
 
-def test_bands_bound_what_a_sample_reads() -> None:
-    """A sample of a fraction reads little more than the band that holds it, and files are numbered by weight."""
-    tree, rows = _assigned(5, 40_000, 2.0, 1000)
-    packing = pack(Counter(cube for cube, _ in rows), tree, 1000)
-    sizes: Counter[int] = Counter()
-    smallest: dict[int, int] = {}
-    for cube, weight in rows:
-        file = packing.file_of(cube, weight)
-        sizes[file] += 1
-        smallest[file] = min(weight, smallest.get(file, MAX_WEIGHT))
-    for fraction, most in ((0.05, 0.07), (0.1, 0.14), (0.25, 0.27), (0.5, 0.52)):
-        read = sum(count for file, count in sizes.items() if smallest[file] < weight_of(fraction))
-        assert fraction * 0.95 <= read / len(rows) <= most
-    limit = weight_of(0.5)
-    top = {file for file, weight in smallest.items() if weight >= limit}
-    assert top == set(range(min(top), packing.files))
+def test_most_rows_in_one_place() -> None:
+    """A place with most of the rows gets as many files as it needs, and its neighbours theirs."""
+    weights, keys = _rows(30_000)
+    keys[:27_000] = 777
+    packing = pack(weights, keys, 30_000, 2_000)
+    sizes = _sizes(packing, weights, keys)
+    assert packing.spreads
+    assert max(sizes.values()) < 1.6 * 2_000
+    assert sum(sizes.values()) == 30_000
 
 
-def test_small_batches_stay_in_one_file() -> None:
-    """Up to one and a half targets make one file with one piece per cube."""
-    tree, rows = _assigned(1, 1500, 1.0, 200)
-    counts = Counter(cube for cube, _ in rows)
-    packing = pack(counts, tree, 1000)
-    assert packing.files == 1
-    assert len(packing.pieces) == len(counts)
-    assert pack({}, tree, 1000) == Packing((), 0)
+def test_common_samples_read_their_own_files_only() -> None:
+    """A sample of a round fraction reads no row beyond it, but for the one file that the smallest share."""
+    weights, keys = _rows(50_000)
+    packing = pack(weights, keys, 50_000, 1_000)
+    sizes = _sizes(packing, weights, keys)
+    lowest: dict[int, int] = {}
+    for weight, key in zip(weights.tolist(), keys.tolist(), strict=True):
+        file = packing.file_of(weight, key)
+        lowest[file] = min(weight, lowest.get(file, MAX_WEIGHT))
+    for fraction in COMMON_SAMPLES:
+        last = weight_of(fraction) - 1
+        read = sum(rows for file, rows in sizes.items() if lowest[file] <= last)
+        assert read <= max(int((weights <= last).sum()), 1_600), fraction
 
 
-def test_refusals() -> None:
-    """Targets and ratios that cannot work are refused, and so is an uncounted cube."""
-    tree = Tree(1, {})
-    root = CubeId.root(1)
-    for target, ratio in ((0, 2.0), (10, 1.0), (10, float("nan"))):
-        with pytest.raises(ValueError, match="Cannot pack"):
-            pack({root: 1}, tree, target, ratio)
-    with pytest.raises(KeyError):
-        pack({root: 1}, tree, 10).file_of(root.child(0), 0)
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 10**9), st.floats(0.001, 0.999))
+def test_no_sample_reads_more_than_twice_its_rows_and_a_file(files: int, seed: int, fraction: float) -> None:
+    """Whatever the fraction and the number of files."""
+    weights, keys = _rows(20_000, seed=seed)
+    target = max(1, 20_000 // files)
+    packing = pack(weights, keys, 20_000, target)
+    firsts = [band.first_weight for band in packing.bands]
+    last = weight_of(fraction) - 1
+    reached = max(i for i, first in enumerate([MIN_WEIGHT, *firsts[1:]]) if first <= last)
+    end = firsts[reached + 1] if reached + 1 < len(firsts) else MAX_WEIGHT + 1
+    read, asked = int((weights < end).sum()), int((weights <= last).sum())
+    assert read <= 2.1 * asked + 2 * target + 50
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.dictionaries(st.integers(0, 84), st.integers(0, 5000), min_size=1, max_size=40),
-    st.lists(st.integers(MIN_WEIGHT, MAX_WEIGHT - 1), min_size=21, max_size=21),
-    st.integers(1, 3000),
-    st.floats(1.1, 8.0),
-    st.integers(MIN_WEIGHT, MAX_WEIGHT),
-)
-def test_every_row_has_one_file(
-    drawn: dict[int, int], thresholds: list[int], target: int, ratio: float, weight: int
-) -> None:
-    """For any tree and counts: dense numbers, a file for every weight, expected sizes bounded, one file per range."""
-    cubes = [CubeId.of_cell(cell, 2, depth) for depth in range(4) for cell in range(4**depth)]
-    tree = Tree(2, dict(zip(cubes, sorted(thresholds), strict=False)))
-    counts = {cubes[index]: count for index, count in drawn.items()}
-    packing = pack(counts, tree, target, ratio)
-    _check_shape(packing, set(counts))
-    expected: dict[int, float] = defaultdict(float)
-    for cube, count in counts.items():
-        assert 0 <= packing.file_of(cube, weight) < packing.files
-        taken = tree.weight_range(cube)
-        firsts = [piece for piece in packing.pieces if piece.cube == cube]
-        ends = [piece.first_weight for piece in firsts[1:]] + [MAX_WEIGHT + 1]
-        if taken.first > taken.last:
-            taken = WeightRange(taken.last, taken.last)
-        for piece, end in zip(firsts, ends, strict=True):
-            assert packing.file_of(cube, piece.first_weight) == packing.file_of(cube, end - 1) == piece.file
-            part = min(end - 1, taken.last) - max(piece.first_weight, taken.first) + 1
-            expected[piece.file] += count * max(part, 0) / (taken.last - taken.first + 1)
-    assert sum(expected.values()) == pytest.approx(sum(counts.values()))
-    # Weights that are all alike cannot be cut, so such a cube may exceed the target.
-    uncuttable = max((count for cube, count in counts.items() if _width(tree, cube) < 10**6), default=0)
-    assert max(expected.values()) <= max(1.7501 * target, 1.0) + uncuttable * len(counts)
+def test_a_sample_of_the_rows_is_enough() -> None:
+    """Files of all rows stay near the target when the packing was made from a part of them."""
+    weights, keys = _rows(60_000)
+    packing = pack(weights[:6_000], keys[:6_000], 60_000, 3_000)
+    sizes = _sizes(packing, weights, keys)
+    assert max(sizes.values()) < 2 * 3_000
 
 
-def _width(tree: Tree, cube: CubeId) -> int:
-    taken = tree.weight_range(cube)
-    return taken.last - taken.first + 1
+def test_few_rows_are_one_file() -> None:
+    """Up to one and a half targets, and with nothing to go by."""
+    weights, keys = _rows(1_400)
+    assert pack(weights, keys, 1_400, 1_000).files == 1
+    assert pack(weights[:0], keys[:0], 10**9, 1_000).files == 1
+
+
+@given(st.integers(MIN_WEIGHT, MAX_WEIGHT), st.integers(0, 2**60 - 1), st.integers(-(2**63), 2**63 - 1))
+@settings(max_examples=200, deadline=None)
+def test_every_row_has_a_file(weight: int, key: int, spread: int) -> None:
+    """Rows outside what the sample held too."""
+    weights, keys = _rows(5_000, 50)
+    packing = pack(weights, keys + 7, 50_000, 1_000)
+    assert 0 <= packing.file_of(weight, key, spread) < packing.files
+
+
+def test_the_same_rows_in_another_order() -> None:
+    """The packing depends on the set of rows only."""
+    weights, keys = _rows(10_000, 200)
+    order = np.random.default_rng(1).permutation(10_000)
+    assert pack(weights, keys, 10_000, 700) == pack(weights[order], keys[order], 10_000, 700)
+
+
+def test_packed_form() -> None:
+    """Bands and runs, then first weights, first runs, first keys, first files and widths, big-endian."""
+    weights, keys = _rows(5_000, 50)
+    packing = pack(weights, keys, 5_000, 1_000)
+    runs = [run for band in packing.bands for run in band.runs]
+    bands, size = struct.unpack_from(">ii", packing.packed())
+    assert (bands, size) == (len(packing.bands), len(runs))
+    assert len(packing.packed()) == 8 + 8 * bands + 16 * size
+
+
+@pytest.mark.parametrize(("target", "keys"), [(0, 3), (10, 2)])
+def test_nonsense_is_refused(target: int, keys: int) -> None:
+    """A target of no rows, and weights without keys."""
+    with pytest.raises(ValueError, match="Cannot pack 3 weights"):
+        pack(np.zeros(3, np.int32), np.zeros(keys, np.int64), 100, target)

@@ -9,7 +9,6 @@ import pytest
 from placement import DAY
 
 from otree.cube import CubeId
-from otree.packing import pack
 from otree.revision import Revision
 from otree.transformation import HashTransformation, IdentityTransformation, LinearTransformation
 from otree.transformer import Transformer
@@ -137,7 +136,7 @@ def _tree(points, weights, dimensions, depth):
 
 
 @pytest.mark.parametrize("names", [tuple(KINDS), ("d", "t"), ("s",), ("k", "l", "y")], ids="".join)
-def test_coordinates_cells_cubes_and_files(spark, rows, evaluation, names):
+def test_coordinates_cells_and_cubes(spark, rows, evaluation, names):
     revision = _revision(names)
     columns = IndexColumns(spark, revision, names)
     depth = min(60 // len(names), 6)
@@ -157,21 +156,15 @@ def test_coordinates_cells_cubes_and_files(spark, rows, evaluation, names):
     tree = _tree(points, weights, len(names), depth)
     assert tree.thresholds
     cubes = [tree.cube_of(point, weight) for point, weight in zip(points, weights, strict=True)]
-    counts = {cube: cubes.count(cube) for cube in set(cubes)}
-    packing = pack(counts, tree, 40)
-    assert packing.files > 3
     ordinals = tree.ordinals()
-    found = rows.select(columns.cube(ordinals).alias("cube"), columns.file(ordinals, packing).alias("file")).collect()
+    found = rows.select(columns.cube(ordinals).alias("cube")).collect()
     assert [ordinals.cube_of(r.cube) for r in found] == cubes
-    assert [r.file for r in found] == [packing.file_of(c, w) for c, w in zip(cubes, weights, strict=True)]
 
 
 def test_a_tree_without_inner_cubes(spark, rows, evaluation):
     columns = IndexColumns(spark, _revision(("d",)), ("d",))
     tree = Tree(1, {})
-    packing = pack({CubeId.root(1): 400}, tree, 10**6)
-    found = rows.select(columns.cube(tree.ordinals()).alias("c"), columns.file(tree.ordinals(), packing).alias("f"))
-    assert {tuple(r) for r in found.collect()} == {(0, 0)}
+    assert {r.c for r in rows.select(columns.cube(tree.ordinals()).alias("c")).collect()} == {0}
     assert tree.threshold(CubeId.root(1)) == MAX_WEIGHT
 
 

@@ -127,15 +127,17 @@ class LiveFile:
     revision: int
     blocks: tuple[Block, ...]
     write_id: str
+    stats: dict
 
     @classmethod
     def of(cls, add: dict) -> "LiveFile":
         tags, vector = add.get("tags") or {}, add.get("deletionVector")
-        rows = json.loads(add["stats"])["numRecords"] - (vector["cardinality"] if vector else 0)
+        stats = json.loads(add["stats"])
+        rows = stats["numRecords"] - (vector["cardinality"] if vector else 0)
         revision = int(tags.get("revision", "0"))
         blocks = blocks_from_json(tags["blocks"]) if revision else ()
         write = tags.get("use.write", add["path"])
-        return cls(add["path"], add["size"], rows, add["modificationTime"], vector, revision, blocks, write)
+        return cls(add["path"], add["size"], rows, add["modificationTime"], vector, revision, blocks, write, stats)
 
 
 def create(

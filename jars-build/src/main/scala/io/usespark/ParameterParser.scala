@@ -1,22 +1,37 @@
 package io.usespark
 
 import io.delta.sql.parser.DeltaSqlParser
-import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface}
+import org.apache.spark.sql.catalyst.parser.{
+  HybridParameterContext,
+  NamedParameterContext,
+  ParameterContext,
+  ParserInterface,
+  PositionalParameterContext
+}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
  * Delta's parser, with SQL parameters working: `spark.sql("… :x", args = …)`.
  *
  * The pinned Delta overrides only `parsePlan`, so on this Spark parameters never reach Spark's parser. Statements of
- * Delta's own take none; everything else goes to the parser behind Delta's together with its parameters.
+ * Delta's own take none; everything else goes to the parser behind Delta's together with its parameters. Without
+ * parameters Delta's parser has the whole say, since it also changes statements of Spark's, such as CLUSTER BY.
  */
 class ParameterParser(delta: ParserInterface) extends ParserInterface {
   override def parsePlanWithParameters(sql: String, parameters: ParameterContext) = delta match {
+    case parser: DeltaSqlParser if isEmpty(parameters) => parser.parsePlan(sql)
     case parser: DeltaSqlParser =>
       val plan = parser.parsePlan(sql)
       if (isOfDelta(plan)) plan
       else parser.delegate.parsePlanWithParameters(sql, parameters)
     case other => other.parsePlanWithParameters(sql, parameters)
+  }
+
+  private def isEmpty(parameters: ParameterContext): Boolean = parameters match {
+    case NamedParameterContext(values) => values.isEmpty
+    case PositionalParameterContext(values) => values.isEmpty
+    case HybridParameterContext(values, _) => values.isEmpty
+    case _ => false
   }
 
   /** Delta keeps statements of its own in Spark's packages too, so that only the jar tells. */

@@ -34,9 +34,6 @@ object IndexExpressions {
     )
   )
 
-  /** The file that a row of this cube and weight goes to; `pieces` as packed by Python. */
-  def file(cube: Column, weight: Column, pieces: Array[Byte]): Column =
-    column(FileLookup(expression(cube), expression(weight), PieceTable.unpack(ByteBuffer.wrap(pieces))))
 }
 
 /** (MurmurHash3 of the UTF-8 bytes, sign bit cleared) / (2^31 - 1), as the index format defines it. */
@@ -147,53 +144,4 @@ case class PointLookup(coordinates: Seq[Expression], weight: Option[Expression],
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =
     copy(coordinates = newChildren.take(coordinates.length), weight = newChildren.drop(coordinates.length).headOption)
-}
-
-/** Pieces sorted by (cube ordinal, first weight): a row's file is that of the last piece not after it. */
-final class PieceTable(cubes: Array[Long], firstWeights: Array[Int], files: Array[Int]) extends Serializable {
-  def fileOf(cube: Long, weight: Int): Int = {
-    var low = 0
-    var high = cubes.length
-    while (low < high) {
-      val middle = (low + high) >>> 1
-      if (cubes(middle) < cube || (cubes(middle) == cube && firstWeights(middle) <= weight)) low = middle + 1
-      else high = middle
-    }
-    if (low == 0) 0 else files(low - 1)
-  }
-  override def toString: String = s"${cubes.length} pieces"
-}
-
-object PieceTable {
-  def unpack(bytes: ByteBuffer): PieceTable = {
-    val size = bytes.getInt()
-    new PieceTable(
-      Array.fill(size)(bytes.getLong()),
-      Array.fill(size)(bytes.getInt()),
-      Array.fill(size)(bytes.getInt())
-    )
-  }
-}
-
-case class FileLookup(cube: Expression, weight: Expression, pieces: PieceTable) extends Expression {
-  override def children: Seq[Expression] = Seq(cube, weight)
-  override def dataType: DataType = IntegerType
-  override def nullable: Boolean = false
-  override def eval(input: InternalRow): Any =
-    pieces.fileOf(cube.eval(input).asInstanceOf[Long], weight.eval(input).asInstanceOf[Int])
-
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
-    val table = ctx.addReferenceObj("pieces", pieces, classOf[PieceTable].getName)
-    val (c, w) = (cube.genCode(ctx), weight.genCode(ctx))
-    ev.copy(
-      code = code"""
-        ${c.code}
-        ${w.code}
-        int ${ev.value} = $table.fileOf(${c.value}, ${w.value});""",
-      isNull = FalseLiteral
-    )
-  }
-
-  override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =
-    copy(cube = newChildren(0), weight = newChildren(1))
 }
