@@ -19,7 +19,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format scalafmt-check dist clean distclean java shim test-shim
+.PHONY: help demo test test-all lint format scalafmt-check bench-layout bench-planning dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -46,6 +46,12 @@ format: java $(INSTALLED) ## write the formats and what can be fixed
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 	@$(BIN)/python $(SHIM) --scalafmt write
+
+bench-layout: java $(INSTALLED) ## compare layouts: plain, ZORDER, liquid clustering and ours (an hour on 2 cores)
+	@$(BIN)/python bench/layout.py $(ARGS)
+
+bench-planning: java $(INSTALLED) ## time the planning of queries over 100,000 files
+	@$(BIN)/python bench/planning.py $(ARGS)
 
 dist: java $(INSTALLED) ## build the wheel and the sdist into dist/
 	@rm -rf dist && mkdir -p build

@@ -92,7 +92,15 @@ def _shares(
         ranges = [(np.minimum.reduceat(a[order], cuts), np.maximum.reduceat(a[order], cuts)) for a in values]
         for share, places in boxes.items():
             hits = [
-                rows[np.all([(h >= a) & (l <= b) for (l, h), (a, b) in zip(ranges, box, strict=True)], axis=0)].sum()
+                rows[
+                    np.all(
+                        [
+                            (most >= low) & (least <= high)
+                            for (least, most), (low, high) in zip(ranges, box, strict=True)
+                        ],
+                        axis=0,
+                    )
+                ].sum()
                 for box in places
             ]
             found[f"box {share} {what}"] = np.mean(hits) / len(files)

@@ -123,45 +123,43 @@ def stage(spark: SparkSession, rows: int, file_bytes: int) -> DataFrame:
 def contenders(file_bytes: int) -> list[Contender]:
     """The four ways; each writes the same frame."""
 
-    def plain(rows: DataFrame, table: str, columns: tuple[str, ...]) -> None:
+    def plain(rows: DataFrame, table: str, _: tuple[str, ...]) -> None:
         rows.write.format("delta").saveAsTable(table)
 
     def zorder(spark: SparkSession, table: str, columns: tuple[str, ...]) -> None:
         spark.sql(f"OPTIMIZE {table} ZORDER BY ({', '.join(columns)})")
 
+    def zordered(rows: DataFrame, table: str, columns: tuple[str, ...]) -> None:
+        plain(rows, table, columns)
+        zorder(rows.sparkSession, table, columns)
+
     def liquid(rows: DataFrame, table: str, columns: tuple[str, ...]) -> None:
         spark = rows.sparkSession
-        fields = rows.schema.toDDL()
-        spark.sql(f"CREATE TABLE {table} ({fields}) USING delta CLUSTER BY ({', '.join(columns)})")
-        rows.write.format("delta").mode("append").saveAsTable(table)
-        spark.sql(f"OPTIMIZE {table} FULL")
+        spark.sql(f"CREATE TABLE {table} ({rows.schema.toDDL()}) USING delta CLUSTER BY ({', '.join(columns)})")
+        append(rows, table)
+        optimize(spark, table)
 
     def use(rows: DataFrame, table: str, columns: tuple[str, ...]) -> None:
-        spark = rows.sparkSession
-        properties = f"'use.index.targetFileBytes'='{file_bytes}'"
-        text = ",".join(columns)
-        spark.sql(
-            f"CREATE TABLE {table} ({rows.schema.toDDL()}) USING qbeast OPTIONS ('columnsToIndex'='{text}') "
-            f"TBLPROPERTIES ({properties})"
+        rows.sparkSession.sql(
+            f"CREATE TABLE {table} ({rows.schema.toDDL()}) USING qbeast OPTIONS (columnsToIndex '{','.join(columns)}') "
+            f"TBLPROPERTIES ('use.index.targetFileBytes'='{file_bytes}')"
         )
         rows.write.format("qbeast").mode("append").saveAsTable(table)
 
     def append(rows: DataFrame, table: str) -> None:
         rows.write.format("delta").mode("append").saveAsTable(table)
 
-    def tidy_use(spark: SparkSession, table: str, columns: tuple[str, ...]) -> None:
+    def optimize(spark: SparkSession, table: str, _: tuple[str, ...] = ()) -> None:
+        spark.sql(f"OPTIMIZE {table}")
+
+    def tidy(spark: SparkSession, table: str, _: tuple[str, ...]) -> None:
         sql_ext.call(spark, "optimize", table=table).collect()
 
     return [
-        Contender("plain", plain, append, lambda spark, table, columns: spark.sql(f"OPTIMIZE {table}")),
-        Contender(
-            "zorder",
-            lambda rows, table, columns: (plain(rows, table, columns), zorder(rows.sparkSession, table, columns)),
-            append,
-            zorder,
-        ),
-        Contender("liquid", liquid, append, lambda spark, table, columns: spark.sql(f"OPTIMIZE {table}")),
-        Contender("use", use, append, tidy_use),
+        Contender("plain", plain, append, optimize),
+        Contender("zorder", zordered, append, zorder),
+        Contender("liquid", liquid, append, optimize),
+        Contender("use", use, append, tidy),
     ]
 
 
