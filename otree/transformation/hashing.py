@@ -103,7 +103,10 @@ def java_text(number: float) -> str:
     sign = "-" if math.copysign(1.0, number) < 0 else ""
     if math.isinf(number):
         return sign + "Infinity"
-    _, digits, exponent = Decimal(repr(abs(number))).normalize().as_tuple()
+    # Java asks for two digits at least, and takes the two that are nearest.
+    shortest = Decimal(repr(abs(number))).normalize()
+    nearest = Decimal(f"{abs(number):.1e}").normalize() if len(shortest.as_tuple().digits) == 1 else shortest
+    _, digits, exponent = nearest.as_tuple()
     text = "".join(map(str, digits))
     # The power of ten of the first digit.
     power = int(exponent) + len(text) - 1 if number else 0
