@@ -29,7 +29,7 @@ class WeightCardinality:
         Args:
             desired_cube_size: Rows that an inner cube should hold.
         """
-        if self.distinct_weights * _SHARED > self.rows:
+        if self.rows == 0 or self.distinct_weights * _SHARED > self.rows:
             return False
         return self.distinct_weights < _FINE_ENOUGH or self.rows > self.distinct_weights * desired_cube_size
 
