@@ -90,7 +90,11 @@ def test_every_pair_is_read_and_written_back_equal(pair):
 
 
 def test_all_of_them_in_one_table():
-    conf = {"qbeast.lastRevisionID": "3", "qbeast.revision.3": _revision(PAIRS, 3), "qbeast.revision.0": _revision([PAIRS[10]], 0)}  # fmt: skip
+    conf = {
+        "qbeast.lastRevisionID": "3",
+        "qbeast.revision.3": _revision(PAIRS, 3),
+        "qbeast.revision.0": _revision([PAIRS[10]], 0),
+    }
     others = {"columnsToIndex": "i", "cubeSize": "10000", "columnStats": "", "tableFormat": "delta", "txnappid": "x"}
     revisions = revisions_from_configuration({**conf, **others})
     assert (last_revision_id(conf), list(revisions)) == (3, [0, 3])
