@@ -163,7 +163,7 @@ def make_transformation(
     if previous is not None and suits(transformer, previous, stats):
         return previous
     if transformer.kind == QUANTILES:
-        return _of_quantiles(transformer.data_type, stats)
+        return _of_quantiles(transformer.data_type, stats, previous)
     data_type = transformer.data_type
     before = _range_of(previous, data_type)
     known = _hull(before, _typed(stats.declared_span, data_type))
@@ -190,8 +190,9 @@ def suits(transformer: Transformer, space: Transformation, stats: ColumnStats) -
     if transformer.kind == QUANTILES and not isinstance(
         space, (NumericQuantilesTransformation, StringQuantilesTransformation)
     ):
-        # There were too few values for quantiles, which takes everything; now there may be enough.
-        return _of_quantiles(transformer.data_type, stats) == space
+        # There were too few values for quantiles; now there may be enough.
+        possible = _of_quantiles(transformer.data_type, stats, space)
+        return isinstance(possible, (IdentityTransformation, EmptyTransformation)) and space.covers(stats)
     if transformer.kind == LINEAR and isinstance(space, EmptyTransformation):
         return False
     data_type = getattr(space, "data_type", transformer.data_type)
@@ -209,7 +210,7 @@ def needs_quantiles(transformer: Transformer, space: Transformation | None) -> b
     return transformer.kind == QUANTILES and not made
 
 
-def _of_quantiles(data_type: str, stats: ColumnStats) -> Transformation:
+def _of_quantiles(data_type: str, stats: ColumnStats, previous: Transformation | None) -> Transformation:
     """The transformation of declared or estimated quantiles; one that holds everything when they are too few."""
     if data_type == STRING:
         if stats.declared.quantiles is not None:
@@ -220,8 +221,9 @@ def _of_quantiles(data_type: str, stats: ColumnStats) -> Transformation:
         return NumericQuantilesTransformation(tuple(float(q) for q in stats.declared.quantiles), data_type)
     numbers = [quantile for quantile in stats.estimated or () if not isinstance(quantile, str)]
     # The ends may lie within the error of an estimate, which then shows one value only.
+    ends = _hull(_range_of(previous, data_type), _typed(stats.span, data_type))
     enough = NumericQuantilesTransformation.of_estimate([*numbers, *(stats.span or ())], data_type)
-    return enough or _of_range(_typed(stats.span, data_type), data_type)
+    return enough or NumericQuantilesTransformation.of_estimate(ends or (), data_type) or _of_range(ends, data_type)
 
 
 def _typed(ends: tuple[int | float, int | float] | None, data_type: str) -> tuple[int | float, int | float] | None:

@@ -149,6 +149,10 @@ def test_quantiles_stay_until_the_owner_declares_others() -> None:
     assert needs_quantiles(WORDS, first.transformations[1])
     same = (ColumnStats(5, 5, (5,)), ColumnStats(None, None, ("x", "x")))
     assert next_revision(first, (NUMBERS, WORDS), same, 9, 2, "/t") is first
+    nulls = (ColumnStats(None, None, ()), ColumnStats(None, None, ()))
+    assert next_revision(first, (NUMBERS, WORDS), nulls, 9, 2, "/t") is first
+    another = next_revision(first, (NUMBERS, WORDS), (ColumnStats(6, 6, (6,)), nulls[1]), 9, 2, "/t")
+    assert another.transformations[0] == NumericQuantilesTransformation((5, 6), DOUBLE)
     seen = (ColumnStats(1, 3, (1, 2, 3)), ColumnStats(None, None, ("a", "b")))
     second = next_revision(first, (NUMBERS, WORDS), seen, 9, 2, "/t")
     assert second.revision_id == 2
