@@ -16,62 +16,70 @@ PAIRS = [
     # (column transformer, transformation), class names without the package
     (
         '{"className":"@LinearTransformer","columnName":"i","dataType":"IntegerDataType"}',
-        ('{"className":"@LinearTransformation","minNumber":0,"maxNumber":999,"nullValue":147,'
-        '"orderedDataType":"IntegerDataType"}'),
+        (
+            '{"className":"@LinearTransformation","minNumber":0,"maxNumber":999,"nullValue":147,'
+            '"orderedDataType":"IntegerDataType"}'
+        ),
     ),
     (
         '{"className":"@LinearTransformer","columnName":"f","dataType":"FloatDataType"}',
-        ('{"className":"@LinearTransformation","minNumber":0.0,"maxNumber":1498.5,"nullValue":460.45932,'
-        '"orderedDataType":"FloatDataType"}'),
+        (
+            '{"className":"@LinearTransformation","minNumber":0.0,"maxNumber":1498.5,"nullValue":460.45932,'
+            '"orderedDataType":"FloatDataType"}'
+        ),
     ),
     (
         '{"className":"@LinearTransformer","columnName":"t","dataType":"TimestampDataType"}',
-        ('{"className":"@LinearTransformation","minNumber":1700000000000,"maxNumber":1703596400000,'
-        '"nullValue":1702195390485,"orderedDataType":"TimestampDataType"}'),
+        (
+            '{"className":"@LinearTransformation","minNumber":1700000000000,"maxNumber":1703596400000,'
+            '"nullValue":1702195390485,"orderedDataType":"TimestampDataType"}'
+        ),
     ),
     (
-        ('{"className":"@LinearTransformer","columnName":"no_null_value","dataType":"DoubleDataType"}',
-        '{"className":"@LinearTransformation","minNumber":0.0,"maxNumber":1.5,"orderedDataType":"DoubleDataType"}'),
+        '{"className":"@LinearTransformer","columnName":"no_null_value","dataType":"DoubleDataType"}',
+        '{"className":"@LinearTransformation","minNumber":0.0,"maxNumber":1.5,"orderedDataType":"DoubleDataType"}',
     ),
     (
-        ('{"className":"@LinearTransformer","columnName":"one_value","dataType":"DecimalDataType"}',
-        '{"className":"@IdentityTransformation","identityValue":7.0,"orderedDataType":"DecimalDataType"}'),
+        '{"className":"@LinearTransformer","columnName":"one_value","dataType":"DecimalDataType"}',
+        '{"className":"@IdentityTransformation","identityValue":7.0,"orderedDataType":"DecimalDataType"}',
     ),
     (
-        ('{"className":"@LinearTransformer","columnName":"nulls","dataType":"DateDataType"}',
-        '{"className":"@IdentityTransformation","identityValue":null,"orderedDataType":"DateDataType"}'),
+        '{"className":"@LinearTransformer","columnName":"nulls","dataType":"DateDataType"}',
+        '{"className":"@IdentityTransformation","identityValue":null,"orderedDataType":"DateDataType"}',
     ),
     (
-        ('{"className":"@HashTransformer","columnName":"s","dataType":"StringDataType"}',
-        '{"className":"@HashTransformation","nullValue":-1341184382}'),
+        '{"className":"@HashTransformer","columnName":"s","dataType":"StringDataType"}',
+        '{"className":"@HashTransformation","nullValue":-1341184382}',
     ),
     (
-        ('{"className":"@HashTransformer","columnName":"no_null_value","dataType":"LongDataType"}',
-        '{"className":"@HashTransformation"}'),
+        '{"className":"@HashTransformer","columnName":"no_null_value","dataType":"LongDataType"}',
+        '{"className":"@HashTransformation"}',
     ),
     (
         '{"className":"@CDFNumericQuantilesTransformer","columnName":"n","orderedDataType":"DoubleDataType"}',
-        ('{"className":"@CDFNumericQuantilesTransformation","quantiles":[0.0,10.0,100.0,1250.0],'
-        '"dataType":"DoubleDataType"}'),
+        (
+            '{"className":"@CDFNumericQuantilesTransformation","quantiles":[0.0,10.0,100.0,1250.0],'
+            '"dataType":"DoubleDataType"}'
+        ),
     ),
     (
-        ('{"className":"@CDFStringQuantilesTransformer","columnName":"w"}',
-        '{"className":"@CDFStringQuantilesTransformation","quantiles":["s1","s3","s5","s999"]}'),
+        '{"className":"@CDFStringQuantilesTransformer","columnName":"w"}',
+        '{"className":"@CDFStringQuantilesTransformation","quantiles":["s1","s3","s5","s999"]}',
     ),
     (
-        ('{"className":"@EmptyTransformer","columnName":"e"}',
-        '{"className":"@EmptyTransformation"}'),
+        '{"className":"@EmptyTransformer","columnName":"e"}',
+        '{"className":"@EmptyTransformation"}',
     ),
     # As version 0.7.1 wrote constant and all-null columns.
     (
-        ('{"className":"@LinearTransformer","columnName":"old","dataType":"IntegerDataType"}',
-        '{"className":"@IdentityToZeroTransformation","identityValue":7,"orderedDataType":"IntegerDataType"}'),
+        '{"className":"@LinearTransformer","columnName":"old","dataType":"IntegerDataType"}',
+        '{"className":"@IdentityToZeroTransformation","identityValue":7,"orderedDataType":"IntegerDataType"}',
     ),
     (
-        ('{"className":"@LinearTransformer","columnName":"old_nulls","dataType":"LongDataType"}',
-        '{"className":"@NullToZeroTransformation"}'),
+        '{"className":"@LinearTransformer","columnName":"old_nulls","dataType":"LongDataType"}',
+        '{"className":"@NullToZeroTransformation"}',
     ),
-]  # fmt: skip
+]
 
 
 def _revision(pairs, number=1, data=True):
