@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, StringType, StructType
 
+from catalog.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name
+from catalog.declared_stats import COLUMN_STATS_KEY, declared_stats
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from otree.revision import Revision
-from otree.transformer import Transformer, format_data_type
+from otree.revision import REVISION_KEY_PREFIX, STAGING_REVISION_ID, Revision
+from otree.transformation import DeclaredStats
+from otree.transformer import (
+    EMPTY,
+    EXTENDED_TYPES,
+    HASHING,
+    LINEAR,
+    QUANTILES,
+    STRING,
+    Transformer,
+    format_data_type,
+)
+
+__all__ = [
+    "COLUMN_STATS_KEY",
+    "IndexConfiguration",
+    "bytes_of",
+    "hash_type",
+    "indexable_type",
+    "logical_name",
+    "physical_name",
+]
 
 COLUMNS_KEY = "use.index.columns"
 AS_INDEXED_KEY = "use.index.columnsAsIndexed"
 # Per revision, how its columns hashed when it was made: a widened type hashes differently, and so weighs differently.
 HASH_TYPES_KEY_PREFIX = "use.index.hashTypes."
+# Per revision, what only readers like ours understand of it: columns and their types, as JSON.
+EXTENSIONS_KEY_PREFIX = "use.index.extensions."
+COMPATIBILITY_KEY = "use.index.compatibility"
 CUBE_SIZE_KEY = "use.index.cubeSize"
 TARGET_FILE_BYTES_KEY = "use.index.targetFileBytes"
 
 DEFAULT_TARGET_FILE_BYTES = 128 * 1024 * 1024
 CUBE_SIZE_RANGE = (1_000, 5_000_000)
-TRANSFORMATIONS = ("linear", "hashing")
+TRANSFORMATIONS = (LINEAR, HASHING, QUANTILES)
+COMPATIBILITIES = ("", "qbeast")
+_MOST_COLUMNS = 16
 
 _UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
 
@@ -48,6 +76,8 @@ class IndexConfiguration:
         cube_size: rows per cube, or None for the rows of one target file.
         target_file_bytes: size that data files should have.
         hash_types: how each column hashes today; see ``hash_type``.
+        declared: what the owner says about the values of each column.
+        extensions: columns, by stored name, that other writers of the format could not index so, and what they are.
     """
 
     transformers: tuple[Transformer, ...]
@@ -55,6 +85,8 @@ class IndexConfiguration:
     cube_size: int | None
     target_file_bytes: int
     hash_types: tuple[str, ...]
+    declared: tuple[DeclaredStats, ...]
+    extensions: Mapping[str, str]
 
     @classmethod
     def of(
@@ -67,7 +99,7 @@ class IndexConfiguration:
         """Reads the properties; None when the table has no index columns.
 
         A table indexed by another writer of the format has a revision and no ``use.index.columns``: its newest
-        revision says what is indexed.
+        revision says what is indexed, or the staging one when no data is indexed yet.
 
         Raises:
             UnknownNameError: a column that the schema does not have.
@@ -84,30 +116,40 @@ class IndexConfiguration:
                 raise InvalidArgumentError.of(CUBE_SIZE_KEY, size_text, "a positive whole number of rows")
             cube_size = int(size_text)
         text = configuration.get(COLUMNS_KEY)
-        stored = {physical_name(field) for field in schema.fields}
         as_indexed = (
             latest is not None
             and configuration.get(AS_INDEXED_KEY) == text
-            and all(t.column in stored for t in latest.transformers)
+            and all(find_stored(schema, t.column) is not None for t in latest.transformers)
         )
         if text is not None and not as_indexed:
             columns = _columns(text, schema, partition)
-            names = tuple(name for name, _ in columns)
-            return cls(tuple(t for _, t in columns), names, cube_size, target, _hash_types(schema, names))
-        if latest is None:
-            return None
-        # Resolved when the revision was made: since then a column may have been renamed, or its type widened.
-        logical = tuple(logical_name(schema, t.column) for t in latest.transformers)
-        transformers = tuple(
-            _transformer(schema[name], t.kind) for name, t in zip(logical, latest.transformers, strict=True)
+        else:
+            # Resolved when the revision was made: since then a column may have been renamed, or its type widened.
+            made = latest or _staged(configuration)
+            if made is None:
+                return None
+            cube_size = cube_size or (None if text else made.desired_cube_size)
+            columns = [(_stored(schema, t.column), t.kind) for t in made.transformers]
+        transformers = tuple(_transformer(column, kind) for column, kind in columns)
+        found = [column for column, _ in columns]
+        extensions = _extensions(found, transformers)
+        _check_compatibility(configuration, extensions, partition)
+        return cls(
+            transformers,
+            tuple(column.name for column in found),
+            cube_size,
+            target,
+            tuple(hash_type(column.type_name) for column in found),
+            _declared(configuration, schema, found, transformers),
+            extensions,
         )
-        size = cube_size or (None if text else latest.desired_cube_size)
-        return cls(transformers, logical, size, target, _hash_types(schema, logical))
 
     def remembered(self, configuration: Mapping[str, str], revision_id: int) -> dict[str, str]:
         """Properties that remember for which column text, and with which types, a revision is made."""
         text = {AS_INDEXED_KEY: configuration[COLUMNS_KEY]} if COLUMNS_KEY in configuration else {}
-        return {**text, HASH_TYPES_KEY_PREFIX + str(revision_id): ";".join(self.hash_types)}
+        types = {HASH_TYPES_KEY_PREFIX + str(revision_id): ";".join(self.hash_types)}
+        more = {EXTENSIONS_KEY_PREFIX + str(revision_id): json.dumps(dict(self.extensions))} if self.extensions else {}
+        return {**text, **types, **more}
 
 
 def hash_type(sql_type: str) -> str:
@@ -124,23 +166,6 @@ def hash_type(sql_type: str) -> str:
     return sql_type
 
 
-def _hash_types(schema: StructType, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(hash_type(schema[name].dataType.simpleString()) for name in names)
-
-
-def physical_name(field: StructField) -> str:
-    """The name under which column mapping stores a field; its own name without mapping."""
-    return str((field.metadata or {}).get("delta.columnMapping.physicalName", field.name))
-
-
-def logical_name(schema: StructType, physical: str) -> str:
-    """The current name of the column stored as ``physical``."""
-    for field in schema.fields:
-        if physical_name(field) == physical:
-            return field.name
-    raise UnknownNameError.of("column", physical, schema.names)
-
-
 def indexable_type(data_type: DataType) -> str | None:
     """The format's name of a Spark type; None when it cannot be indexed."""
     if isinstance(data_type, StringType):
@@ -149,40 +174,131 @@ def indexable_type(data_type: DataType) -> str | None:
     return format_data_type(data_type.simpleString())
 
 
-def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[tuple[str, Transformer]]:
-    by_name = {field.name.lower(): field for field in schema.fields}
-    found: list[tuple[str, Transformer]] = []
+def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[tuple[FoundColumn, str]]:
+    """The columns that the property names, and their transformations ('' = the type's own)."""
+    found: list[tuple[FoundColumn, str]] = []
     for entry in text.split(","):
         name, _, kind = (part.strip() for part in entry.partition(":"))
         if not name:
             raise InvalidArgumentError.of(COLUMNS_KEY, text, "column names separated by commas, such as 'a,b:hashing'")
-        field = by_name.get(name.lower())
-        if field is None:
+        column = find_column(schema, name)
+        if column is None:
             raise UnknownNameError.of("column", name, schema.names)
-        if any(field.name == earlier for earlier, _ in found):
+        if any(column.path == earlier.path for earlier, _ in found):
             raise InvalidArgumentError.of(COLUMNS_KEY, text, f"column '{name}' must be named once")
-        if field.name in partition:
+        if column.path[0] in partition:
             raise InvalidArgumentError.of(
                 COLUMNS_KEY, text, f"'{name}' is a partition column, whose values already select files"
             )
-        found.append((field.name, _transformer(field, kind)))
-    if len(found) > 16:
-        raise InvalidArgumentError.of(COLUMNS_KEY, text, "at most 16 columns")
+        if kind.lower() == "histogram":
+            raise InvalidArgumentError.of(
+                COLUMNS_KEY, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}"
+            )
+        if kind and kind.lower() not in TRANSFORMATIONS:
+            raise UnknownNameError.of("transformation", kind, TRANSFORMATIONS)
+        found.append((column, kind.lower()))
+    if len(found) > _MOST_COLUMNS:
+        raise InvalidArgumentError.of(COLUMNS_KEY, text, f"at most {_MOST_COLUMNS} columns")
     return found
 
 
-def _transformer(field: StructField, kind: str) -> Transformer:
-    type_name = field.dataType.simpleString()
-    data_type = indexable_type(field.dataType)
-    accepted = "numbers, dates, timestamps and strings are accepted"
+def _stored(schema: StructType, stored: str) -> FoundColumn:
+    column = find_stored(schema, stored)
+    if column is None:
+        raise UnknownNameError.of("column", stored, schema.names)
+    return column
+
+
+def _staged(configuration: Mapping[str, str]) -> Revision | None:
+    """The staging revision of a table that was made for an index and has no indexed data yet."""
+    text = configuration.get(f"{REVISION_KEY_PREFIX}{STAGING_REVISION_ID}")
+    revision = None if text is None else Revision.from_json(text)
+    known = revision is not None and revision.transformers and all(t.kind != EMPTY for t in revision.transformers)
+    return revision if known else None
+
+
+def transformations_of(data_type: DataType) -> tuple[str, ...]:
+    """The transformations that a column of this type can have, the default first; none when it cannot be indexed."""
+    name = indexable_type(data_type)
+    match data_type.simpleString(), name:
+        case _, None:
+            return ()
+        case "binary", _:
+            return (HASHING,)
+        case "boolean", _:
+            return LINEAR, HASHING
+        case _, found if found == STRING:
+            return HASHING, QUANTILES
+        case _:
+            return LINEAR, HASHING, QUANTILES
+
+
+def _transformer(column: FoundColumn, kind: str) -> Transformer:
+    accepted = transformations_of(column.data_type)
+    name = column.plain_name
+    data_type = indexable_type(column.data_type)
     if data_type is None:
-        raise IndexConfigurationError.unindexable(field.name, type_name, accepted)
-    default = "hashing" if data_type == "StringDataType" else "linear"
-    chosen = kind.lower() or default
-    if chosen not in TRANSFORMATIONS:
-        raise UnknownNameError.of("transformation", kind, TRANSFORMATIONS)
-    if chosen != default:
         raise IndexConfigurationError.unindexable(
-            field.name, f"{type_name} as {chosen}", f"its transformation is {default}"
+            name, column.type_name, "numbers, booleans, dates, timestamps, strings and binaries are accepted"
         )
-    return Transformer(chosen, physical_name(field), data_type)
+    if (kind or accepted[0]) not in accepted:
+        raise IndexConfigurationError.unindexable(
+            name, f"{column.type_name} as {kind}", f"its transformation is {' or '.join(accepted)}"
+        )
+    return Transformer(kind or accepted[0], column.stored, data_type)
+
+
+def _declared(
+    configuration: Mapping[str, str],
+    schema: StructType,
+    columns: Sequence[FoundColumn],
+    transformers: Sequence[Transformer],
+) -> tuple[DeclaredStats, ...]:
+    said = declared_stats(configuration.get(COLUMN_STATS_KEY), schema)
+    declared = []
+    for column, transformer in zip(columns, transformers, strict=True):
+        stats = said.get(column.stored, DeclaredStats())
+        if transformer.kind == QUANTILES:
+            declared.append(DeclaredStats(quantiles=stats.quantiles))
+        elif transformer.kind == LINEAR and isinstance(column.data_type, BooleanType):
+            # Both values, whatever the data has so far: a boolean never needs another range.
+            declared.append(DeclaredStats(0, 1))
+        elif transformer.kind == LINEAR:
+            declared.append(DeclaredStats(stats.minimum, stats.maximum))
+        else:
+            declared.append(DeclaredStats())
+    return tuple(declared)
+
+
+def _extensions(columns: Sequence[FoundColumn], transformers: Sequence[Transformer]) -> dict[str, str]:
+    """What other writers of the format could not index so: nested fields, some types, hashes of times."""
+    found = {}
+    for column, transformer in zip(columns, transformers, strict=True):
+        times = transformer.kind == HASHING and transformer.data_type in ("DateDataType", "TimestampDataType")
+        if column.is_nested or column.type_name in EXTENDED_TYPES or times:
+            found[column.stored] = column.type_name
+    return found
+
+
+def _check_compatibility(
+    configuration: Mapping[str, str], extensions: Mapping[str, str], partition: tuple[str, ...]
+) -> None:
+    wished = configuration.get(COMPATIBILITY_KEY, "")
+    if wished not in COMPATIBILITIES:
+        raise InvalidArgumentError.of(COMPATIBILITY_KEY, wished, "'qbeast', or nothing")
+    if not wished:
+        return
+    for column, type_name in extensions.items():
+        raise IndexConfigurationError.unindexable(
+            column, type_name, f"{COMPATIBILITY_KEY} = '{wished}' asks for an index that every reader of the format has"
+        )
+    unread = {
+        "deletion vectors": configuration.get("delta.enableDeletionVectors", "").lower() == "true",
+        "column mapping": configuration.get("delta.columnMapping.mode", "none").lower() != "none",
+        "partition columns": bool(partition),
+    }
+    for feature, present in unread.items():
+        if present:
+            raise InvalidArgumentError.of(
+                COMPATIBILITY_KEY, wished, f"the table has {feature}, with which other readers of the format lose rows"
+            )

@@ -77,7 +77,8 @@ class TableSnapshot:
         Returns:
             path STRING, deletion_vector STRING ('' = none), size BIGINT, modification_time BIGINT (epoch ms),
             rows BIGINT (deletion vector subtracted; NULL without statistics), revision BIGINT (0 = unindexed),
-            blocks (NULL = unindexed), write_id STRING, first_time and last_time BIGINT (epoch ms).
+            blocks (NULL = unindexed), write_id STRING, first_time and last_time BIGINT (epoch ms), outdated BOOLEAN
+            (tagged as before version 0.6 of the format, which nobody reads any more).
         """
         tag = F.col("tags")
         blocks = F.from_json(tag[BLOCKS_TAG], BLOCKS_SCHEMA)
@@ -103,6 +104,7 @@ class TableSnapshot:
             F.coalesce(tag[WRITE_TAG], F.col("path")).alias("write_id"),
             F.coalesce(F.try_element_at(times, F.lit(1)).try_cast("bigint"), "modificationTime").alias("first_time"),
             F.coalesce(F.try_element_at(times, F.lit(2)).try_cast("bigint"), "modificationTime").alias("last_time"),
+            (tag["cube"].isNotNull() & tag[BLOCKS_TAG].isNull()).alias("outdated"),
         )
 
     def blocks(self, revision_id: int) -> DataFrame:

@@ -7,7 +7,7 @@ from otree import format_json
 from otree.errors import IndexFormatError
 from otree.format_json import INT_BOUNDS
 from otree.transformation import ColumnStats, EmptyTransformation, Transformation, Value, transformation_from_json
-from otree.transformer import EMPTY, Transformer, make_transformation
+from otree.transformer import EMPTY, Transformer, make_transformation, suits
 
 LAST_REVISION_KEY = "qbeast.lastRevisionID"
 REVISION_KEY_PREFIX = "qbeast.revision."
@@ -223,7 +223,7 @@ def next_revision(
         and latest.transformations
         and latest.transformers == tuple(transformers)
         and latest.desired_cube_size == desired_cube_size
-        and all(space.covers(seen) for space, seen in zip(latest.transformations, stats, strict=True))
+        and all(map(suits, latest.transformers, latest.transformations, stats))
     ):
         return latest
     previous: dict[Transformer, Transformation] = {}

@@ -11,7 +11,10 @@ from otree.transformation import (
     EmptyTransformation,
     HashTransformation,
     IdentityTransformation,
+    LegacyZeroTransformation,
     LinearTransformation,
+    NumericQuantilesTransformation,
+    StringQuantilesTransformation,
     Transformation,
     number,
 )
@@ -19,16 +22,24 @@ from otree.transformation.base import CLASS_PREFIX
 
 LINEAR = "linear"
 HASHING = "hashing"
+QUANTILES = "quantiles"
 EMPTY = "empty"
 
+STRING = "StringDataType"
+
+_STRING_QUANTILES_CLASS = CLASS_PREFIX + "CDFStringQuantilesTransformer"
 _CLASS_OF_KIND = {
     LINEAR: CLASS_PREFIX + "LinearTransformer",
     HASHING: CLASS_PREFIX + "HashTransformer",
+    QUANTILES: CLASS_PREFIX + "CDFNumericQuantilesTransformer",
     EMPTY: CLASS_PREFIX + "EmptyTransformer",
 }
-_KIND_OF_CLASS = {class_name: kind for kind, class_name in _CLASS_OF_KIND.items()}
+_KIND_OF_CLASS = {class_name: kind for kind, class_name in _CLASS_OF_KIND.items()} | {
+    _STRING_QUANTILES_CLASS: QUANTILES
+}
 
-# The format has no names for bytes and shorts: their values fit its integer.
+# The format has no names for bytes, shorts, booleans, timestamps without zone and binaries: they take the name of the
+# type that holds their values, and the table's own properties tell what they are.
 DATA_TYPES: Mapping[str, str] = {
     "tinyint": "IntegerDataType",
     "smallint": "IntegerDataType",
@@ -39,9 +50,15 @@ DATA_TYPES: Mapping[str, str] = {
     "decimal": "DecimalDataType",
     "timestamp": "TimestampDataType",
     "date": "DateDataType",
-    "string": "StringDataType",
+    "string": STRING,
+    "boolean": "IntegerDataType",
+    "timestamp_ntz": "TimestampDataType",
+    "binary": STRING,
 }
 """Spark's simple type names (a decimal without its precision) to the format's names."""
+
+EXTENDED_TYPES = frozenset({"tinyint", "smallint", "boolean", "timestamp_ntz", "binary"})
+"""Types that other writers of the format cannot index, although the name they take here is one of its names."""
 
 _DECIMAL_ARGUMENTS = re.compile(r"^decimal\(\s*\d+\s*,\s*-?\d+\s*\)$")
 
@@ -64,8 +81,8 @@ class Transformer:
     """How one column is indexed.
 
     Attributes:
-        kind: "linear", "hashing" or "empty".
-        column: Name of the column.
+        kind: "linear", "hashing", "quantiles" or "empty".
+        column: Name of the column as it is stored; the names of a nested one, joined by dots.
         data_type: The format's name of its data type; empty for kind "empty", which has none in the format.
 
     Source:
@@ -86,11 +103,17 @@ class Transformer:
             raise IndexFormatError.of_field("kind", self.kind, "one of " + ", ".join(_CLASS_OF_KIND))
         if self.kind == LINEAR and self.data_type not in number.ORDERED_DATA_TYPES:
             raise IndexFormatError.of_field("dataType", self.data_type, f"numbers for linear column '{self.column}'")
+        if self.kind == QUANTILES and self.data_type != STRING and self.data_type not in number.ORDERED_DATA_TYPES:
+            raise IndexFormatError.of_field("orderedDataType", self.data_type, "numbers or strings for quantiles")
 
     def to_json(self) -> dict[str, object]:
         """Return the format's JSON object, keys in the format's order."""
         node: dict[str, object] = {"className": _CLASS_OF_KIND[self.kind], "columnName": self.column}
-        if self.kind != EMPTY:
+        if self.kind == QUANTILES and self.data_type == STRING:
+            node["className"] = _STRING_QUANTILES_CLASS
+        elif self.kind == QUANTILES:
+            node["orderedDataType"] = self.data_type
+        elif self.kind != EMPTY:
             node["dataType"] = self.data_type
         return node
 
@@ -105,7 +128,12 @@ class Transformer:
         if class_name not in _KIND_OF_CLASS:
             raise IndexFormatError.of_field("className", class_name, "one of " + ", ".join(sorted(_KIND_OF_CLASS)))
         kind = _KIND_OF_CLASS[class_name]
-        data_type = "" if kind == EMPTY else format_json.text_field(node, "dataType")
+        if kind == EMPTY:
+            data_type = ""
+        elif class_name == _STRING_QUANTILES_CLASS:
+            data_type = STRING
+        else:
+            data_type = format_json.text_field(node, "orderedDataType" if kind == QUANTILES else "dataType")
         return cls(kind, format_json.text_field(node, "columnName"), data_type)
 
 
@@ -115,7 +143,8 @@ def make_transformation(
     """Return the transformation whose space holds the data.
 
     Where the data left the previous range, the new one goes beyond it by the span of both together: a column that
-    keeps growing by steady steps then needs a new range O(log n) times only.
+    keeps growing by steady steps then needs a new range O(log n) times only. A declared range is taken as it is: what
+    lies inside needs no head-room.
 
     Args:
         transformer: How the column is indexed.
@@ -131,18 +160,16 @@ def make_transformation(
         if isinstance(previous, HashTransformation):
             return previous
         return HashTransformation.for_column(transformer.column)
+    if previous is not None and suits(transformer, previous, stats):
+        return previous
+    if transformer.kind == QUANTILES:
+        return _of_quantiles(transformer.data_type, stats, previous)
     data_type = transformer.data_type
-    if isinstance(previous, (LinearTransformation, IdentityTransformation)):
-        if previous.data_type == data_type and previous.covers(stats):
-            return previous
-        known = _range_of(previous)
-    else:
-        known = None
-    found = None
-    if stats.span is not None:
-        found = number.typed(stats.span[0], data_type), number.typed(stats.span[1], data_type)
-    if known is None or found is None:
-        return _of_range(found or known, data_type)
+    before = _range_of(previous, data_type)
+    known = _hull(before, _typed(stats.declared_span, data_type))
+    found = _typed(stats.span, data_type)
+    if before is None or known is None or found is None:
+        return _of_range(_hull(known, found), data_type)
     low, high = min(known[0], found[0]), max(known[1], found[1])
     span = high - low
     with_room = (
@@ -152,10 +179,72 @@ def make_transformation(
     return _of_range(with_room, data_type)
 
 
-def _range_of(previous: LinearTransformation | IdentityTransformation) -> tuple[int | float, int | float] | None:
+def suits(transformer: Transformer, space: Transformation, stats: ColumnStats) -> bool:
+    """Say whether a column's transformation so far also suits data of these statistics.
+
+    Args:
+        transformer: How the column is indexed.
+        space: The transformation so far.
+        stats: Of the data to come, and what the owner declares.
+    """
+    if transformer.kind == QUANTILES and not isinstance(
+        space, (NumericQuantilesTransformation, StringQuantilesTransformation)
+    ):
+        # There were too few values for quantiles; now there may be enough.
+        possible = _of_quantiles(transformer.data_type, stats, space)
+        return isinstance(possible, (IdentityTransformation, EmptyTransformation)) and space.covers(stats)
+    if transformer.kind == LINEAR and isinstance(space, EmptyTransformation):
+        return False
+    data_type = getattr(space, "data_type", transformer.data_type)
+    return data_type == transformer.data_type and space.covers(stats)
+
+
+def needs_quantiles(transformer: Transformer, space: Transformation | None) -> bool:
+    """Say whether quantiles must be estimated from the data, unless the owner declares some.
+
+    Args:
+        transformer: How the column is indexed.
+        space: The column's transformation so far, if any.
+    """
+    made = isinstance(space, (NumericQuantilesTransformation, StringQuantilesTransformation))
+    return transformer.kind == QUANTILES and not made
+
+
+def _of_quantiles(data_type: str, stats: ColumnStats, previous: Transformation | None) -> Transformation:
+    """The transformation of declared or estimated quantiles; one that holds everything when they are too few."""
+    if data_type == STRING:
+        if stats.declared.quantiles is not None:
+            return StringQuantilesTransformation(tuple(str(q) for q in stats.declared.quantiles))
+        texts = [quantile for quantile in stats.estimated or () if isinstance(quantile, str)]
+        return StringQuantilesTransformation.of_estimate(texts) or EmptyTransformation()
+    if stats.declared.quantiles is not None:
+        return NumericQuantilesTransformation(tuple(float(q) for q in stats.declared.quantiles), data_type)
+    numbers = [quantile for quantile in stats.estimated or () if not isinstance(quantile, str)]
+    # The ends may lie within the error of an estimate, which then shows one value only.
+    ends = _hull(_range_of(previous, data_type), _typed(stats.span, data_type))
+    enough = NumericQuantilesTransformation.of_estimate([*numbers, *(stats.span or ())], data_type)
+    return enough or NumericQuantilesTransformation.of_estimate(ends or (), data_type) or _of_range(ends, data_type)
+
+
+def _typed(ends: tuple[int | float, int | float] | None, data_type: str) -> tuple[int | float, int | float] | None:
+    return None if ends is None else (number.typed(ends[0], data_type), number.typed(ends[1], data_type))
+
+
+def _hull(
+    one: tuple[int | float, int | float] | None, other: tuple[int | float, int | float] | None
+) -> tuple[int | float, int | float] | None:
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _range_of(previous: Transformation | None, data_type: str) -> tuple[int | float, int | float] | None:
     if isinstance(previous, LinearTransformation):
         return previous.minimum, previous.maximum
-    return None if previous.value is None else (previous.value, previous.value)
+    if isinstance(previous, (IdentityTransformation, LegacyZeroTransformation)) and previous.value is not None:
+        value = number.typed(previous.value, data_type)
+        return value, value
+    return None
 
 
 def _of_range(ends: tuple[int | float, int | float] | None, data_type: str) -> Transformation:

@@ -199,7 +199,11 @@ def _committed(iteration: int, group: FileGroup, begun: float, result: RewriteRe
         result.version,
         int((time.monotonic() - begun) * 1000),
         # A new revision changes the table's metadata, which fails writers in flight: never silently.
-        f"{group.note}; made revision {result.new_revision}" if result.new_revision else group.note,
+        "; ".join(
+            [group.note]
+            + ([f"made revision {result.new_revision}"] if result.new_revision else [])
+            + ([result.warning] if result.warning else [])
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from catalog.errors import UnknownNameError
 from procedures.declaration import Procedure
 from procedures.help import help_procedure
 from procedures.optimize import OPTIMIZE
+from procedures.quantiles import QUANTILES_PROCEDURE
 from procedures.vacuum import VACUUM
 
 _PROCEDURES: dict[str, Procedure] = {}
@@ -33,5 +34,5 @@ def procedure(name: str) -> Procedure:
     return found
 
 
-for _ours in (help_procedure(procedures), OPTIMIZE, VACUUM):
+for _ours in (help_procedure(procedures), OPTIMIZE, QUANTILES_PROCEDURE, VACUUM):
     register(_ours)

@@ -4,18 +4,25 @@ from collections.abc import Mapping
 
 from otree import format_json
 from otree.errors import IndexFormatError
-from otree.transformation.base import ColumnStats, Transformation, Value
+from otree.transformation.base import ColumnStats, DeclaredStats, Transformation, Value
 from otree.transformation.empty import EMPTY_CLASS, EmptyTransformation
 from otree.transformation.hashing import HASH_CLASS, HashTransformation
 from otree.transformation.identity import IDENTITY_CLASS, IdentityTransformation
+from otree.transformation.legacy_zero import IDENTITY_TO_ZERO_CLASS, NULL_TO_ZERO_CLASS, LegacyZeroTransformation
 from otree.transformation.linear import LINEAR_CLASS, LinearTransformation
+from otree.transformation.numeric_quantiles import NUMERIC_QUANTILES_CLASS, NumericQuantilesTransformation
+from otree.transformation.string_quantiles import STRING_QUANTILES_CLASS, StringQuantilesTransformation
 
 __all__ = [
     "ColumnStats",
+    "DeclaredStats",
     "EmptyTransformation",
     "HashTransformation",
     "IdentityTransformation",
+    "LegacyZeroTransformation",
     "LinearTransformation",
+    "NumericQuantilesTransformation",
+    "StringQuantilesTransformation",
     "Transformation",
     "Value",
     "transformation_from_json",
@@ -27,6 +34,10 @@ _REGISTRY: Mapping[str, type[Transformation]] = {
     HASH_CLASS: HashTransformation,
     IDENTITY_CLASS: IdentityTransformation,
     EMPTY_CLASS: EmptyTransformation,
+    NUMERIC_QUANTILES_CLASS: NumericQuantilesTransformation,
+    STRING_QUANTILES_CLASS: StringQuantilesTransformation,
+    IDENTITY_TO_ZERO_CLASS: LegacyZeroTransformation,
+    NULL_TO_ZERO_CLASS: LegacyZeroTransformation,
 }
 
 

@@ -13,16 +13,35 @@ Value = int | float | str | bytes | Decimal | None
 
 
 @dataclass(frozen=True)
+class DeclaredStats:
+    """What the owner of a table says about a column, in the transformation's unit.
+
+    Attributes:
+        minimum: Smallest value expected, None when not said.
+        maximum: Largest value expected, None when not said; both ends are given or none.
+        quantiles: Ascending values that split the column into equal parts, None when not said.
+    """
+
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    quantiles: tuple[float, ...] | tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
 class ColumnStats:
     """Range of a column's finite, non-null values, in the transformation's unit.
 
     Attributes:
         minimum: Smallest value, None when all values are null.
         maximum: Largest value, None when all values are null.
+        estimated: Quantiles estimated from the values, in any number and with repetitions; None when nobody asked.
+        declared: What the owner says; it widens the range and goes before the estimate.
     """
 
     minimum: int | float | None
     maximum: int | float | None
+    estimated: tuple[float, ...] | tuple[str, ...] | None = None
+    declared: DeclaredStats = DeclaredStats()
 
     def __post_init__(self) -> None:
         """Refuse half a range.
@@ -37,8 +56,19 @@ class ColumnStats:
 
     @property
     def span(self) -> tuple[int | float, int | float] | None:
-        """Both ends, or None when all values are null."""
+        """Both ends of the values found, or None when all values are null."""
         return None if self.minimum is None or self.maximum is None else (self.minimum, self.maximum)
+
+    @property
+    def declared_span(self) -> tuple[int | float, int | float] | None:
+        """Both ends of the range that the owner declared, or None."""
+        low, high = self.declared.minimum, self.declared.maximum
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def ends(self) -> tuple[int | float, ...]:
+        """Every value that the space must hold: the ends found and the ends declared."""
+        return (self.span or ()) + (self.declared_span or ())
 
 
 class Transformation(ABC):
@@ -63,8 +93,13 @@ class Transformation(ABC):
 
     @property
     def null_coordinate(self) -> float:
-        """The coordinate of null."""
+        """The coordinate that null is written to."""
         return self.coordinate(None)
+
+    @property
+    def null_interval(self) -> tuple[float, float]:
+        """Where nulls may lie: the one point, or the whole axis when the writer did not record its choice."""
+        return self.null_coordinate, self.null_coordinate
 
     @abstractmethod
     def covers(self, stats: ColumnStats) -> bool:

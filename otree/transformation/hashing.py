@@ -1,7 +1,9 @@
-"""Coordinates of strings by their hash."""
+"""Coordinates of values by the hash of their text."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 from otree import format_json
@@ -17,16 +19,17 @@ _MASK = 0xFFFFFFFF
 class HashTransformation(Transformation):
     """The lower 31 bits of a Murmur hash of the value's text, scaled to [0, 1].
 
-    Values must be of the column's own type: strings, or whole numbers for a column of whole numbers.
+    Values must be of the column's own type: text and bytes as they are, numbers (and times and booleans, which are
+    numbers here) by the text that Java's `toString` gives them.
 
     Attributes:
-        null_value: Whole number whose decimal text stands for null.
+        null_value: Whole number whose decimal text stands for null; None when the writer did not record it.
 
     Source:
         Index format, section 4.
     """
 
-    null_value: int
+    null_value: int | None
 
     @classmethod
     def for_column(cls, column: str) -> "HashTransformation":
@@ -36,23 +39,30 @@ class HashTransformation(Transformation):
 
     @cached_property
     def _null_coordinate(self) -> float:
-        return _coordinate_of(str(self.null_value).encode("ascii"))
+        return 0.0 if self.null_value is None else _coordinate_of(str(self.null_value).encode("ascii"))
+
+    @property
+    def null_interval(self) -> tuple[float, float]:
+        """Where nulls may lie: anywhere when the writer did not record its choice."""
+        return (0.0, 1.0) if self.null_value is None else (self._null_coordinate, self._null_coordinate)
 
     def coordinate(self, value: Value) -> float:
-        """Return the coordinate in [0, 1] of a string (or its UTF-8 bytes) or whole number, None being null.
+        """Return the coordinate in [0, 1] of a value, None being null.
 
-        Raises:
-            TypeError: If the value has no text that is the same on every writer, such as a floating-point number.
+        A decimal must have the scale of its column, and a single is hashed by the text of its own digits: give that.
         """
         if value is None:
             return self._null_coordinate
         content = _bytes_of(value)
-        if content is None:
-            raise TypeError(f"Cannot hash {value!r}: only strings and whole numbers have one spelling")
-        return _coordinate_of(content)
+        if content is not None:
+            return _coordinate_of(content)
+        return _coordinate_of((java_text(value) if isinstance(value, float) else str(value)).encode("ascii"))
 
     def interval(self, lower: Value, upper: Value) -> tuple[float, float]:
-        """Return the point of a single value, and the whole axis for every other range: a hash keeps no order."""
+        """Return the point of a single value, and the whole axis for every other range: a hash keeps no order.
+
+        Fractional numbers are the whole axis, too: equal ones may have different texts (0.0 and -0.0, 1.0 and 1.00).
+        """
         if lower is None or upper is None or type(lower) is not type(upper) or lower != upper:
             return 0.0, 1.0
         content = _bytes_of(lower)
@@ -67,16 +77,45 @@ class HashTransformation(Transformation):
 
     def to_json(self) -> dict[str, object]:
         """Return the format's JSON object."""
-        return {"className": HASH_CLASS, "nullValue": self.null_value}
+        recorded: dict[str, object] = {} if self.null_value is None else {"nullValue": self.null_value}
+        return {"className": HASH_CLASS, **recorded}
 
     @classmethod
     def from_json(cls, node: Mapping[str, object]) -> "HashTransformation":
-        """Read the format's JSON object.
+        """Read the format's JSON object; the null value may be absent.
 
         Raises:
-            IndexFormatError: If the null value is missing or no 32-bit whole number.
+            IndexFormatError: If the null value is no 32-bit whole number.
         """
+        if node.get("nullValue") is None:
+            return cls(None)
         return cls(format_json.whole_field(node, "nullValue", format_json.INT_BOUNDS))
+
+
+def java_text(number: float) -> str:
+    """Return a double as Java's `Double.toString` writes it, with the fewest digits that tell it apart.
+
+    Source:
+        The specification of `java.lang.Double.toString`. Java before 19 writes a digit too many for a few numbers.
+    """
+    if math.isnan(number):
+        return "NaN"
+    sign = "-" if math.copysign(1.0, number) < 0 else ""
+    if math.isinf(number):
+        return sign + "Infinity"
+    # Java asks for two digits at least, and takes the two that are nearest.
+    shortest = Decimal(repr(abs(number))).normalize()
+    nearest = Decimal(f"{abs(number):.1e}").normalize() if len(shortest.as_tuple().digits) == 1 else shortest
+    _, digits, exponent = nearest.as_tuple()
+    text = "".join(map(str, digits))
+    # The power of ten of the first digit.
+    power = int(exponent) + len(text) - 1 if number else 0
+    if not -3 <= power < 7:
+        return f"{sign}{text[0]}.{text[1:] or '0'}E{power}"
+    if power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{text}"
+    text = text.ljust(power + 1, "0")
+    return f"{sign}{text[: power + 1]}.{text[power + 1 :] or '0'}"
 
 
 def murmur3_32(content: bytes, seed: int) -> int:

@@ -45,7 +45,7 @@ class IdentityTransformation(Transformation):
 
     def covers(self, stats: ColumnStats) -> bool:
         """Say whether all values are null or the one value."""
-        return stats.span is None or all(number.typed(end, self.data_type) == self.value for end in stats.span)
+        return all(number.typed(end, self.data_type) == self.value for end in stats.ends)
 
     def to_json(self) -> dict[str, object]:
         """Return the format's JSON object."""

@@ -23,7 +23,7 @@ class LinearTransformation(Transformation):
     Attributes:
         minimum: Value of coordinate 0, in the data type's unit (epoch milliseconds for dates and timestamps).
         maximum: Value of coordinate 1, likewise.
-        null_value: Value whose coordinate null takes.
+        null_value: Value whose coordinate null takes; None when the writer did not record it.
         data_type: The format's name of the data type.
 
     Source:
@@ -32,7 +32,7 @@ class LinearTransformation(Transformation):
 
     minimum: int | float
     maximum: int | float
-    null_value: int | float
+    null_value: int | float | None
     data_type: str
 
     def __post_init__(self) -> None:
@@ -42,7 +42,8 @@ class LinearTransformation(Transformation):
             IndexFormatError: If the data type is unknown or the range cannot be scaled to [0, 1].
         """
         for field in ("minimum", "maximum", "null_value"):
-            object.__setattr__(self, field, number.typed(getattr(self, field), self.data_type))
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, number.typed(getattr(self, field), self.data_type))
         if not number.is_usable_range(self.minimum, self.maximum):
             raise IndexFormatError.of_field("maxNumber", self.maximum, f"more than minNumber {self.minimum}")
 
@@ -60,7 +61,14 @@ class LinearTransformation(Transformation):
         Raises:
             TypeError: If the value is text.
         """
-        return self._scaled(self.null_value if value is None else value, math.floor)
+        if value is None:
+            value = self.minimum if self.null_value is None else self.null_value
+        return self._scaled(value, math.floor)
+
+    @property
+    def null_interval(self) -> tuple[float, float]:
+        """Where nulls may lie: anywhere when the writer did not record its choice."""
+        return (0.0, 1.0) if self.null_value is None else (self.null_coordinate, self.null_coordinate)
 
     def interval(self, lower: Value, upper: Value) -> tuple[float, float]:
         """Return the closed coordinate interval of the values from lower to upper, None = unbounded.
@@ -77,11 +85,9 @@ class LinearTransformation(Transformation):
 
     def covers(self, stats: ColumnStats) -> bool:
         """Say whether the values lie in the range, or all are null."""
-        if stats.span is None:
-            return True
         # No range of doubles reaches beyond the bounds, so values there must not ask for a new one again and again.
-        least, greatest = (number.clamp(number.typed(end, self.data_type), self.data_type) for end in stats.span)
-        return self.minimum <= least and greatest <= self.maximum
+        ends = [number.clamp(number.typed(end, self.data_type), self.data_type) for end in stats.ends]
+        return all(self.minimum <= end <= self.maximum for end in ends)
 
     def _scaled(self, value: int | float | Decimal | str | bytes, to_whole: Callable[[float | Decimal], int]) -> float:
         if isinstance(value, (str, bytes)):
@@ -97,17 +103,18 @@ class LinearTransformation(Transformation):
 
     def to_json(self) -> dict[str, object]:
         """Return the format's JSON object."""
-        return {
+        node: dict[str, object] = {
             "className": LINEAR_CLASS,
             "minNumber": number.spelled(self.minimum, self.data_type),
             "maxNumber": number.spelled(self.maximum, self.data_type),
-            "nullValue": number.spelled(self.null_value, self.data_type),
-            "orderedDataType": self.data_type,
         }
+        if self.null_value is not None:
+            node["nullValue"] = number.spelled(self.null_value, self.data_type)
+        return {**node, "orderedDataType": self.data_type}
 
     @classmethod
     def from_json(cls, node: Mapping[str, object]) -> "LinearTransformation":
-        """Read the format's JSON object; a missing null value is taken to be the minimum.
+        """Read the format's JSON object; the null value may be absent.
 
         Raises:
             IndexFormatError: If a field is missing or wrong.
@@ -115,5 +122,5 @@ class LinearTransformation(Transformation):
         data_type = format_json.text_field(node, "orderedDataType")
         minimum = number.read(node, "minNumber", data_type)
         maximum = number.read(node, "maxNumber", data_type)
-        null_value = minimum if node.get("nullValue") is None else number.read(node, "nullValue", data_type)
+        null_value = None if node.get("nullValue") is None else number.read(node, "nullValue", data_type)
         return cls(minimum, maximum, null_value, data_type)

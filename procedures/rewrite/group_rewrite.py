@@ -19,12 +19,13 @@ from catalog.properties import CUBE_SIZE_RANGE, HASH_TYPES_KEY_PREFIX, IndexConf
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
+from otree.cardinality import WeightCardinality
 from otree.cube import CubeId
 from otree.revision import Revision, configuration_of, next_revision, staging_of
 from otree.tree import CubeState, Tree
 from procedures.plan import FileGroup
 from procedures.rewrite.commit import commit
-from procedures.rewrite.index_columns import IndexColumns, column_stats
+from procedures.rewrite.index_columns import IndexColumns, observe
 from procedures.rewrite.layout import arranged, grown_tree, lay_out
 from procedures.rewrite.tags import WrittenFile, carry_thresholds, facts_of, read_blocks, tags_of
 
@@ -57,6 +58,7 @@ class RewriteResult:
         output_bytes: their bytes.
         rows: rows in them.
         new_revision: number of the revision that the commit made, None when the rows fitted an existing one.
+        warning: what the owner should know about the data, None when nothing.
     """
 
     version: int
@@ -64,6 +66,7 @@ class RewriteResult:
     output_bytes: int
     rows: int
     new_revision: int | None
+    warning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class _Target:
     remaining: Mapping[CubeId, CubeState]
     target_file_bytes: int
     new_properties: Mapping[str, str]
+    weights: WeightCardinality | None = None
 
 
 def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> RewriteResult:
@@ -171,7 +175,14 @@ def _run(
     version = commit(table, transaction, event, tags)
     new_revision = revision_id if target and target.new_properties else None
     size, rows_written = sum(f.size for f in written), sum(f.rows for f in written)
-    return RewriteResult(version, len(written), size, rows_written, new_revision)
+    return RewriteResult(version, len(written), size, rows_written, new_revision, _warning(target))
+
+
+def _warning(target: _Target | None) -> str | None:
+    if target is None or target.weights is None:
+        return None
+    low = target.weights.is_low(target.columns.revision.desired_cube_size)
+    return target.weights.message if low else None
 
 
 def _target(
@@ -188,7 +199,8 @@ def _target(
         columns = _columns(session, snapshot, revision)
         remaining = snapshot.cube_states(revision, [f.path for f in group.files])
         return _Target(rows.count(), columns, tree, remaining, found.target_file_bytes, {})
-    count, stats = column_stats(rows, found.transformers, found.logical_columns)
+    seen = observe(rows, found.transformers, found.logical_columns, found.declared, latest)
+    count = seen.weights.rows
     if count == 0:
         return None
     rows_of_file = found.target_file_bytes * count // max(group.bytes, 1)
@@ -198,7 +210,7 @@ def _target(
     )
     written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}") if latest else None
     renew = written_as is not None and written_as != ";".join(found.hash_types)
-    revision = next_revision(latest, found.transformers, stats, cube_size, _now(), table.location, renew=renew)
+    revision = next_revision(latest, found.transformers, seen.stats, cube_size, _now(), table.location, renew=renew)
     new: dict[str, str] = {}
     if latest is None or revision.revision_id != latest.revision_id:
         first = [staging_of(revision)] if not snapshot.revisions else []
@@ -206,7 +218,8 @@ def _target(
         new |= found.remembered(snapshot.configuration, revision.revision_id)
     columns = _columns(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
-    return _Target(count, columns, grown_tree(rows, count, columns, existing), existing, found.target_file_bytes, new)
+    tree = grown_tree(rows, count, columns, existing)
+    return _Target(count, columns, tree, existing, found.target_file_bytes, new, seen.weights)
 
 
 def _columns(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:

@@ -11,56 +11,116 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.session import jvm
+from otree.cardinality import WeightCardinality
 from otree.revision import Revision
-from otree.transformation import ColumnStats, Transformation
-from otree.transformation.hashing import HashTransformation
-from otree.transformation.linear import LinearTransformation
-from otree.transformer import Transformer
+from otree.transformation import (
+    ColumnStats,
+    DeclaredStats,
+    HashTransformation,
+    LinearTransformation,
+    NumericQuantilesTransformation,
+    StringQuantilesTransformation,
+    Transformation,
+)
+from otree.transformer import LINEAR, QUANTILES, STRING, Transformer, needs_quantiles
 from otree.tree import OrdinalTable
+from procedures.rewrite.quantile_estimates import numeric_quantiles, string_quantiles
 
-_MILLIS_PER_DAY = 86_400_000
+# So many that neighbours differ by little, and the borders of cubes fall on quantiles; strings are not interpolated.
+_NUMERIC_QUANTILES = 65
+_STRING_QUANTILES = 257
+_RELATIVE_ERROR = 0.005
 
 
-def index_value(transformer: Transformer, column: Column) -> Column:
-    """The column in the unit that its transformation counts in: numbers as they are, times in epoch milliseconds."""
-    match transformer.data_type:
-        case "TimestampDataType":
-            return F.unix_millis(column)
-        case "DateDataType":
-            return F.unix_date(column).cast("bigint") * F.lit(_MILLIS_PER_DAY)
-        case "DecimalDataType":
-            return column.cast("double")
-        case _:
-            return column
+def index_value(spark: SparkSession, column: Column) -> Column:
+    """The column in the unit that its transformation counts in, by its own type and never by a time zone.
+
+    Booleans become 0 and 1, dates and timestamps (with or without zone) epoch milliseconds, decimals doubles; other
+    values stay as they are.
+    """
+    return Column(jvm(spark).org.apache.spark.sql.usespark.CoordinateExpressions.indexValue(column._jc))
+
+
+def finite_value(spark: SparkSession, transformer: Transformer, column: Column) -> Column:
+    """The same, with null for what has no place in a range: NaN and the infinities."""
+    value = index_value(spark, column)
+    if transformer.data_type not in ("FloatDataType", "DoubleDataType"):
+        return value
+    return F.when(~F.isnan(value) & (F.abs(value) != float("inf")), value.cast("double"))
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one look at the data tells before it is indexed.
+
+    Attributes:
+        stats: per indexed column.
+        weights: number of rows, and about how many different weights they have.
+    """
+
+    stats: tuple[ColumnStats, ...]
+    weights: WeightCardinality
+
+
+def observe(
+    rows: DataFrame,
+    transformers: Sequence[Transformer],
+    columns: Sequence[str],
+    declared: Sequence[DeclaredStats] = (),
+    latest: Revision | None = None,
+) -> Observation:
+    """Looks at the indexed columns in one pass; in a second one where string quantiles must be estimated.
+
+    Args:
+        rows: the data.
+        transformers: what is indexed.
+        columns: their logical names as ``F.col`` reads them, aligned.
+        declared: what the owner declares, aligned; nothing when left out.
+        latest: the newest revision; columns for which it has quantiles need no new ones.
+    """
+    spark = rows.sparkSession
+    declared = declared or (DeclaredStats(),) * len(columns)
+    spaces = dict(zip(latest.transformers, latest.transformations, strict=False)) if latest is not None else {}
+    estimated = [
+        needs_quantiles(t, spaces.get(t)) and d.quantiles is None for t, d in zip(transformers, declared, strict=True)
+    ]
+    aggregates = [
+        F.count(F.lit(1)).alias("rows"),
+        F.approx_count_distinct(F.hash(*[F.col(name) for name in columns])).alias("weights"),
+    ]
+    for i, (transformer, name) in enumerate(zip(transformers, columns, strict=True)):
+        if not _is_numeric(transformer):
+            continue
+        value = finite_value(spark, transformer, F.col(name))
+        aggregates += [F.min(value).alias(f"min{i}"), F.max(value).alias(f"max{i}")]
+        if estimated[i]:
+            aggregates.append(numeric_quantiles(value, _NUMERIC_QUANTILES, _RELATIVE_ERROR).alias(f"quantiles{i}"))
+    found = rows.agg(*aggregates).collect()[0].asDict()
+    texts = [i for i, t in enumerate(transformers) if estimated[i] and not _is_numeric(t)]
+    strings: dict[int, tuple[str, ...]] = {}
+    if texts:
+        wanted = [F.col(columns[i]) for i in texts]
+        of_each = string_quantiles(rows, wanted, found["rows"], _STRING_QUANTILES, _RELATIVE_ERROR)
+        strings = dict(zip(texts, of_each, strict=True))
+    stats = tuple(
+        ColumnStats(
+            found.get(f"min{i}"), found.get(f"max{i}"), strings.get(i) or tuple(found.get(f"quantiles{i}") or ()), said
+        )
+        for i, said in enumerate(declared)
+    )
+    return Observation(stats, WeightCardinality(found["rows"], found["weights"]))
 
 
 def column_stats(
     rows: DataFrame, transformers: Sequence[Transformer], columns: Sequence[str]
 ) -> tuple[int, list[ColumnStats]]:
-    """Number of rows, and finite minimum and maximum of each linear column, in one pass.
+    """Number of rows and statistics of each column, without regard to declarations or an earlier revision."""
+    seen = observe(rows, transformers, columns)
+    return seen.weights.rows, list(seen.stats)
 
-    Args:
-        rows: the data.
-        transformers: what is indexed.
-        columns: their logical names, aligned.
-    """
-    aggregates = [F.count(F.lit(1)).alias("rows")]
-    for i, (transformer, name) in enumerate(zip(transformers, columns, strict=True)):
-        if transformer.kind != "linear":
-            continue
-        value = index_value(transformer, F.col(_quoted(name)))
-        if transformer.data_type in ("FloatDataType", "DoubleDataType"):
-            finite = ~F.isnan(value) & (F.abs(value) != float("inf"))
-            value = F.when(finite, value.cast("double"))
-        aggregates += [F.min(value).alias(f"min{i}"), F.max(value).alias(f"max{i}")]
-    found = rows.agg(*aggregates).collect()[0]
-    stats = []
-    for i, transformer in enumerate(transformers):
-        if transformer.kind == "linear":
-            stats.append(ColumnStats(found[f"min{i}"], found[f"max{i}"]))
-        else:
-            stats.append(ColumnStats(None, None))
-    return found["rows"], stats
+
+def _is_numeric(transformer: Transformer) -> bool:
+    return transformer.kind == LINEAR or (transformer.kind == QUANTILES and transformer.data_type != STRING)
 
 
 @dataclass(frozen=True)
@@ -69,7 +129,7 @@ class IndexColumns:
 
     Attributes:
         revision: the revision.
-        columns: logical names of its columns, in its order.
+        columns: logical names of its columns as ``F.col`` reads them, in its order.
     """
 
     spark: SparkSession
@@ -84,7 +144,7 @@ class IndexColumns:
     @property
     def values(self) -> list[Column]:
         """The indexed columns themselves."""
-        return [F.col(_quoted(name)) for name in self.columns]
+        return [F.col(name) for name in self.columns]
 
     @property
     def coordinates(self) -> list[Column]:
@@ -116,17 +176,30 @@ class IndexColumns:
         return array
 
     def _coordinate(self, transformer: Transformer, transformation: Transformation, name: str) -> Column:
-        column = F.col(_quoted(name))
+        column = F.col(name)
+        value = index_value(self.spark, column)
         null = F.lit(float(transformation.null_coordinate))
+        coordinates = jvm(self.spark).org.apache.spark.sql.usespark.CoordinateExpressions
         if isinstance(transformation, LinearTransformation):
             low, high = float(transformation.minimum), float(transformation.maximum)
             # The same double arithmetic as LinearTransformation.coordinate; NaN sorts above 1 and becomes 1.
-            scaled = (index_value(transformer, column).cast("double") - F.lit(low)) * F.lit(1.0 / (high - low))
+            scaled = (value.cast("double") - F.lit(low)) * F.lit(1.0 / (high - low))
             return F.greatest(F.least(F.coalesce(scaled, null), F.lit(1.0)), F.lit(0.0))
         if isinstance(transformation, HashTransformation):
-            return F.coalesce(Column(self._expressions.hashCoordinate(column.cast("string")._jc)), null)
+            # Text and bytes are hashed as they are; a decimal by its own digits, not by the double it is elsewhere.
+            if transformer.data_type == STRING:
+                text = column.cast("string")
+            elif transformer.data_type == "DecimalDataType":
+                text = Column(coordinates.javaText(column._jc))
+            else:
+                text = Column(coordinates.javaText(value._jc))
+            return F.coalesce(Column(self._expressions.hashCoordinate(text._jc)), null)
+        if isinstance(transformation, NumericQuantilesTransformation):
+            numbers = transformation.quantiles
+            packed = struct.pack(f">i{len(numbers)}d", len(numbers), *numbers)
+            return F.coalesce(Column(coordinates.numericQuantiles(value.cast("double")._jc, packed)), null)
+        if isinstance(transformation, StringQuantilesTransformation):
+            texts = [quantile.encode("utf-8", "replace") for quantile in transformation.quantiles]
+            packed = struct.pack(">i", len(texts)) + b"".join(struct.pack(">i", len(t)) + t for t in texts)
+            return F.coalesce(Column(coordinates.stringQuantiles(column._jc, packed)), null)
         return F.lit(0.0)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

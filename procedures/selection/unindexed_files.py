@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import ClassVar
@@ -13,6 +14,8 @@ from catalog.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.plan import FileGroup, InputFile, Selection
 from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+
+logger = logging.getLogger(__name__)
 
 
 def epoch_millis(name: str, text: str) -> int:
@@ -63,6 +66,9 @@ class UnindexedFiles(Strategy):
         unindexed = snapshot.files.where((F.col("revision") == 0) & (F.col("modification_time") >= start))
         rows = unindexed.drop("blocks").orderBy("modification_time", "path").limit(MAX_FILES_PER_GROUP).collect()
         total = len(rows) if len(rows) < MAX_FILES_PER_GROUP else unindexed.count()
+        outdated = sum(bool(r.outdated) for r in rows)
+        if outdated:
+            logger.warning("%d files have index tags of before version 0.6, and count as unindexed.", outdated)
         oldest_first = (
             InputFile(r.path, r.deletion_vector, r.size, r.rows, -1, r.first_time, r.last_time) for r in rows
         )

@@ -53,14 +53,14 @@ def test_golden_json(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('{"className":"io.qbeast.core.transform.CDFStringQuantilesTransformation"}', "CDFStringQuantiles"),
+        ('{"className":"io.qbeast.core.transform.StringHistogramTransformation"}', "StringHistogram"),
         ("{}", "className"),
         (LINEAR + '"minNumber":0.5,"maxNumber":9,"orderedDataType":"IntegerDataType"}', "minNumber"),
         (LINEAR + '"minNumber":9,"maxNumber":9,"orderedDataType":"IntegerDataType"}', "maxNumber"),
         (LINEAR + '"minNumber":0,"maxNumber":"9","orderedDataType":"LongDataType"}', "maxNumber"),
         (LINEAR + '"minNumber":0,"maxNumber":1e999,"orderedDataType":"DoubleDataType"}', "maxNumber"),
         (LINEAR + '"minNumber":0,"maxNumber":9,"orderedDataType":"StringDataType"}', "StringDataType"),
-        ('{"className":"io.qbeast.core.transform.HashTransformation"}', "nullValue"),
+        ('{"className":"io.qbeast.core.transform.HashTransformation","nullValue":0.5}', "nullValue"),
     ],
 )
 def test_wrong_json_is_refused(text: str, named: str) -> None:
@@ -69,13 +69,15 @@ def test_wrong_json_is_refused(text: str, named: str) -> None:
         transformation_from_json(json.loads(text))
 
 
-def test_missing_null_value_is_the_minimum() -> None:
-    """The format allows the null value to be absent."""
+def test_a_missing_null_value_may_be_anywhere() -> None:
+    """The format allows the null value to be absent; ours go to the minimum then."""
     read = transformation_from_json(
         json.loads(LINEAR + '"minNumber":3,"maxNumber":9,"orderedDataType":"LongDataType"}')
     )
-    assert read == LinearTransformation(3, 9, 3, LONG)
+    assert read == LinearTransformation(3, 9, None, LONG)
     assert read.null_coordinate == 0.0
+    assert read.null_interval == HashTransformation(None).null_interval == (0.0, 1.0)
+    assert LinearTransformation(3, 9, 9, LONG).null_interval == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,8 @@ def test_hash_transformation() -> None:
     assert space.coordinate(None) == space.null_coordinate == space.coordinate("-5") == space.coordinate(-5)
     for lower, upper in ((None, None), ("a", None), (None, "a"), ("a", "b"), (1.0, 1.0), (1, 1.0), (True, True)):
         assert space.interval(lower, upper) == (0.0, 1.0)
-    with pytest.raises(TypeError):
-        space.coordinate(1.5)
+    assert space.coordinate(1.5) == space.coordinate("1.5")
+    assert space.coordinate(Decimal("1.50")) == space.coordinate("1.50")
     assert HashTransformation.for_column("a") == HashTransformation.for_column("a")
     assert HashTransformation.for_column("a") != HashTransformation.for_column("b")
     assert space.covers(NULLS)
@@ -192,8 +194,9 @@ def test_linear_arithmetic_is_the_formats() -> None:
         ("timestamp", "TimestampDataType"),
         ("date", "DateDataType"),
         ("string", "StringDataType"),
-        ("boolean", None),
-        ("timestamp_ntz", None),
+        ("boolean", INT),
+        ("timestamp_ntz", "TimestampDataType"),
+        ("binary", "StringDataType"),
         ("array<int>", None),
         ("struct<a:int>", None),
     ],

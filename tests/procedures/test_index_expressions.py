@@ -10,7 +10,14 @@ from placement import DAY
 
 from otree.cube import CubeId
 from otree.revision import Revision
-from otree.transformation import HashTransformation, IdentityTransformation, LinearTransformation
+from otree.transformation import (
+    HashTransformation,
+    IdentityTransformation,
+    LinearTransformation,
+    NumericQuantilesTransformation,
+    StringQuantilesTransformation,
+)
+from otree.transformation.hashing import java_text
 from otree.transformer import Transformer
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT
@@ -68,13 +75,41 @@ KINDS = {
         lambda r: "".join(r.choice("abcäß€😀") for _ in range(r.randint(0, 9))),
     ),
     "k": ("int", "IntegerDataType", "constant", [7], lambda r: 7),
+    "o": ("boolean", "IntegerDataType", (0, 1), [True, False], lambda r: r.random() < 0.5),
+    "n": (
+        "timestamp_ntz",
+        "TimestampDataType",
+        (-(10**12), 2 * 10**12),
+        [EPOCH - timedelta(microseconds=1), EPOCH + timedelta(microseconds=999)],
+        lambda r: EPOCH + timedelta(microseconds=r.randint(-(10**16), 2 * 10**15)),
+    ),
+    "u": ("binary", "StringDataType", None, [b"", b"\xff\x00", b"abcde"], lambda r: r.randbytes(r.randint(0, 9))),
 }
+# The same columns with transformations that are not those of their type.
+OTHERS = {
+    "hashed": dict.fromkeys("bhildptyon"),
+    "quantiles": {
+        "b": (-100, -5, 0, 3), "i": (-1000, -1, 0, 7, 900), "l": (-(2**62), -1, 2**53, 2**62), "f": (-1, 0.1, 1),
+        "d": (-1.0, -1e-300, 0, 0.25, 0.25, 0.3), "p": (-1e10, 0.1, 7), "t": (-(10**12), 0, 10**12),
+        "y": (-5000 * DAY, 0, 20_000 * DAY), "n": (-(10**12), 0, 10**11),
+        "s": ("", "aa", "b", "c", "cß", "日本語", "😀"),
+    },
+}  # fmt: skip
 
 
-def _revision(names):
+def _revision(names, others=None):
     transformers, spaces = [], []
     for name in names:
         _, data_type, space, _, _ = KINDS[name]
+        if others:
+            space = others[name]
+        if isinstance(space, tuple) and others:
+            transformers.append(Transformer("quantiles", name, data_type))
+            is_text = data_type == "StringDataType"
+            spaces.append(
+                StringQuantilesTransformation(space) if is_text else NumericQuantilesTransformation(space, data_type)
+            )
+            continue
         transformers.append(Transformer("hashing" if space is None else "linear", name, data_type))
         if space is None:
             spaces.append(HashTransformation.for_column(name))
@@ -97,6 +132,10 @@ def _rows(count):
 
 
 def _plain(value):
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, bytearray):
+        return bytes(value)
     if isinstance(value, datetime):
         return (value - EPOCH) // timedelta(milliseconds=1)
     if isinstance(value, date):
@@ -126,6 +165,11 @@ def evaluation(request, set_conf):
     set_conf("spark.sql.codegen.factoryMode", "CODEGEN_ONLY" if compiled else "NO_CODEGEN")
 
 
+def _point(revision, names, row):
+    values = [_single(row[n]) if n == "f" else _plain(row[n]) for n in names]
+    return values, revision.coordinates(values)
+
+
 def _tree(points, weights, dimensions, depth):
     counts = {}
     for point in points:
@@ -146,8 +190,7 @@ def test_coordinates_cells_and_cubes(spark, rows, evaluation, names):
     ).collect()  # fmt: skip
     points = []
     for row in placed:
-        values = [_single(row[n]) if n == "f" else _plain(row[n]) for n in names]
-        point = revision.coordinates(values)
+        values, point = _point(revision, names, row)
         points.append(point)
         assert tuple(row[f"c{i}_"] for i in range(len(names))) == point, values
         assert row["cell_"] == CubeId.of_point(point, depth).cell, values
@@ -159,6 +202,29 @@ def test_coordinates_cells_and_cubes(spark, rows, evaluation, names):
     ordinals = tree.ordinals()
     found = rows.select(columns.cube(ordinals).alias("cube")).collect()
     assert [ordinals.cube_of(r.cube) for r in found] == cubes
+
+
+@pytest.mark.parametrize("others", OTHERS)
+def test_coordinates_of_other_transformations(spark, rows, evaluation, others):
+    names = tuple(OTHERS[others])
+    revision = _revision(names, OTHERS[others])
+    columns = IndexColumns(spark, revision, names)
+    for row in rows.select(*names, *[c.alias(f"c{i}_") for i, c in enumerate(columns.coordinates)]).collect():
+        values, point = _point(revision, names, row)
+        assert tuple(row[f"c{i}_"] for i in range(len(names))) == point, values
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1.0, "1.0"), (-0.0, "-0.0"), (0.001, "0.001"), (0.00099, "9.9E-4"), (1e7, "1.0E7"), (9999999.5, "9999999.5"),
+        (123.456, "123.456"), (1.5e300, "1.5E300"), (100.0, "100.0"), (math.inf, "Infinity"), (-math.inf, "-Infinity"),
+        (math.nan, "NaN"), (-12.0, "-12.0"), (0.5, "0.5"), (1234567.0, "1234567.0"),
+        (5e-324, "4.9E-324"), (2e-3, "0.002"),
+    ],
+)  # fmt: skip
+def test_doubles_are_spelled_as_java_does(spark, number, text):
+    assert java_text(number) == text == spark._jvm.java.lang.Double.toString(number)
 
 
 def test_a_tree_without_inner_cubes(spark, rows, evaluation):

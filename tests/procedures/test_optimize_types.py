@@ -1,5 +1,7 @@
 """Every indexable type, with nulls and the values at the edges."""
 
+import json
+
 import pytest
 from placement import check_placement
 
@@ -16,7 +18,15 @@ TYPES = {
     "date": "date_add(DATE'1901-01-01', CAST(id * 53 AS INT))",
     "timestamp": "timestamp_micros(id * 1000000000001 - 500000000000000)",
     "string": "IF(id % 5 = 0, '', concat('ä', id % 50))",
+    "boolean": "id % 3 = 0",
+    "timestamp_ntz": "timestampadd(SECOND, CAST(id * 100003 AS INT), TIMESTAMP_NTZ'1969-06-01 00:00:00.000001')",
+    "binary": "CAST(concat('é', id % 90) AS BINARY)",
 }
+# The transformations that are not the default of a type, and are not tried elsewhere.
+OTHERS = {
+    "quantiles": ["smallint", "bigint", "float", "double", "decimal(10,2)", "date", "timestamp_ntz", "string"],
+    "hashing": ["tinyint", "int", "bigint", "float", "decimal(38,0)", "date", "timestamp", "boolean"],
+}  # fmt: skip
 
 
 EDGES = {
@@ -48,7 +58,7 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("kinds", list(zip(list(TYPES)[::2], [*list(TYPES)[1::2], "string"], strict=True)))
+@pytest.mark.parametrize("kinds", list(zip(list(TYPES)[::2], list(TYPES)[1::2], strict=True)))
 def test_two_columns_of_the_types(spark, new_table, kinds, set_conf):
     set_conf("spark.sql.ansi.enabled", "false")
     table = new_table(f"a {kinds[0]}, b {kinds[1]}, id BIGINT", index="a,b", cube_size=100, file_bytes="2kb")
@@ -82,6 +92,67 @@ def test_a_constant_column_becomes_a_spread_one(spark, new_table):
     assert check_placement(table) == 400
     assert table.data.where("a IS NULL").count() == 200
     assert table.data.where("b = 7").count() == 201
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_transformations(spark, new_table, set_conf, kind):
+    set_conf("spark.sql.ansi.enabled", "false")
+    types = {f"c{i}": t for i, t in enumerate(OTHERS[kind])}
+    table = new_table(
+        ", ".join(f"{n} {t}" for n, t in types.items()), index=",".join(f"{n}:{kind}" for n in types), cube_size=100
+    )
+    values = [f"IF(id % {17 + i} = 0, NULL, {TYPES[t]}) {n}" for i, (n, t) in enumerate(types.items())]
+    table.append(spark.range(600).selectExpr(*values))
+    before = table.checksum()
+    table.index()
+    assert table.checksum() == before
+    assert check_placement(table) == 600
+    assert {type(t).__name__ for t in table.revisions[1].transformations} <= {
+        "quantiles": {"NumericQuantilesTransformation", "StringQuantilesTransformation"},
+        "hashing": {"HashTransformation"},
+    }[kind]
+    # Data beyond the quantiles, and any hash, fits: no new revision.
+    table.append(spark.range(600, 900).selectExpr(*values)).index()
+    assert check_placement(table) == 900
+    assert max(table.revisions) == 1
+
+
+NESTED = "id BIGINT, s STRUCT<x: INT, `y.z`: STRING, deep: STRUCT<t: TIMESTAMP_NTZ>>, `s.x` DOUBLE"
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_nested_fields(spark, new_table, mapping):
+    # Only column mapping allows a dot in a name.
+    columns, index = NESTED, "S.deep.T,s.y.z,s.x"
+    if mapping == "none":
+        columns, index = "id BIGINT, s STRUCT<x: INT, yz: STRING, deep: STRUCT<t: TIMESTAMP_NTZ>>", "S.deep.T,s.yz,s.x"
+    table = new_table(columns, index=index, cube_size=50, properties={"delta.columnMapping.mode": mapping})
+    inner = "'x', CAST(id AS INT), 'y', concat('w', id % 9), 'deep', named_struct('t', {})".format(
+        "timestampadd(HOUR, CAST(id AS INT), TIMESTAMP_NTZ'2020-01-01 00:00:00')"
+    )
+    own = ["id", f"IF(id % 10 = 0, NULL, named_struct({inner})) s"]
+    rows = spark.range(400).selectExpr(*own, *(["id / 4D `s.x`"] if mapping == "name" else []))
+    spark.sql(f"INSERT INTO {table.name} SELECT * FROM {{rows}}", rows=rows)
+    before = table.checksum()
+    table.index()
+    assert table.checksum() == before
+    assert check_placement(table) == 400
+    revision = table.revisions[1]
+    extensions = json.loads(table.replayed()[1]["configuration"]["use.index.extensions.1"])
+    expected = {revision.columns[0]: "timestamp_ntz", revision.columns[1]: "string"}
+    if mapping == "none":
+        assert revision.columns == ("s.deep.t", "s.yz", "s.x")
+        assert extensions == {**expected, "s.x": "int"}
+    else:
+        # A top-level column of that very name wins over the path.
+        assert revision.transformers[2].data_type == "DoubleDataType"
+        assert extensions == expected
+        spark.sql(f"ALTER TABLE {table.name} RENAME COLUMN s.deep TO deeper")
+    assert table.data.where("s.deep.t IS NULL" if mapping == "none" else "`s.x` < 10").count() == 40
+    spark.sql(f"INSERT INTO {table.name} SELECT * FROM {{rows}}", rows=rows)
+    table.index()
+    assert check_placement(table) == 800
+    assert max(table.revisions) == 1
 
 
 def test_all_types_together(spark, new_table, set_conf):

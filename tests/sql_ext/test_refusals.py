@@ -160,11 +160,11 @@ def test_a_retention_that_is_no_number(spark, table, value):
     [
         ("nothing", "USE_UNKNOWN_COLUMN", "42703", "'nothing'"),
         ("X1", "USE_UNKNOWN_COLUMN", "42703", "Did you mean x?"),
-        ("ok", "USE_UNINDEXABLE_TYPE", "42K09", "boolean"),
-        ("raw", "USE_UNINDEXABLE_TYPE", "42K09", "binary"),
+        ("ok:quantiles", "USE_UNINDEXABLE_TYPE", "42K09", "boolean"),
+        ("raw:linear", "USE_UNINDEXABLE_TYPE", "42K09", "binary"),
         ("deep", "USE_UNINDEXABLE_TYPE", "42K09", "struct"),
         ("x,x", "USE_INVALID_ARGUMENT", "22023", "once"),
-        ("x:quantiles", "USE_UNKNOWN_TRANSFORMATION", "42704", "quantiles"),
+        ("x:quantile", "USE_UNKNOWN_TRANSFORMATION", "42704", "Did you mean quantiles?"),
     ],
 )
 def test_index_columns(spark, new_table, columns, code, state, named):

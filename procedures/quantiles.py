@@ -1,0 +1,110 @@
+"""``CALL use.quantiles``: the quantiles of a column, shown and, if wished, kept for the index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.column_names import FoundColumn, find_column
+from catalog.declared_stats import COLUMN_STATS_KEY, with_quantiles, written
+from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
+from catalog.properties import indexable_type, transformations_of
+from catalog.session import described_jobs, work_session
+from catalog.tables import ManagedTable
+from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
+from otree.transformer import QUANTILES, STRING, Transformer
+from procedures.declaration import Call, Parameter, Procedure
+from procedures.rewrite.index_columns import finite_value
+from procedures.rewrite.quantile_estimates import fractions, numeric_quantiles, string_quantiles
+
+RESULT = "position int, fraction double, value string"
+MOST_QUANTILES = 10_000
+_RELATIVE_ERRORS = (0.0001, 0.5)
+
+
+def _run(call: Call) -> DataFrame:
+    count, error = call["n"], call["relative_error"]
+    if not 2 <= count <= MOST_QUANTILES:
+        raise InvalidArgumentError.of("n", count, f"a whole number from 2 to {MOST_QUANTILES}")
+    if not _RELATIVE_ERRORS[0] <= error <= _RELATIVE_ERRORS[1]:
+        raise InvalidArgumentError.of(
+            "relative_error", error, f"a share from {_RELATIVE_ERRORS[0]} to {_RELATIVE_ERRORS[1]}"
+        )
+    table = ManagedTable.find(call.spark, call["table"])
+    snapshot = table.snapshot()
+    column = find_column(snapshot.schema, call["column"])
+    if column is None:
+        raise UnknownNameError.of("column", call["column"], snapshot.schema.names)
+    if QUANTILES not in transformations_of(column.data_type):
+        raise IndexConfigurationError.unindexable(
+            column.plain_name,
+            f"{column.type_name} as {QUANTILES}",
+            "numbers, dates, timestamps and strings have quantiles",
+        )
+    if call["store"]:
+        # Read before the data is: a text that cannot be added to is refused early.
+        with_quantiles(snapshot.configuration.get(COLUMN_STATS_KEY), column, ())
+    found = _estimated(table, column, count, error)
+    if call["store"]:
+        _store(table, column, found)
+    values: Sequence[float | str] = found
+    rows = [
+        (position, fraction, str(written(value, column.data_type)))
+        for position, (fraction, value) in enumerate(zip(fractions(count), values, strict=False))
+    ]
+    return call.spark.createDataFrame(rows, RESULT)
+
+
+def _estimated(
+    table: ManagedTable, column: FoundColumn, count: int, error: float
+) -> tuple[float, ...] | tuple[str, ...]:
+    """The quantiles in the index's unit; none when the column has no values."""
+    session = work_session(table.spark)
+    data = session.table(table.name)
+    data_type = indexable_type(column.data_type) or ""
+    with described_jobs(session, f"USE quantiles: column {column.plain_name} of {table.name}"):
+        if data_type == STRING:
+            values = data.select(F.col(column.name).alias("value"))
+            row_count = values.count()
+            return string_quantiles(values, [F.col("value")], row_count, count, error)[0]
+        value = finite_value(session, Transformer(QUANTILES, column.stored, data_type), F.col(column.name))
+        found = data.agg(numeric_quantiles(value, count, error).alias("found")).collect()[0].found
+        return tuple(found or ())
+
+
+def _store(table: ManagedTable, column: FoundColumn, found: tuple[float, ...] | tuple[str, ...]) -> None:
+    """Adds the quantiles to the table's property, and changes nothing else."""
+    kept: tuple[float, ...] | tuple[str, ...] | None
+    if indexable_type(column.data_type) == STRING:
+        texts = StringQuantilesTransformation.of_estimate([str(q) for q in found])
+        kept = texts.quantiles if texts else None
+    else:
+        numbers = NumericQuantilesTransformation.of_estimate([float(q) for q in found], "DoubleDataType")
+        kept = numbers.quantiles if numbers else None
+    if kept is None:
+        raise InvalidArgumentError.of(
+            "store", True, f"column '{column.plain_name}' has fewer than two different values, so no quantiles to keep"
+        )
+    # The property as it is now: someone else may have changed it while the data was read.
+    before = table.snapshot().configuration.get(COLUMN_STATS_KEY)
+    text = with_quantiles(before, column, kept).replace("\\", "\\\\").replace("'", "\\'")
+    session = work_session(table.spark)
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
+    session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('{COLUMN_STATS_KEY}' = '{text}')")
+
+
+QUANTILES_PROCEDURE = Procedure(
+    "quantiles",
+    "Estimates the quantiles of a column and returns them; with store, the index uses them for <column>:quantiles.",
+    (
+        Parameter("table", "STRING", "Table name, delta.`path` or path."),
+        Parameter("column", "STRING", "Column of numbers, dates, timestamps or strings; a nested one as a.b."),
+        Parameter("n", "INT", "Number of quantiles, the smallest and the largest value included.", 50),
+        Parameter("relative_error", "DOUBLE", "How far a quantile's rank may be off, as a share of the rows.", 0.01),
+        Parameter("store", "BOOLEAN", "Keep them in the table property use.index.columnStats.", False),
+    ),
+    RESULT,
+    _run,
+)
