@@ -15,18 +15,16 @@ from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, IndexConfigurationError, RowsChangedError
 from catalog.events import FileFacts, FilesStats, OptimizationEvent
-from catalog.properties import CUBE_SIZE_RANGE, HASH_TYPES_KEY_PREFIX, IndexConfiguration, logical_name
+from catalog.properties import IndexConfiguration
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
-from otree.cube import CubeId
-from otree.revision import Revision, configuration_of, next_revision, staging_of
-from otree.tree import CubeState, Tree
 from procedures.plan import FileGroup
 from procedures.rewrite.commit import commit
-from procedures.rewrite.index_columns import IndexColumns, column_stats
-from procedures.rewrite.layout import arranged, grown_tree, lay_out
+from procedures.rewrite.index_columns import column_stats
+from procedures.rewrite.layout import arranged, lay_out
 from procedures.rewrite.tags import WrittenFile, carry_thresholds, facts_of, read_blocks, tags_of
+from procedures.rewrite.target import Target, target_for_new_rows, target_in_revision
 
 logger = logging.getLogger(__name__)
 
@@ -64,17 +62,6 @@ class RewriteResult:
     output_bytes: int
     rows: int
     new_revision: int | None
-
-
-@dataclass(frozen=True)
-class _Target:
-    """The tree that a group's rows join, and the revision's live cubes without the group's own files."""
-
-    columns: IndexColumns
-    tree: Tree
-    remaining: Mapping[CubeId, CubeState]
-    target_file_bytes: int
-    new_properties: Mapping[str, str]
 
 
 def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> RewriteResult:
@@ -140,7 +127,7 @@ def _run(
                 properties.put(key, value)
             transaction.configure(properties)
         context.observe("write")
-        layout = lay_out(rows, target.tree, target.columns, target.target_file_bytes / max(group.bytes, 1))
+        layout = lay_out(rows, target.tree, target.columns, target.file_share)
         files = json.loads(transaction.write(arranged(rows, layout, target.columns)._jdf))
         context.observe("verify")
         written = read_blocks(files, data_frame(transaction.readWritten(), session), layout, target.columns)
@@ -173,41 +160,21 @@ def _run(
 
 def _target(
     session: SparkSession, table: ManagedTable, snapshot: TableSnapshot, group: FileGroup, rows: DataFrame
-) -> _Target | None:
+) -> Target | None:
     """The revision and tree to write to; None when there are no rows to place."""
-    latest = snapshot.latest_revision
-    found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    found = IndexConfiguration.of(
+        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
+    )
     if found is None:
         raise IndexConfigurationError.no_columns(table.name, group.strategy)
     if group.revision_id:
         revision = snapshot.revisions[group.revision_id]
-        tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
-        columns = _columns(session, snapshot, revision)
-        remaining = snapshot.cube_states(revision, [f.path for f in group.files])
-        return _Target(columns, tree, remaining, found.target_file_bytes, {})
-    count, stats = column_stats(rows, found.transformers, found.logical_columns)
-    if count == 0:
+        share = found.target_file_bytes / max(group.bytes, 1)
+        return target_in_revision(session, snapshot, revision, [f.path for f in group.files], share)
+    measured = column_stats(rows, found.transformers, found.logical_columns)
+    if measured[0] == 0:
         return None
-    rows_of_file = found.target_file_bytes * count // max(group.bytes, 1)
-    smallest, largest = CUBE_SIZE_RANGE
-    cube_size = found.cube_size or (
-        latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
-    )
-    written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}") if latest else None
-    renew = written_as is not None and written_as != ";".join(found.hash_types)
-    revision = next_revision(latest, found.transformers, stats, cube_size, _now(), table.location, renew=renew)
-    new: dict[str, str] = {}
-    if latest is None or revision.revision_id != latest.revision_id:
-        first = [staging_of(revision)] if not snapshot.revisions else []
-        new = configuration_of([*first, revision])
-        new |= found.remembered(snapshot.configuration, revision.revision_id)
-    columns = _columns(session, snapshot, revision)
-    existing = {} if new else snapshot.cube_states(revision)
-    return _Target(columns, grown_tree(rows, count, columns, existing), existing, found.target_file_bytes, new)
-
-
-def _columns(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
-    return IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
+    return target_for_new_rows(session, snapshot, found, measured, rows, lambda _: group.bytes, table.location)
 
 
 def _input_facts(snapshot: TableSnapshot, group: FileGroup) -> list[FileFacts]:
