@@ -114,6 +114,7 @@ class BridgeHandler:
             StructType.fromJson(json.loads(given["schema"])),
             tuple(json.loads(given["partition_columns"])),
             given["replaces"],
+            given["writes"],
         )
         return json.dumps(settings)
 

@@ -26,6 +26,7 @@ from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT
 from procedures.rewrite.current_trees import CURRENT_TREES
+from procedures.rewrite.file_ranges import ranges_of_files
 from procedures.rewrite.index_columns import column_stats
 from procedures.rewrite.layout import Layout, arranged, grown_tree, lay_out
 from procedures.rewrite.tags import WrittenFile, carry_thresholds, read_blocks, tags_of
@@ -145,13 +146,15 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
     columns = columns_of(write.session, write.snapshot, revision)
     layout = _as_is(_current_tree(write, revision.revision_id))
     found = read_blocks(files, read, layout, columns)
-    count, stats = column_stats(read, write.found.transformers, write.found.logical_columns)
-    revision, new = revision_for(write.snapshot, write.found, stats, count, write.location)
-    if new:
-        _configure(write, new, [])
-        columns = columns_of(write.session, write.snapshot, revision)
-        layout = _as_is(grown_tree(read, count, columns, {}))
-        found = read_blocks(files, read, layout, columns)
+    told = ranges_of_files([f["stats"] for f in files], write.found.transformers)
+    if told is None or revision_for(write.snapshot, write.found, told, 1, write.location)[1]:
+        count, stats = column_stats(read, write.found.transformers, write.found.logical_columns)
+        revision, new = revision_for(write.snapshot, write.found, stats, count, write.location)
+        if new:
+            _configure(write, new, [])
+            columns = columns_of(write.session, write.snapshot, revision)
+            layout = _as_is(grown_tree(read, count, columns, {}))
+            found = read_blocks(files, read, layout, columns)
     _tag(write, revision.revision_id, files, found, layout.tree)
 
 

@@ -22,6 +22,7 @@ def index_settings(
     schema: StructType,
     partition_columns: tuple[str, ...],
     replaces: bool,
+    writes: bool,
 ) -> dict[str, str]:
     """The table properties that a write through qbeast brings along.
 
@@ -31,6 +32,7 @@ def index_settings(
         schema: columns that the table will have.
         partition_columns: logical names.
         replaces: whether all rows, and so the index, are replaced.
+        writes: whether rows are written; an empty table may learn its columns with the first of them.
 
     Returns:
         Properties that differ from the table's.
@@ -45,11 +47,12 @@ def index_settings(
     latest = None if replaces else _latest(configuration)
     present = IndexConfiguration.of(configuration, schema, latest, partition_columns) if not replaces else None
     found = IndexConfiguration.of({**configuration, **wished}, schema, latest, partition_columns)
-    if found is None:
+    if found is None and writes:
         raise IndexConfigurationError(
-            "The option columnsToIndex is missing: the first write through qbeast needs it, such as 'a,b:hashing'."
+            "The option columnsToIndex is missing: the first write through qbeast needs it, such as 'a,b:hashing', "
+            f"unless the table has the property {COLUMNS_KEY}."
         )
-    if present is not None and COLUMNS_KEY in wished:
+    if present is not None and found is not None and COLUMNS_KEY in wished:
         if present.transformers != found.transformers:
             shown = ",".join(f"{t.column}:{t.kind}" for t in present.transformers)
             raise InvalidArgumentError.of(

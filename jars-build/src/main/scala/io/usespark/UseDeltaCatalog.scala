@@ -146,23 +146,19 @@ class UseDeltaCatalog extends DeltaCatalog {
     result.put(TableCatalog.PROP_PROVIDER, "delta")
     // A table that is there already brings its schema and properties along.
     if (schema.nonEmpty && !indexedAt(identifier, properties))
-      result.putAll(settings(wished, own, schema, partitions))
+      result.putAll(
+        IndexedWrite.settingsOf(
+          wished,
+          Metadata(configuration = own),
+          schema,
+          QbeastProperties.partitionColumns(partitions),
+          replaces = true,
+          keepsSchema = false,
+          writes = false
+        )
+      )
     result
   }
-
-  private def settings(
-      wished: Map[String, String],
-      properties: Map[String, String],
-      schema: StructType,
-      partitions: Array[Transform]
-  ): ju.Map[String, String] =
-    IndexedWrite.settingsOf(
-      wished,
-      Metadata(configuration = properties),
-      schema,
-      QbeastProperties.partitionColumns(partitions),
-      replaces = true
-    )
 
   private def indexedAt(identifier: Identifier, properties: ju.Map[String, String]): Boolean = {
     val place =
@@ -196,8 +192,16 @@ class UseDeltaCatalog extends DeltaCatalog {
       .getOrElse(spark.sessionState.catalog.defaultTablePath(id))
     val log = DeltaUtils.getDeltaLogFromTableOrPath(spark, existing, new Path(location), Map.empty)
     // An overwrite by saveAsTable keeps the table's properties; every other statement names them anew.
-    val kept = if (options.contains("__v1_save_as_table_overwrite")) log.update().metadata.configuration else own
-    val added = settings(wished, kept, schema, partitions)
+    val overwrites = options.contains("__v1_save_as_table_overwrite")
+    val deltaOptions = new DeltaOptions(options, spark.sessionState.conf)
+    val added = IndexedWrite.settingsOf(
+      wished,
+      if (overwrites) log.update().metadata else Metadata(configuration = own),
+      schema,
+      QbeastProperties.partitionColumns(partitions),
+      replaces = deltaOptions.replaceWhere.isEmpty,
+      keepsSchema = overwrites && !deltaOptions.canOverwriteSchema
+    )
     val table = verifyTableAndSolidify(
       CatalogTable(
         id,
@@ -216,7 +220,7 @@ class UseDeltaCatalog extends DeltaCatalog {
     val write = WriteIntoDelta(
       log,
       mode.mode,
-      new DeltaOptions(table.storage.properties, spark.sessionState.conf),
+      deltaOptions,
       table.partitionColumnNames,
       table.properties ++ table.comment.map("comment" -> _),
       rows,

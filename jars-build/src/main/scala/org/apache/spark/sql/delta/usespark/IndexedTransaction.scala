@@ -141,7 +141,7 @@ final class IndexedRows(
   def configure(entries: ju.Map[String, String], removed: ju.List[String]): Unit =
     transaction.configure(entries.asScala.toMap, removed.asScala.toSet)
 
-  /** Writes the rows, one file per partition (and table partition); JSON of path, size, rows per file. */
+  /** Writes the rows, one file per partition (and table partition); JSON of path, size, rows, statistics per file. */
   def write(laidOut: DataFrame): String = {
     val (files, rest) = transaction.plainly(laidOut, options, isOptimize = true, constraints).partition {
       case _: AddFile => true
@@ -151,7 +151,8 @@ final class IndexedRows(
     others = rest
     val json = new ObjectMapper().createArrayNode()
     adds.foreach { file =>
-      json.addObject().put("path", file.path).put("size", file.size).put("rows", file.numLogicalRecords.getOrElse(-1L))
+      val one = json.addObject().put("path", file.path).put("size", file.size).put("stats", file.stats)
+      one.put("rows", file.numLogicalRecords.getOrElse(-1L))
     }
     json.toString
   }

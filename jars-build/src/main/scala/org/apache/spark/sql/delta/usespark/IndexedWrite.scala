@@ -54,7 +54,10 @@ object IndexedWrite extends DeltaCommand {
     val skipped = snapshot.version >= 0 && (write.mode == SaveMode.Ignore || write.mode == SaveMode.ErrorIfExists)
     val settings =
       if (skipped) ju.Map.of[String, String]()
-      else settingsOf(wished, snapshot.metadata, write.data.schema, write.partitionColumns, replaces)
+      else {
+        val keepsSchema = !(replaces && write.options.canOverwriteSchema)
+        settingsOf(wished, snapshot.metadata, write.data.schema, write.partitionColumns, replaces, keepsSchema)
+      }
     val mode = if (replaces) "replace" else if (write.mode == SaveMode.Overwrite) "partial" else "append"
     val transaction = new IndexedTransaction(write.deltaLog, write.catalogTableOpt, snapshot, settings, mode)
     OptimisticTransaction.withActive(transaction) {
@@ -115,7 +118,9 @@ object IndexedWrite extends DeltaCommand {
       metadata: Metadata,
       schema: StructType,
       partitionColumns: Seq[String],
-      replaces: Boolean
+      replaces: Boolean,
+      keepsSchema: Boolean,
+      writes: Boolean = true
   ): ju.Map[String, String] = {
     val known = if (metadata.schemaString == null) new StructType() else metadata.schema
     val added = schema.filterNot(field => known.exists(_.name.equalsIgnoreCase(field.name)))
@@ -125,12 +130,13 @@ object IndexedWrite extends DeltaCommand {
       Map(
         "options" -> json.writeValueAsString(wished.asJava),
         "configuration" -> json.writeValueAsString(metadata.configuration.asJava),
-        "schema" -> (if (replaces) schema else StructType(known ++ added)).json,
+        "schema" -> (if (keepsSchema) StructType(known ++ added) else schema).json,
         "partition_columns" ->
           json.writeValueAsString(
             (if (partitionColumns.isEmpty) metadata.partitionColumns else partitionColumns).asJava
           ),
-        "replaces" -> replaces
+        "replaces" -> replaces,
+        "writes" -> writes
       )
     )
     answer.fold(ju.Map.of[String, String]())(json.readValue(_, classOf[ju.HashMap[String, String]]))
