@@ -160,7 +160,9 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
 
 def _write_measured(write: _Write, given: DataFrame) -> None:
     """Measures the rows, lays them out in files of the target size, and has them written so."""
-    kept = given if write.repeatable else given.persist()
+    level = given.storageLevel
+    keep = not write.repeatable and not level.useMemory and not level.useDisk
+    kept = given.persist() if keep else given
     try:
         placed = _with_index_columns(write, kept)
         table_rows = placed if write.change_type is None else placed.where(F.col(write.change_type).isNull())
@@ -187,7 +189,7 @@ def _write_measured(write: _Write, given: DataFrame) -> None:
         found = carry_thresholds(found, target.tree, _told(write, target))
         _tag(write, target.columns.revision.revision_id, files, found, target.tree)
     finally:
-        if kept is not given or not write.repeatable:
+        if keep:
             kept.unpersist()
 
 

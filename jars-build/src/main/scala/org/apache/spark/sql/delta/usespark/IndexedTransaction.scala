@@ -16,6 +16,7 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
 import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.metric.SQLMetric
 
@@ -117,7 +118,7 @@ object IndexedTransaction {
   def repeatable(plan: LogicalPlan): Boolean = plan.deterministic && !plan.exists {
     case _: LogicalRelation | _: LocalRelation | _: Range | _: Project | _: Filter | _: Union | _: SubqueryAlias =>
       false
-    case _: Repartition | _: RepartitionByExpression | _: Window | _: OneRowRelation => false
+    case _: Repartition | _: RepartitionByExpression | _: OneRowRelation | _: InMemoryRelation => false
     case _ => true
   }
 }
