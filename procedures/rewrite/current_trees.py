@@ -8,7 +8,7 @@ from threading import Lock
 from otree.tree import Tree
 
 Key = tuple[str, int, int]
-"""Table id, version and revision."""
+"""Table, version and revision."""
 
 
 class CurrentTrees:

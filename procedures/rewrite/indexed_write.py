@@ -239,13 +239,18 @@ def _value_bytes(type_name: str) -> int:
 
 def _current_tree(write: _Write, revision_id: int) -> Tree:
     snapshot = write.snapshot
-    key = (snapshot.table_id, snapshot.version, revision_id)
+    key = (_identity(write), snapshot.version, revision_id)
     tree = CURRENT_TREES.get(key)
     if tree is None:
         revision = snapshot.revisions[revision_id]
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
         CURRENT_TREES.put(key, tree)
     return tree
+
+
+def _identity(write: _Write) -> str:
+    """A copied table keeps its id, and goes its own way from there."""
+    return f"{write.snapshot.table_id} at {write.location}"
 
 
 def _as_is(tree: Tree) -> Layout:
@@ -283,7 +288,7 @@ def _tag(
         tags.put(file.path, one)
     write.handle.tag(tags, write_id)
     if write.mode == "append":
-        CURRENT_TREES.expect(write_id, (write.snapshot.table_id, write.snapshot.version, revision_id), tree)
+        CURRENT_TREES.expect(write_id, (_identity(write), write.snapshot.version, revision_id), tree)
 
 
 def _configure(write: _Write, entries: Mapping[str, str], dropped: Sequence[str]) -> None:
