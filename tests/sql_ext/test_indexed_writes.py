@@ -54,7 +54,7 @@ def test_modes_by_path(spark, by_path):
         qbeast(rows).save(path)
     qbeast(rows, "ignore").save(path)
     assert table.version == 0
-    more = numbers(spark, 200, start=3000)
+    more = numbers(spark, 200).withColumn("id", F.col("id") + 3000)
     qbeast(more, "append", columns=None, userMetadata="noted").save(path)
     indexed(table, rows.union(more))
     assert len(table.added(1)) == 1
