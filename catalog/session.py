@@ -10,11 +10,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.dataframe import DataFrame
 
-_WORK_SETTINGS = {
+_WRITE_SETTINGS = {
     # One Spark partition is one file: nothing may merge or re-shuffle what the layout decided.
     # Rows lie along a curve in their file: with small pages, a range filter skips most of a file by its page index.
     "parquet.page.row.count.limit": "5000",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
+}
+_WORK_SETTINGS = {
+    **_WRITE_SETTINGS,
     # Auto compaction after our commit would write the files again, without their tags.
     "spark.databricks.delta.autoCompact.enabled": "false",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
@@ -42,6 +45,14 @@ def work_session(spark: SparkSession) -> SparkSession:
     """Returns a copy of the session with the settings that rewriting needs; the user's session stays as it is."""
     clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
     for key, value in _WORK_SETTINGS.items():
+        clone.conf.set(key, value)
+    return clone
+
+
+def write_session(spark: SparkSession) -> SparkSession:
+    """Returns a copy of the session that writes as a layout asks, and reads as the user's session does."""
+    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    for key, value in _WRITE_SETTINGS.items():
         clone.conf.set(key, value)
     return clone
 

@@ -11,13 +11,18 @@ from py4j.java_collections import JavaList, JavaMap
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from catalog.errors import IndexUnreadableError, UseError
 from catalog.read_planning import plan_read, plan_sample
+from catalog.session import data_frame
 from catalog.tables import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
 from procedures.registry import procedure, procedures
+from procedures.rewrite.current_trees import CURRENT_TREES
+from procedures.rewrite.indexed_write import write_indexed
+from procedures.rewrite.write_settings import index_settings
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +61,9 @@ class BridgeHandler:
             "virtual_table": self._virtual_table,
             "plan_sample": self._plan_sample,
             "plan_read": self._plan_read,
+            "index_settings": self._index_settings,
+            "write_files": self._write_files,
+            "written": self._written,
             "unknown_procedure": lambda _, given: procedure(given["name"]),
         }
 
@@ -98,6 +106,23 @@ class BridgeHandler:
         if not _enabled(spark, "spark.qbeast.use.pruning.enabled"):
             return None
         return plan_read(given["configuration"], given["conditions"])
+
+    def _index_settings(self, _: SparkSession, given: Mapping[str, Any]) -> str:
+        settings = index_settings(
+            json.loads(given["options"]),
+            json.loads(given["configuration"]),
+            StructType.fromJson(json.loads(given["schema"])),
+            tuple(json.loads(given["partition_columns"])),
+            given["replaces"],
+            given["writes"],
+        )
+        return json.dumps(settings)
+
+    def _write_files(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
+        write_indexed(spark, given["write"], data_frame(given["rows"], spark))
+
+    def _written(self, _: SparkSession, given: Mapping[str, Any]) -> None:
+        CURRENT_TREES.committed(given["write"], given["version"])
 
 
 def _first_line(error: Exception) -> str:

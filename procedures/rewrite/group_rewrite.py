@@ -15,19 +15,16 @@ from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, IndexConfigurationError, RowsChangedError
 from catalog.events import FileFacts, FilesStats, OptimizationEvent
-from catalog.properties import CUBE_SIZE_RANGE, HASH_TYPES_KEY_PREFIX, IndexConfiguration, logical_name
+from catalog.properties import IndexConfiguration
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
-from otree.cardinality import WeightCardinality
-from otree.cube import CubeId
-from otree.revision import Revision, configuration_of, next_revision, staging_of
-from otree.tree import CubeState, Tree
 from procedures.plan import FileGroup
 from procedures.rewrite.commit import commit
-from procedures.rewrite.index_columns import IndexColumns, observe
-from procedures.rewrite.layout import arranged, grown_tree, lay_out
+from procedures.rewrite.index_columns import observation_of
+from procedures.rewrite.layout import arranged, lay_out
 from procedures.rewrite.tags import WrittenFile, carry_thresholds, facts_of, read_blocks, tags_of
+from procedures.rewrite.target import Target, target_for_new_rows, target_in_revision
 
 logger = logging.getLogger(__name__)
 
@@ -67,19 +64,6 @@ class RewriteResult:
     rows: int
     new_revision: int | None
     warning: str | None = None
-
-
-@dataclass(frozen=True)
-class _Target:
-    """The tree that a group's rows join, and the revision's live cubes without the group's own files."""
-
-    rows: int
-    columns: IndexColumns
-    tree: Tree
-    remaining: Mapping[CubeId, CubeState]
-    target_file_bytes: int
-    new_properties: Mapping[str, str]
-    weights: WeightCardinality | None = None
 
 
 def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> RewriteResult:
@@ -145,12 +129,11 @@ def _run(
                 properties.put(key, value)
             transaction.configure(properties)
         context.observe("write")
-        file_share = target.target_file_bytes / max(group.bytes, 1)
-        layout = lay_out(rows, target.rows, target.tree, target.columns, file_share)
+        layout = lay_out(rows, target.rows, target.tree, target.columns, target.file_share)
         session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
         files = json.loads(transaction.write(arranged(rows, layout, target.columns)._jdf))
         context.observe("verify")
-        written = read_blocks(files, data_frame(transaction.readWritten(), session), layout, target.columns)
+        written = read_blocks(files, data_frame(transaction.readWritten(), session), target.tree, target.columns)
         count = sum(f.rows for f in written)
         if count != layout.rows:
             raise RowsChangedError(f"{layout.rows} rows were read and {count} written; nothing was committed.")
@@ -175,55 +158,28 @@ def _run(
     version = commit(table, transaction, event, tags)
     new_revision = revision_id if target and target.new_properties else None
     size, rows_written = sum(f.size for f in written), sum(f.rows for f in written)
-    return RewriteResult(version, len(written), size, rows_written, new_revision, _warning(target))
-
-
-def _warning(target: _Target | None) -> str | None:
-    if target is None or target.weights is None:
-        return None
-    low = target.weights.is_low(target.columns.revision.desired_cube_size)
-    return target.weights.message if low else None
+    warning = target.warning if target else None
+    return RewriteResult(version, len(written), size, rows_written, new_revision, warning)
 
 
 def _target(
     session: SparkSession, table: ManagedTable, snapshot: TableSnapshot, group: FileGroup, rows: DataFrame
-) -> _Target | None:
+) -> Target | None:
     """The revision and tree to write to; None when there are no rows to place."""
-    latest = snapshot.latest_revision
-    found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    found = IndexConfiguration.of(
+        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
+    )
     if found is None:
         raise IndexConfigurationError.no_columns(table.name, group.strategy)
     if group.revision_id:
         revision = snapshot.revisions[group.revision_id]
-        tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
-        columns = _columns(session, snapshot, revision)
-        remaining = snapshot.cube_states(revision, [f.path for f in group.files])
-        return _Target(rows.count(), columns, tree, remaining, found.target_file_bytes, {})
-    seen = observe(rows, found.transformers, found.logical_columns, found.declared, latest)
-    count = seen.weights.rows
-    if count == 0:
+        share = found.target_file_bytes / max(group.bytes, 1)
+        replaced = [f.path for f in group.files]
+        return target_in_revision(session, snapshot, revision, replaced, rows.count(), share)
+    seen = observation_of(rows, found.transformers, found.logical_columns, found.declared, snapshot.latest_revision)
+    if seen.weights.rows == 0:
         return None
-    rows_of_file = found.target_file_bytes * count // max(group.bytes, 1)
-    smallest, largest = CUBE_SIZE_RANGE
-    cube_size = found.cube_size or (
-        latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
-    )
-    written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}") if latest else None
-    renew = written_as is not None and written_as != ";".join(found.hash_types)
-    revision = next_revision(latest, found.transformers, seen.stats, cube_size, _now(), table.location, renew=renew)
-    new: dict[str, str] = {}
-    if latest is None or revision.revision_id != latest.revision_id:
-        first = [staging_of(revision)] if not snapshot.revisions else []
-        new = configuration_of([*first, revision])
-        new |= found.remembered(snapshot.configuration, revision.revision_id)
-    columns = _columns(session, snapshot, revision)
-    existing = {} if new else snapshot.cube_states(revision)
-    tree = grown_tree(rows, count, columns, existing)
-    return _Target(count, columns, tree, existing, found.target_file_bytes, new, seen.weights)
-
-
-def _columns(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
-    return IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
+    return target_for_new_rows(session, snapshot, found, seen, rows, lambda _: group.bytes, table.location)
 
 
 def _input_facts(snapshot: TableSnapshot, group: FileGroup) -> list[FileFacts]:

@@ -62,7 +62,7 @@ class Observation:
     weights: WeightCardinality
 
 
-def observe(
+def observation_of(
     rows: DataFrame,
     transformers: Sequence[Transformer],
     columns: Sequence[str],
@@ -109,14 +109,6 @@ def observe(
         for i, said in enumerate(declared)
     )
     return Observation(stats, WeightCardinality(found["rows"], found["weights"]))
-
-
-def column_stats(
-    rows: DataFrame, transformers: Sequence[Transformer], columns: Sequence[str]
-) -> tuple[int, list[ColumnStats]]:
-    """Number of rows and statistics of each column, without regard to declarations or an earlier revision."""
-    seen = observe(rows, transformers, columns)
-    return seen.weights.rows, list(seen.stats)
 
 
 def _is_numeric(transformer: Transformer) -> bool:

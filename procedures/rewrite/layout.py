@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from otree.cube import CubeId
 from otree.packing import Packing, pack
-from otree.tree import CubeState, OrdinalTable, Tree
+from otree.tree import CubeState, Tree
 from procedures.rewrite.curve_order import CurveOrder, sampled_order
 from procedures.rewrite.index_columns import IndexColumns
 
@@ -33,7 +33,6 @@ class Layout:
 
     Attributes:
         tree: thresholds of the cubes.
-        ordinals: the same as dense tables.
         order: the curve along which rows are cut and sorted.
         packing: file of each weight and place on the curve.
         rows: number of rows.
@@ -42,7 +41,6 @@ class Layout:
     """
 
     tree: Tree
-    ordinals: OrdinalTable
     order: CurveOrder
     packing: Packing
     rows: int
@@ -98,7 +96,7 @@ def lay_out(rows: DataFrame, count: int, tree: Tree, columns: IndexColumns, file
     order, sample = sampled_order(rows, count, columns, file_share)
     target_rows = max(1, int(count * file_share))
     packing = pack(sample.weights, sample.keys, count, target_rows)
-    return Layout(tree, tree.ordinals(), order, packing, count, int(target_rows * _LARGEST_FILE) + 1)
+    return Layout(tree, order, packing, count, int(target_rows * _LARGEST_FILE) + 1)
 
 
 def arranged(rows: DataFrame, layout: Layout, columns: IndexColumns) -> DataFrame:

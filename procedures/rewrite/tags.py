@@ -17,7 +17,6 @@ from otree.cube import CubeId
 from otree.level import level_of
 from otree.tree import CubeState, Tree
 from procedures.rewrite.index_columns import IndexColumns
-from procedures.rewrite.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -36,28 +35,29 @@ class WrittenFile:
 
 
 def read_blocks(
-    written: Sequence[Mapping[str, object]], rows: DataFrame, layout: Layout, columns: IndexColumns
+    written: Sequence[Mapping[str, object]], rows: DataFrame, tree: Tree, columns: IndexColumns
 ) -> list[WrittenFile]:
     """Reads the indexed columns of the written files back and makes their blocks.
 
     Args:
         written: path and size of each file.
         rows: the rows of these files.
-        layout: tree by which they were placed.
+        tree: thresholds by which they were placed.
         columns: their place in the revision.
 
     Raises:
         RowsChangedError: a row lies outside the weights of its cube.
     """
+    ordinals = tree.ordinals()
     found = (
-        rows.groupBy(F.col("_metadata.file_name").alias("file"), columns.cube(layout.ordinals).alias("cube"))
+        rows.groupBy(F.col("_metadata.file_name").alias("file"), columns.cube(ordinals).alias("cube"))
         .agg(F.count(F.lit(1)).alias("rows"), F.min(columns.weight).alias("low"), F.max(columns.weight).alias("high"))
         .collect()
     )
     by_file: dict[str, list[tuple[Block, int]]] = defaultdict(list)
     for r in found:
-        cube = layout.ordinals.cube_of(r.cube)
-        threshold = layout.tree.threshold(cube)
+        cube = ordinals.cube_of(r.cube)
+        threshold = tree.threshold(cube)
         if r.high > threshold:
             raise RowsChangedError(
                 f"A row of weight {r.high} was written to cube '{cube.text}' of at most {threshold}."

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from otree.revision import next_revision
 from otree.transformer import Transformer
-from procedures.rewrite.index_columns import IndexColumns, observe
+from procedures.rewrite.index_columns import IndexColumns, observation_of
 from procedures.rewrite.layout import grown_tree
 
 NAMES = ("a", "b")
@@ -27,7 +27,7 @@ def _rows(spark, kind, count, partitions=2):
 def _grown(spark, rows, size, kinds=("linear", "linear")):
     transformers = tuple(Transformer(kind, name, "DoubleDataType") for kind, name in zip(kinds, NAMES, strict=True))
     rows = rows.withColumn("a", F.col("a").cast("double"))
-    seen = observe(rows, transformers, NAMES)
+    seen = observation_of(rows, transformers, NAMES)
     columns = IndexColumns(spark, next_revision(None, transformers, seen.stats, size, 1, "/t"), NAMES)
     return rows, columns, grown_tree(rows, seen.weights.rows, columns, {})
 

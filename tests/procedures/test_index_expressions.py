@@ -21,7 +21,7 @@ from otree.transformation.hashing import java_text
 from otree.transformer import Transformer
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT
-from procedures.rewrite.index_columns import IndexColumns, column_stats
+from procedures.rewrite.index_columns import IndexColumns, observation_of
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local to the session, which is UTC
 LONG = (-(2**63), 2**63 - 1)
@@ -236,9 +236,9 @@ def test_a_tree_without_inner_cubes(spark, rows, evaluation):
 
 def test_statistics_leave_nan_and_infinities_out(spark, rows):
     names = ("l", "f", "d", "p", "t", "y", "s")
-    count, stats = column_stats(rows, _revision(names).transformers, names)
-    assert count == 400
-    found = dict(zip(names, stats, strict=True))
+    seen = observation_of(rows, _revision(names).transformers, names)
+    assert seen.weights.rows == 400
+    found = dict(zip(names, seen.stats, strict=True))
     assert (found["l"].minimum, found["l"].maximum) == LONG
     assert found["d"].maximum == 1.7976931348623157e308
     assert found["d"].minimum > -2

@@ -52,7 +52,7 @@ def _errors():
     }
     return {
         "classes": {c.__name__: f"{c.code} {c.sql_state}" for c in found},
-        "codes": sorted(_words(r"USE_[A-Z]+(?:_[A-Z]+)+") | unknown),
+        "codes": sorted(_words(r"(?<![.\w])USE_[A-Z]+(?:_[A-Z]+)+") | unknown),
     }
 
 

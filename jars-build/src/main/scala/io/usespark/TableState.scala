@@ -5,14 +5,15 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.actions.Metadata
 
 /** One version of a table, for Python to look at. */
-final class TableState(snapshot: Snapshot) {
+final class TableState(snapshot: Snapshot, metadata: Metadata) {
+  def this(snapshot: Snapshot) = this(snapshot, snapshot.metadata)
 
   /** Version, id, configuration, schema, partition columns and retention of deleted files, as JSON. */
   def facts: String = {
     val mapper = new ObjectMapper()
-    val metadata = snapshot.metadata
     val json = mapper.createObjectNode()
     json.put("retention_ms", DeltaLog.tombstoneRetentionMillis(metadata))
     json.put("version", snapshot.version).put("table_id", metadata.id).put("schema", metadata.schemaString)

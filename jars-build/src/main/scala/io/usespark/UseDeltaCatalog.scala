@@ -1,12 +1,30 @@
 package io.usespark
 
+import java.{util => ju}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.connector.catalog.{Identifier, Table}
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
+import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableCatalog}
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.delta.{DeltaLog, DeltaOptions}
+import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
+import org.apache.spark.sql.delta.commands.{CreateDeltaTableCommand, TableCreationModes, WriteIntoDelta}
+import org.apache.spark.sql.delta.usespark.{IndexedCreation, IndexedWrite}
+import org.apache.spark.sql.delta.util.{Utils => DeltaUtils}
+import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.types.StructType
 
-/** `spark_catalog`: Delta's catalog, which also finds `<table>.<virtual table>` by name and by path. */
+/**
+ * `spark_catalog`: Delta's catalog, which also finds `<table>.<virtual table>` by name and by path, and makes tables
+ * `USING qbeast`, which are Delta tables that index what is written to them.
+ */
 class UseDeltaCatalog extends DeltaCatalog {
   override def loadTable(identifier: Identifier): Table =
     virtualTable(identifier).getOrElse(super.loadTable(identifier))
@@ -30,5 +48,221 @@ class UseDeltaCatalog extends DeltaCatalog {
         catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
       }
     }
+  }
+
+  // ------------------------------------------------------------------------------------------- tables USING qbeast
+
+  override def loadCatalogTable(identifier: Identifier, table: CatalogTable): Table =
+    writable(super.loadCatalogTable(identifier, table))
+
+  override def loadPathTable(identifier: Identifier): Table = writable(super.loadPathTable(identifier))
+
+  /** `` qbeast.`/path` `` is `` delta.`/path` ``. */
+  override protected def isPathIdentifier(identifier: Identifier): Boolean =
+    super.isPathIdentifier(identifier) || (identifier.namespace().length == 1 &&
+      IndexedTables.isQbeast(identifier.namespace().head) &&
+      super.isPathIdentifier(Identifier.of(Array("delta"), identifier.name())))
+
+  override def createTable(
+      identifier: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: ju.Map[String, String]
+  ): Table =
+    if (!isQbeast(properties)) super.createTable(identifier, schema, partitions, properties)
+    else super.createTable(identifier, schema, partitions, plain(identifier, schema, partitions, properties))
+
+  override def stageCreate(
+      identifier: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: ju.Map[String, String]
+  ): StagedTable =
+    if (!isQbeast(properties)) super.stageCreate(identifier, schema, partitions, properties)
+    else
+      staged(identifier, schema, partitions, properties, TableCreationModes.Create) {
+        super.stageCreate(identifier, schema, partitions, _)
+      }
+
+  override def stageReplace(
+      identifier: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: ju.Map[String, String]
+  ): StagedTable =
+    if (!isQbeast(properties)) super.stageReplace(identifier, schema, partitions, properties)
+    else
+      staged(identifier, schema, partitions, properties, TableCreationModes.Replace) {
+        super.stageReplace(identifier, schema, partitions, _)
+      }
+
+  override def stageCreateOrReplace(
+      identifier: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: ju.Map[String, String]
+  ): StagedTable =
+    if (!isQbeast(properties)) super.stageCreateOrReplace(identifier, schema, partitions, properties)
+    else
+      staged(identifier, schema, partitions, properties, TableCreationModes.CreateOrReplace) {
+        super.stageCreateOrReplace(identifier, schema, partitions, _)
+      }
+
+  private def isQbeast(properties: ju.Map[String, String]): Boolean =
+    IndexedTables.isQbeast(properties.get(TableCatalog.PROP_PROVIDER))
+
+  private def writable(table: Table): Table = table match {
+    case own: UseDeltaTable => own
+    case delta: DeltaTableV2 => new UseDeltaTable(delta)
+    case other => other
+  }
+
+  private def staged(
+      identifier: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: ju.Map[String, String],
+      mode: TableCreationModes.CreationMode
+  )(empty: ju.Map[String, String] => StagedTable): StagedTable =
+    new IndexedStagedTable(identifier, schema, partitions, properties)(
+      () => empty(plain(identifier, schema, partitions, properties)).commitStagedChanges(),
+      (rows, options) => createAsSelect(identifier, schema, partitions, properties, options, rows, mode)
+    )
+
+  /** The properties of the Delta table that a table USING qbeast is. */
+  private def plain(
+      identifier: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: ju.Map[String, String]
+  ): ju.Map[String, String] = {
+    val (own, options) = QbeastProperties.parted(properties)
+    val (wished, rest) = IndexedWrite.parted(options)
+    val result = new ju.HashMap[String, String](own.asJava)
+    rest.foreach { case (key, value) =>
+      result.put(key, value)
+      result.put(TableCatalog.OPTION_PREFIX + key, value)
+    }
+    result.put(TableCatalog.PROP_PROVIDER, "delta")
+    // A table that is there already brings its schema and properties along.
+    if (schema.nonEmpty && !indexedAt(identifier, properties))
+      result.putAll(
+        IndexedWrite.settingsOf(
+          wished,
+          Metadata(configuration = own),
+          schema,
+          QbeastProperties.partitionColumns(partitions),
+          replaces = true,
+          keepsSchema = false,
+          writes = false
+        )
+      )
+    result
+  }
+
+  private def indexedAt(identifier: Identifier, properties: ju.Map[String, String]): Boolean = {
+    val place =
+      if (isPathIdentifier(identifier)) Some(identifier.name())
+      else Option(properties.get(TableCatalog.PROP_LOCATION))
+    place.exists { path =>
+      val log = DeltaLog.forTable(spark, new Path(path))
+      log.tableExists && IndexedTables.onWrite(log.update().metadata.configuration)
+    }
+  }
+
+  /** As Delta creates a table from a query, with the files written and tagged in the same commit. */
+  private def createAsSelect(
+      identifier: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: ju.Map[String, String],
+      writeOptions: Map[String, String],
+      rows: DataFrame,
+      mode: TableCreationModes.CreationMode
+  ): Unit = {
+    val (own, sqlOptions) = QbeastProperties.parted(properties)
+    val (wished, options) = IndexedWrite.parted(if (writeOptions.isEmpty) sqlOptions else writeOptions)
+    val byPath = isPathIdentifier(identifier)
+    val id = TableIdentifier(identifier.name(), identifier.namespace().lastOption)
+    val existing = getExistingTableIfExists(id, Some(identifier), mode)
+    val place = if (byPath) Some(identifier.name()) else Option(properties.get(TableCatalog.PROP_LOCATION))
+    val location = place
+      .map(CatalogUtils.stringToURI)
+      .orElse(existing.flatMap(_.storage.locationUri))
+      .getOrElse(spark.sessionState.catalog.defaultTablePath(id))
+    val log = DeltaUtils.getDeltaLogFromTableOrPath(spark, existing, new Path(location), Map.empty)
+    // An overwrite by saveAsTable keeps the table's properties; every other statement names them anew.
+    val overwrites = options.contains("__v1_save_as_table_overwrite")
+    val deltaOptions = new DeltaOptions(options, spark.sessionState.conf)
+    val added = IndexedWrite.settingsOf(
+      wished,
+      if (overwrites) log.update().metadata else Metadata(configuration = own),
+      schema,
+      QbeastProperties.partitionColumns(partitions),
+      replaces = deltaOptions.replaceWhere.isEmpty,
+      keepsSchema = overwrites && !deltaOptions.canOverwriteSchema
+    )
+    val table = verifyTableAndSolidify(
+      CatalogTable(
+        id,
+        if (place.isEmpty) CatalogTableType.MANAGED else CatalogTableType.EXTERNAL,
+        DataSource.buildStorageFormatFromOptions(options).copy(locationUri = Some(location)),
+        schema,
+        provider = Some("delta"),
+        partitionColumnNames = QbeastProperties.partitionColumns(partitions),
+        properties =
+          QbeastProperties.ofTable(own) ++ options.filter(_._1.toLowerCase.startsWith("delta.")) ++ added.asScala,
+        comment = Option(properties.get(TableCatalog.PROP_COMMENT))
+      ),
+      None,
+      None
+    )
+    val write = WriteIntoDelta(
+      log,
+      mode.mode,
+      deltaOptions,
+      table.partitionColumnNames,
+      table.properties ++ table.comment.map("comment" -> _),
+      rows,
+      Some(table)
+    )
+    CreateDeltaTableCommand(
+      table,
+      existing,
+      mode.mode,
+      Some(new IndexedCreation(write, added)),
+      mode,
+      tableByPath = byPath
+    )
+      .run(spark)
+  }
+}
+
+/** Properties as a statement gives them: its own, and options under their name and under `option.` and their name. */
+private object QbeastProperties {
+  // Words of the catalog, which are no properties of the table.
+  private val OfCatalog = Set(
+    TableCatalog.PROP_LOCATION,
+    TableCatalog.PROP_PROVIDER,
+    TableCatalog.PROP_COMMENT,
+    TableCatalog.PROP_OWNER,
+    TableCatalog.PROP_EXTERNAL,
+    TableCatalog.PROP_IS_MANAGED_LOCATION,
+    "path"
+  )
+
+  /** The statement's own properties, and its options. */
+  def parted(properties: ju.Map[String, String]): (Map[String, String], Map[String, String]) = {
+    val prefix = TableCatalog.OPTION_PREFIX
+    val (prefixed, others) = properties.asScala.toMap.partition(_._1.startsWith(prefix))
+    val options = prefixed.map { case (key, value) => key.stripPrefix(prefix) -> value }
+    (others -- options.keys, options)
+  }
+
+  def ofTable(properties: Map[String, String]): Map[String, String] = properties -- OfCatalog
+
+  def partitionColumns(partitions: Array[Transform]): Seq[String] = partitions.toSeq.map {
+    case column if column.name() == "identity" => column.references().head.fieldNames().mkString(".")
+    case other => throw UseException.notSupported(s"${other.name()} is not available for tables USING qbeast.")
   }
 }

@@ -8,6 +8,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     super.apply(extensions)
     extensions.injectParser((_, delta) => new ParameterParser(delta))
+    extensions.injectPostHocResolutionRule(session => IndexedWriteRules(session))
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))
   }

@@ -1,0 +1,21 @@
+package io.usespark;
+
+import org.apache.spark.sql.delta.OptimisticTransaction;
+import org.apache.spark.sql.delta.actions.Metadata;
+import scala.Tuple2;
+import scala.collection.immutable.Seq;
+
+/** Members of Delta that are protected in Scala and public in its bytecode: Java, since Scala would not compile it. */
+public final class DeltaAccess {
+  private DeltaAccess() {}
+
+  /** Sets the metadata of a transaction that may have set it before. */
+  public static void setMetadata(OptimisticTransaction transaction, Metadata metadata) {
+    transaction.updateMetadataInternal(metadata, true);
+  }
+
+  /** Adds high-water marks of identity columns that files to be committed have used. */
+  public static void addIdentityMarks(OptimisticTransaction transaction, Seq<Tuple2<String, Object>> marks) {
+    transaction.updatedIdentityHighWaterMarks().appendAll(marks);
+  }
+}

@@ -1,0 +1,90 @@
+package io.usespark
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, SaveMode, classic}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.delta.{ColumnWithDefaultExprUtils, DeltaErrors, DeltaOptions}
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands.WriteIntoDelta
+import org.apache.spark.sql.delta.sources.DeltaSourceUtils
+import org.apache.spark.sql.delta.usespark.IndexedWrite
+import org.apache.spark.sql.sources.{Filter, InsertableRelation}
+
+/** Which tables index what is inserted into them, and the inserting. */
+object IndexedTables {
+  private val OnWrite = "use.index.onWrite"
+
+  def isQbeast(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("qbeast")
+
+  /** Whether the table was made or written through qbeast, and not told to stop since. */
+  def onWrite(table: DeltaTableV2): Boolean =
+    Python.attached && table.tableExists && onWrite(table.initialSnapshot.metadata.configuration)
+
+  def onWrite(configuration: Map[String, String]): Boolean =
+    configuration.get(OnWrite).exists(_.equalsIgnoreCase("true"))
+
+  /** Delta's REPLACE ON and REPLACE USING write through commands of their own: such rows stay unindexed. */
+  def indexes(table: DeltaTableV2, info: LogicalWriteInfo): Boolean =
+    onWrite(table) && !info.options.containsKey(DeltaOptions.REPLACE_ON_OPTION) &&
+      !info.options.containsKey(DeltaOptions.REPLACE_USING_OPTION)
+
+  def asQbeast(table: CatalogTable): CatalogTable = table.copy(provider = Some("qbeast"))
+
+  /** Inserts rows into an existing table. */
+  def insert(table: DeltaTableV2, options: Map[String, String], mode: SaveMode, data: DataFrame): Unit = {
+    val session = data.sparkSession
+    val (wished, rest) = IndexedWrite.parted(options)
+    val configuration = table.deltaLog.unsafeVolatileSnapshot.metadata.configuration
+    val write = WriteIntoDelta(
+      table.deltaLog,
+      mode,
+      new DeltaOptions(rest, session.sessionState.conf),
+      Nil,
+      configuration,
+      data,
+      table.catalogTable
+    )
+    IndexedWrite.run(write, wished)
+    // Cached plans over the table are stale now, as after any insert.
+    session.sharedState.cacheManager.recacheByPlan(session.asInstanceOf[classic.SparkSession], table.toLogicalRelation)
+  }
+}
+
+/** INSERT, `insertInto`, `saveAsTable` (append) and `writeTo` for tables that index what is written. */
+final class IndexedWriteBuilder(table: DeltaTableV2, info: LogicalWriteInfo)
+    extends WriteBuilder
+    with SupportsOverwrite
+    with SupportsTruncate
+    with SupportsDynamicOverwrite {
+  private val options = mutable.HashMap[String, String](info.options.asCaseSensitiveMap().asScala.toSeq: _*)
+  private var mode: SaveMode = SaveMode.Append
+
+  override def truncate(): WriteBuilder = overwriting()
+
+  override def overwrite(filters: Array[Filter]): WriteBuilder = {
+    if (info.options.containsKey(DeltaOptions.REPLACE_WHERE_OPTION)) throw DeltaErrors.replaceWhereUsedInOverwrite()
+    options.put(DeltaOptions.REPLACE_WHERE_OPTION, DeltaSourceUtils.translateFilters(filters).sql)
+    overwriting()
+  }
+
+  override def overwriteDynamicPartitions(): WriteBuilder = {
+    options.put(DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION, DeltaOptions.PARTITION_OVERWRITE_MODE_DYNAMIC)
+    overwriting()
+  }
+
+  override def build(): V1Write = new V1Write {
+    override def toInsertableRelation(): InsertableRelation = (data: DataFrame, _: Boolean) => {
+      if (table.spark.sessionState.conf.useNullsForMissingDefaultColumnValues)
+        options.put(ColumnWithDefaultExprUtils.USE_NULL_AS_DEFAULT_DELTA_OPTION, "true")
+      IndexedTables.insert(table, options.toMap, mode, data)
+    }
+  }
+
+  private def overwriting(): WriteBuilder = {
+    mode = SaveMode.Overwrite
+    this
+  }
+}

@@ -1,0 +1,38 @@
+package io.usespark
+
+import org.apache.spark.sql.{Row, SaveMode, SparkSession}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.streaming.WriteToStream
+import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaOptions}
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.usespark.IndexedWrite
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+
+/** Writes that Delta turns into commands of its own before a table is asked how it wants to be written. */
+case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case command: DeltaDynamicPartitionOverwriteCommand if command.query.resolved && onWrite(command.deltaTable) =>
+      IndexedPartitionOverwrite(command.deltaTable, command.query, command.writeOptions)
+    case write: WriteToStream =>
+      (write.sink, write.catalogTable) match {
+        // The sink is made before the catalog's table is known.
+        case (sink: IndexedSink, Some(table)) if sink.table.isEmpty => write.copy(sink = sink.copy(table = Some(table)))
+        case _ => write
+      }
+    case other => other
+  }
+
+  private def onWrite(table: DeltaTableV2): Boolean = IndexedTables.onWrite(table)
+}
+
+/** INSERT OVERWRITE of the partitions that the query has rows for. */
+case class IndexedPartitionOverwrite(table: DeltaTableV2, query: LogicalPlan, options: Map[String, String])
+    extends LeafRunnableCommand {
+  override def run(session: SparkSession): Seq[Row] = {
+    val dynamic = DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION -> DeltaOptions.PARTITION_OVERWRITE_MODE_DYNAMIC
+    val rows = IndexedWrite.ofRows(session, query)
+    IndexedTables.insert(table, table.options ++ options + dynamic, SaveMode.Overwrite, rows)
+    Nil
+  }
+}

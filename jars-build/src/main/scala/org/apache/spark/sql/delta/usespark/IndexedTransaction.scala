@@ -1,0 +1,197 @@
+package org.apache.spark.sql.delta.usespark
+
+import java.{util => ju}
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import io.usespark.{Python, TableState}
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.commands.cdc.CDCReader
+import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.metric.SQLMetric
+
+/**
+ * A Delta transaction whose new rows are laid out and tagged by Python.
+ *
+ * Every write of Delta ends in `writeFiles`: Python gets the rows there, hands them back in the order that the index
+ * wants, to be written by Delta as ever, and tags the files. So constraints, generated and identity columns, change
+ * data, column mapping and row tracking stay Delta's.
+ *
+ * @param settings table properties that the write brings along, as Python named them
+ * @param mode `append`, `replace` when every row of the table is replaced, `partial` when some are
+ * @param metricsOf takes the metrics when another transaction commits the files
+ */
+class IndexedTransaction(
+    log: DeltaLog,
+    table: Option[CatalogTable],
+    base: Snapshot,
+    settings: ju.Map[String, String],
+    mode: String,
+    metricsOf: Option[OptimisticTransaction] = None
+) extends OptimisticTransaction(log, table, base) {
+  private var current: Option[IndexedRows] = None
+  private var written: Seq[FileAction] = Nil
+
+  /** Id that Python gave the write, None when nothing was tagged. */
+  private[usespark] var writeId: Option[String] = None
+
+  /** Rows that come with write options are new; Delta rewrites kept rows without options, and those stay as they are. */
+  override def writeFiles(
+      data: Dataset[_],
+      options: Option[DeltaOptions],
+      isOptimize: Boolean,
+      constraints: Seq[Constraint]
+  ): Seq[FileAction] =
+    if (current.isDefined || isOptimize || options.isEmpty) plainly(data, options, isOptimize, constraints)
+    else {
+      val write = new IndexedRows(this, data.toDF(), options, constraints)
+      current = Some(write)
+      try {
+        Python.text("write_files", Map("write" -> write, "rows" -> write.rows))
+        write.files
+      } finally current = None
+    }
+
+  private[usespark] def plainly(
+      data: Dataset[_],
+      options: Option[DeltaOptions],
+      isOptimize: Boolean,
+      constraints: Seq[Constraint]
+  ): Seq[FileAction] = {
+    val files = super.writeFiles(data, options, isOptimize, constraints)
+    written ++= files
+    files
+  }
+
+  /** Changes the table's properties in this commit, also after files were written: none of them is about files. */
+  private[usespark] def configure(entries: Map[String, String], removed: Set[String]): Unit =
+    updateMetadataInternal(
+      metadata.copy(configuration = metadata.configuration -- removed ++ entries),
+      ignoreDefaultProperties = true
+    )
+
+  private[usespark] def facts(rows: DataFrame): String = {
+    val mapper = new ObjectMapper()
+    val plan = rows.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan
+    val json = mapper.createObjectNode()
+    json.put("location", log.dataPath.toString).put("mode", mode)
+    json.put("plan_bytes", plan.stats.sizeInBytes.min(BigInt(Long.MaxValue)).toLong)
+    json.put("repeatable", IndexedTransaction.repeatable(plan))
+    json.put("change_type", rows.columns.find(_ == CDCReader.CDC_TYPE_COLUMN_NAME).orNull)
+    json.set[JsonNode]("settings", mapper.valueToTree(settings))
+    json.toString
+  }
+
+  /** High-water marks of identity columns that the files used; the transaction that commits them has to keep them. */
+  private[usespark] def identityMarks: Seq[(String, Object)] =
+    updatedIdentityHighWaterMarks.toSeq.map { case (name, mark) => name -> Long.box(mark) }
+
+  override def registerSQLMetrics(spark: SparkSession, metrics: Map[String, SQLMetric]): Unit = {
+    super.registerSQLMetrics(spark, metrics)
+    metricsOf.foreach(_.registerSQLMetrics(spark, metrics))
+  }
+
+  /** Deletes what was written, when it is certain that no commit names it. */
+  def discard(): Unit = {
+    val files = log.dataPath.getFileSystem(log.newDeltaHadoopConf())
+    written.foreach { file =>
+      try files.delete(new Path(log.dataPath, new Path(new java.net.URI(file.path))), false)
+      catch { case NonFatal(error) => logWarning(s"${file.path} was not committed and is left to vacuum", error) }
+    }
+    written = Nil
+  }
+}
+
+object IndexedTransaction {
+
+  /** Whether the plan gives the same rows each time, at about the cost of reading them. */
+  def repeatable(plan: LogicalPlan): Boolean = plan.deterministic && !plan.exists {
+    case _: LogicalRelation | _: LocalRelation | _: Range | _: Project | _: Filter | _: Union | _: SubqueryAlias =>
+      false
+    case _: Repartition | _: RepartitionByExpression | _: OneRowRelation | _: InMemoryRelation => false
+    case _ => true
+  }
+}
+
+/** One write, step by step as Python asks. */
+final class IndexedRows(
+    transaction: IndexedTransaction,
+    val rows: DataFrame,
+    options: Option[DeltaOptions],
+    constraints: Seq[Constraint]
+) {
+  private var adds: Seq[AddFile] = Nil
+  private var others: Seq[FileAction] = Nil
+
+  /** The table that the rows join: properties and schema as the commit will have them, files as they are now. */
+  def state: TableState = new TableState(transaction.snapshot, transaction.metadata)
+
+  /** What Python has to know of the rows and of the write, as JSON. */
+  def facts: String = transaction.facts(rows)
+
+  /** The same rows as a query of another session, which has settings of ours. */
+  def rowsIn(session: SparkSession): DataFrame =
+    classic.Dataset.ofRows(
+      session.asInstanceOf[classic.SparkSession],
+      rows.asInstanceOf[classic.Dataset[_]].queryExecution.analyzed
+    )
+
+  def configure(entries: ju.Map[String, String], removed: ju.List[String]): Unit =
+    transaction.configure(entries.asScala.toMap, removed.asScala.toSet)
+
+  /** Writes the rows, one file per partition (and table partition); JSON of path, size, rows, statistics per file. */
+  def write(laidOut: DataFrame): String = {
+    val (files, rest) = transaction.plainly(laidOut, options, isOptimize = true, constraints).partition {
+      case _: AddFile => true
+      case _ => false
+    }
+    adds = files.collect { case add: AddFile => add }
+    others = rest
+    val json = new ObjectMapper().createArrayNode()
+    adds.foreach { file =>
+      val one = json.addObject().put("path", file.path).put("size", file.size).put("stats", file.stats)
+      one.put("rows", file.numLogicalRecords.getOrElse(-1L))
+    }
+    json.toString
+  }
+
+  /** The rows as they were written. */
+  def readWritten(): DataFrame =
+    transaction.deltaLog.createDataFrame(
+      new WrittenState(transaction.deltaLog, transaction.readVersion, transaction.metadata, transaction.protocol),
+      adds
+    )
+
+  /** Sets the tags of the files, by path, and notes the id of the write. */
+  def tag(tagsByPath: ju.Map[String, ju.Map[String, String]], writeId: String): Unit = {
+    transaction.writeId = Some(writeId)
+    adds = adds.map { file =>
+      Option(tagsByPath.get(file.path)).fold(file)(tags => file.copy(tags = file.tagsOrEmpty ++ tags.asScala))
+    }
+  }
+
+  private[usespark] def files: Seq[FileAction] = adds ++ others
+}
+
+/** The table as a commit under way will make it, for reading files of that commit. */
+final private class WrittenState(
+    override val deltaLog: DeltaLog,
+    override val version: Long,
+    override val metadata: Metadata,
+    override val protocol: Protocol
+) extends SnapshotDescriptor {
+  override def logPath: Path = deltaLog.logPath
+  override def dataPath: Path = deltaLog.dataPath
+  override protected[delta] def numOfFilesIfKnown: Option[Long] = None
+  override protected[delta] def sizeInBytesIfKnown: Option[Long] = None
+}

@@ -1,0 +1,209 @@
+package org.apache.spark.sql.delta.usespark
+
+import java.{util => ju}
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import io.usespark.{DeltaAccess, Python, UseException}
+import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions.{Action, Metadata}
+import org.apache.spark.sql.delta.commands._
+import org.apache.spark.sql.delta.commands.DMLUtils.TaggedCommitData
+import org.apache.spark.sql.delta.skipping.clustering.temp.ClusterBySpec
+import org.apache.spark.sql.execution.LogicalRDD
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.types.StructType
+
+/** Delta's write command with an [[IndexedTransaction]]. */
+object IndexedWrite extends DeltaCommand {
+  // Another writer can win so often only if it changes the table's metadata all the time.
+  private val Attempts = 5
+
+  /**
+   * Writes and commits as `WriteIntoDelta` does; an append that lost against a change of metadata, as a new revision
+   * is one, starts again.
+   *
+   * @param write the command
+   * @param wished options of ours, such as `columnsToIndex`
+   * @param operation what the history shows, when it is not Delta's `WRITE`
+   */
+  def run(
+      write: WriteIntoDelta,
+      wished: Map[String, String],
+      operation: Option[DeltaOperations.Operation] = None,
+      readsItself: Boolean = false
+  ): Unit = {
+    var attempt = 1
+    while (!tried(write, wished, operation, readsItself, attempt)) attempt += 1
+  }
+
+  private def tried(
+      write: WriteIntoDelta,
+      wished: Map[String, String],
+      operation: Option[DeltaOperations.Operation],
+      readsItself: Boolean,
+      attempt: Int
+  ): Boolean = {
+    val spark = write.data.sparkSession
+    val snapshot = write.deltaLog.update(catalogTableOpt = write.catalogTableOpt)
+    val replaces = replacesAll(write, snapshot.metadata)
+    val skipped = snapshot.version >= 0 && (write.mode == SaveMode.Ignore || write.mode == SaveMode.ErrorIfExists)
+    val settings =
+      if (skipped) ju.Map.of[String, String]()
+      else {
+        val keepsSchema = !(replaces && write.options.canOverwriteSchema)
+        settingsOf(wished, snapshot.metadata, write.data.schema, write.partitionColumns, replaces, keepsSchema)
+      }
+    val mode = if (replaces) "replace" else if (write.mode == SaveMode.Overwrite) "partial" else "append"
+    val transaction = new IndexedTransaction(write.deltaLog, write.catalogTableOpt, snapshot, settings, mode)
+    OptimisticTransaction.withActive(transaction) {
+      if (hasBeenExecuted(transaction, spark, Some(write.options))) true
+      else {
+        if (readsItself) transaction.readWholeTable()
+        val data =
+          try write.writeAndReturnCommitData(transaction, spark)
+          catch { case error: Throwable => transaction.discard(); throw error }
+        try {
+          val version = transaction.commitIfNeeded(data.actions, operation.getOrElse(named(write)), data.stringTags)
+          version.foreach(told(transaction, _))
+          true
+        } catch {
+          case lost: DeltaConcurrentModificationException =>
+            transaction.discard()
+            if (!lost.isInstanceOf[MetadataChangedException] || write.mode != SaveMode.Append || readsItself) throw lost
+            if (attempt >= Attempts) throw exhausted(write, lost)
+            false
+        }
+      }
+    }
+  }
+
+  private def exhausted(write: WriteIntoDelta, lost: Throwable): Throwable = new UseException(
+    "USE_CONCURRENT_CHANGE",
+    "40001",
+    s"The append to ${write.deltaLog.dataPath} lost $Attempts times against changes of the table's metadata; " +
+      s"nothing was committed. Write again when they have ended: ${lost.getMessage}"
+  ).initCause(lost)
+
+  /** Python keeps the tree of the version that it has just written. */
+  private def told(transaction: IndexedTransaction, version: Long): Unit =
+    transaction.writeId.foreach(id => Python.text("written", Map("write" -> id, "version" -> version)))
+
+  private def named(write: WriteIntoDelta): DeltaOperations.Operation = {
+    val options = write.options
+    def known(flag: Boolean): Option[Boolean] = if (flag) Some(true) else None
+    DeltaOperations.Write(
+      mode = write.mode,
+      partitionBy = Option(write.partitionColumns),
+      predicate = options.replaceWhere,
+      userMetadata = options.userMetadata,
+      isDynamicPartitionOverwrite = known(options.isDynamicPartitionOverwriteMode),
+      canOverwriteSchema = known(options.canOverwriteSchema),
+      canMergeSchema = known(options.canMergeSchema)
+    )
+  }
+
+  private[usespark] def replacesAll(write: WriteIntoDelta, metadata: Metadata): Boolean =
+    write.mode == SaveMode.Overwrite && write.options.replaceWhere.isEmpty &&
+      !write.options.isReplaceOnOrUsingDefined && !write.options.rearrangeOnly &&
+      (metadata.partitionColumns.isEmpty || !write.options.isDynamicPartitionOverwriteMode)
+
+  /** Table properties that the options stand for; refused by Python, before anything is touched, where they do not fit. */
+  def settingsOf(
+      wished: Map[String, String],
+      metadata: Metadata,
+      schema: StructType,
+      partitionColumns: Seq[String],
+      replaces: Boolean,
+      keepsSchema: Boolean,
+      writes: Boolean = true
+  ): ju.Map[String, String] = {
+    val known = if (metadata.schemaString == null) new StructType() else metadata.schema
+    val added = schema.filterNot(field => known.exists(_.name.equalsIgnoreCase(field.name)))
+    val json = new ObjectMapper()
+    val answer = Python.text(
+      "index_settings",
+      Map(
+        "options" -> json.writeValueAsString(wished.asJava),
+        "configuration" -> json.writeValueAsString(metadata.configuration.asJava),
+        "schema" -> (if (keepsSchema) StructType(known ++ added) else schema).json,
+        "partition_columns" ->
+          json.writeValueAsString(
+            (if (partitionColumns.isEmpty) metadata.partitionColumns else partitionColumns).asJava
+          ),
+        "replaces" -> replaces,
+        "writes" -> writes
+      )
+    )
+    answer.fold(ju.Map.of[String, String]())(json.readValue(_, classOf[ju.HashMap[String, String]]))
+  }
+
+  /** The options that are ours, under the names that Python knows, and the rest. */
+  def parted(options: Map[String, String]): (Map[String, String], Map[String, String]) = {
+    val ours = Seq("columnsToIndex", "cubeSize", "columnStats")
+    options.partition { case (key, _) => ours.exists(_.equalsIgnoreCase(key)) } match {
+      case (wished, rest) =>
+        (wished.map { case (key, value) => ours.find(_.equalsIgnoreCase(key)).get -> value }, rest)
+    }
+  }
+
+  /** A micro-batch as a batch that may be read more than once. */
+  def batch(data: DataFrame): DataFrame = {
+    val dataset = data.asInstanceOf[classic.DataFrame]
+    ofRows(data.sparkSession, LogicalRDD.fromDataset(dataset.queryExecution.toRdd, dataset, isStreaming = false))
+  }
+
+  def ofRows(spark: SparkSession, plan: LogicalPlan): DataFrame =
+    classic.Dataset.ofRows(spark.asInstanceOf[classic.SparkSession], plan)
+}
+
+/**
+ * The write of CREATE TABLE … AS SELECT and its kin: Delta's command owns the transaction that commits, a transaction
+ * of ours over the same snapshot writes the files and hands its changes over.
+ */
+class IndexedCreation(base: WriteIntoDelta, settings: ju.Map[String, String])
+    extends LeafRunnableCommand
+    with WriteIntoDeltaLike {
+  override val data: DataFrame = base.data
+  override val deltaLog: DeltaLog = base.deltaLog
+  override val configuration: Map[String, String] = base.configuration
+  override def run(spark: SparkSession): Seq[Row] = throw new UnsupportedOperationException("run by Delta's command")
+  override def withNewWriterConfiguration(changed: Map[String, String]): WriteIntoDeltaLike =
+    new IndexedCreation(base.copy(configuration = changed), settings)
+
+  override def writeAndReturnCommitData(
+      owner: OptimisticTransaction,
+      spark: SparkSession,
+      clusterBy: Option[ClusterBySpec],
+      isTableReplace: Boolean
+  ): TaggedCommitData[Action] = {
+    val mode =
+      if (base.mode != SaveMode.Overwrite || owner.readVersion < 0) "append"
+      else if (isTableReplace || IndexedWrite.replacesAll(base, owner.metadata)) "replace"
+      else "partial"
+    val own = new IndexedTransaction(owner.deltaLog, owner.catalogTable, owner.snapshot, settings, mode, Some(owner))
+    if (owner.metadata != own.metadata) DeltaAccess.setMetadata(own, owner.metadata)
+    try {
+      val written = OptimisticTransaction.withActive(own, overrideExistingTransaction = true) {
+        base.writeAndReturnCommitData(own, spark, clusterBy, isTableReplace)
+      }
+      if (owner.metadata != own.metadata) DeltaAccess.setMetadata(owner, own.metadata)
+      DeltaAccess.addIdentityMarks(owner, own.identityMarks)
+      // What ours has read, Delta's has to have read, for conflicts to be seen.
+      if (owner.readVersion >= 0) owner.readWholeTable()
+      written
+    } catch {
+      case error: Throwable =>
+        own.discard()
+        throw error
+    }
+  }
+
+  override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedCreation]
+  override def productArity: Int = 1
+  override def productElement(n: Int): Any = base
+}

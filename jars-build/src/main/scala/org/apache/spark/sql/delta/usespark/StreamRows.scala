@@ -1,0 +1,39 @@
+package org.apache.spark.sql.delta.usespark
+
+import org.apache.spark.sql.{Column, DataFrame, SaveMode}
+import org.apache.spark.sql.delta.{DeltaErrors, DeltaOptions, GeneratedColumn, Snapshot}
+import org.apache.spark.sql.delta.schema.SchemaUtils
+import org.apache.spark.sql.functions.col
+
+/** Rows of a stream as Delta's sink would take them. */
+object StreamRows {
+
+  /** Casts columns to the types that the table has for them, as Delta's own sink does; new columns stay as they are. */
+  def fitting(data: DataFrame, snapshot: Snapshot, options: DeltaOptions, mode: SaveMode): DataFrame = {
+    if (
+      SchemaUtils.nullTypeExistsRecursively(data.schema) || GeneratedColumn.hasGeneratedNullTypeColumn(
+        snapshot.protocol,
+        snapshot.schema
+      )
+    ) throw DeltaErrors.streamWriteNullTypeException
+    val overwritesSchema = mode == SaveMode.Overwrite && options.canOverwriteSchema
+    if (snapshot.version < 0 || overwritesSchema) return data
+    val columns: Seq[Column] = data.schema.map { field =>
+      val name = "`" + field.name.replace("`", "``") + "`"
+      snapshot.schema.find(_.name.equalsIgnoreCase(field.name)) match {
+        case Some(known) if known.dataType.asNullable != field.dataType.asNullable && simple(known) && simple(field) =>
+          col(name).cast(known.dataType).as(field.name)
+        case _ => col(name)
+      }
+    }
+    data.select(columns: _*)
+  }
+
+  // Nested types are left to Delta, which knows how their fields evolve.
+  private def simple(field: org.apache.spark.sql.types.StructField): Boolean = field.dataType match {
+    case _: org.apache.spark.sql.types.StructType | _: org.apache.spark.sql.types.ArrayType |
+        _: org.apache.spark.sql.types.MapType =>
+      false
+    case _ => true
+  }
+}

@@ -1,0 +1,279 @@
+"""Writes through qbeast, by path and by table: rows kept, files tagged, one commit, Delta's features intact."""
+
+import pytest
+from placement import check_placement
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from tables import NUMBERS, DeltaTable, checksum, numbers
+
+from procedures.rewrite import indexed_write
+from sql_ext import read_report
+
+
+@pytest.fixture
+def by_path(spark, tmp_path):
+    return DeltaTable(spark, f"delta.`{tmp_path}/t`"), str(tmp_path / "t")
+
+
+@pytest.fixture
+def name(spark):
+    made = []
+
+    def make(text):
+        made.append(f"default.{text}")
+        return made[-1]
+
+    yield make
+    for table in made:
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+def qbeast(rows, mode="errorifexists", columns="x,y", **options):
+    writer = rows.write.format("qbeast").mode(mode).options(**options)
+    return writer.option("columnsToIndex", columns).option("cubeSize", "1000") if columns else writer
+
+
+def indexed(table, rows):
+    """All files are tagged, all rows are in their blocks, and they are these rows."""
+    assert not table.unindexed
+    assert check_placement(table) == rows.count()
+    assert table.checksum() == checksum(rows)
+
+
+def test_modes_by_path(spark, by_path):
+    table, path = by_path
+    rows = numbers(spark, 3000)
+    qbeast(rows).save(path)
+    indexed(table, rows)
+    assert table.version == 0
+    assert len(table.files[0].blocks) > 3
+    assert sorted(table.revisions) == [0, 1]
+    assert table.commit_info(0)["operation"] == "WRITE"
+    assert all(add["dataChange"] for add in table.added(0))
+    with pytest.raises(AnalysisException, match="DELTA_PATH_EXISTS"):
+        qbeast(rows).save(path)
+    qbeast(rows, "ignore").save(path)
+    assert table.version == 0
+    more = numbers(spark, 200).withColumn("id", F.col("id") + 3000)
+    qbeast(more, "append", columns=None, userMetadata="noted").save(path)
+    indexed(table, rows.union(more))
+    assert len(table.added(1)) == 1
+    assert not any("metaData" in action for action in table.actions(1))
+    assert table.commit_info(1)["userMetadata"] == "noted"
+    sample = spark.read.format("qbeast").load(path).sample(0.1)
+    assert read_report(sample).weight_filters == 1
+    assert sample.count() == table.data.where(f"hash(x, y) < {int(0.1 * 4294967295 - 2147483648)}").count()
+    outside = numbers(spark, 100, start=3200).withColumn("y", F.col("y") + 5000)
+    qbeast(outside, "append").save(path)
+    indexed(table, rows.union(more).union(outside))
+    assert sorted(table.revisions) == [0, 1, 2]
+    assert len(table.added(2)) == 1
+    qbeast(more, "overwrite", columns="y").save(path)
+    indexed(table, more)
+    assert sorted(table.revisions) == [0, 1]
+    assert table.revisions[1].columns == ("y",)
+    assert spark.read.format("qbeast").option("versionAsOf", 1).load(path).count() == 3200
+    assert spark.sql(f"SELECT * FROM qbeast.`{path}`").count() == 200
+
+
+def test_an_application_writes_a_version_once(spark, by_path):
+    table, path = by_path
+    for _ in range(2):
+        qbeast(numbers(spark, 50), "append", txnAppId="job", txnVersion="7").save(path)
+    assert table.version == 0
+    indexed(table, numbers(spark, 50))
+
+
+def test_schema_evolution_and_replaced_ranges(spark, by_path):
+    table, path = by_path
+    rows = numbers(spark, 500)
+    qbeast(rows).save(path)
+    with pytest.raises(AnalysisException, match="schema mismatch"):
+        qbeast(rows.withColumn("z", F.lit(1)), "append").save(path)
+    qbeast(rows.withColumn("z", F.lit(1)), "append", mergeSchema="true").save(path)
+    assert check_placement(table) == 1000
+    part = numbers(spark, 300, start=500).where("y < 100").withColumn("z", F.lit(2))
+    kept = table.data.where("y >= 100").localCheckpoint()
+    qbeast(part, "overwrite", replaceWhere="y < 100").save(path)
+    assert table.checksum() == checksum(kept.unionByName(part))
+    assert check_placement(table) >= part.count()
+    qbeast(rows.select("id", "s"), "overwrite", "id,s", overwriteSchema="true").save(path)
+    indexed(table, rows.select("id", "s"))
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"columns": None}, "USE_NO_INDEX_COLUMNS"),
+        ({"columns": "x,zz"}, "USE_UNKNOWN_COLUMN"),
+        ({"columns": "x:hashed"}, "USE_UNKNOWN_TRANSFORMATION"),
+        ({"columnStats": "[1]"}, "USE_INVALID_ARGUMENT"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_touched(spark, by_path, options, code):
+    _, path = by_path
+    with pytest.raises(AnalysisException, match=code):
+        qbeast(numbers(spark, 10), **options).save(path)
+    with pytest.raises(AnalysisException, match=r"PATH_NOT_FOUND|doesn't exist"):
+        spark.read.format("delta").load(path)
+
+
+def test_an_append_cannot_name_other_columns(spark, by_path):
+    table, path = by_path
+    qbeast(numbers(spark, 10)).save(path)
+    with pytest.raises(AnalysisException, match=r"USE_INVALID_ARGUMENT.*columnsToIndex"):
+        qbeast(numbers(spark, 10), "append", "s").save(path)
+    qbeast(numbers(spark, 10, start=10), "append", "X, y:linear").save(path)
+    assert table.version == 1
+    indexed(table, numbers(spark, 20))
+
+
+def test_sql_statements(spark, name):
+    table = DeltaTable(spark, name("written"))
+    numbers(spark, 3000).createOrReplaceTempView("source_rows")
+    options = "OPTIONS (columnsToIndex 'x,y', cubeSize '1000')"
+    table.sql(f"CREATE TABLE {{t}} ({NUMBERS}) USING qbeast {options}")
+    assert table.version == 0
+    table.sql("INSERT INTO {t} SELECT * FROM source_rows")
+    indexed(table, spark.table("source_rows"))
+    table.sql("INSERT OVERWRITE {t} SELECT * FROM source_rows WHERE id < 500")
+    indexed(table, spark.table("source_rows").where("id < 500"))
+    assert table.version == 2
+    table.sql(f"CREATE OR REPLACE TABLE {{t}} USING qbeast {options} AS SELECT * FROM source_rows")
+    assert table.version == 3
+    assert "AS SELECT" in table.commit_info(3)["operation"]
+    assert table.commit_info(3)["operationMetrics"]["numOutputRows"] == "3000"
+    indexed(table, spark.table("source_rows"))
+    table.sql("UPDATE {t} SET y = y + 1 WHERE id = 7")
+    table.sql("DELETE FROM {t} WHERE id = 8")
+    table.sql("MERGE INTO {t} w USING source_rows r ON w.id = r.id WHEN NOT MATCHED THEN INSERT *")
+    changed = spark.table("source_rows").withColumn("y", F.expr("IF(id = 7, y + 1, y)"))
+    assert table.checksum() == checksum(changed)
+    described = {r.col_name: r.data_type for r in table.sql("DESCRIBE EXTENDED {t}")}
+    assert described["Provider"] == "delta"
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.onWrite' = 'false')")
+    table.sql("INSERT INTO {t} SELECT * FROM source_rows LIMIT 3")
+    assert [f.rows for f in table.unindexed][-1:] == [3]
+
+
+def test_a_table_that_merely_opted_in_takes_plain_appends(spark, new_table):
+    table = new_table(NUMBERS, index="x,y")
+    table.sql("INSERT INTO {t} VALUES (1, 0.5, 3, 'a')")
+    assert len(table.unindexed) == 1
+    qbeast(numbers(spark, 10), "append", columns=None).saveAsTable(table.name)
+    table.sql("INSERT INTO {t} VALUES (2, 0.5, 3, 'a')")
+    assert [f.rows for f in table.unindexed] == [1]
+    assert check_placement(table) == 11
+
+
+def test_dataframe_writers(spark, name):
+    table, rows = DeltaTable(spark, name("writers")), numbers(spark, 400)
+    qbeast(rows).saveAsTable(table.name)
+    indexed(table, rows)
+    qbeast(rows, "append").saveAsTable(table.name)
+    rows.write.insertInto(table.name)
+    rows.writeTo(table.name).append()
+    indexed(table, rows.union(rows).union(rows).union(rows))
+    qbeast(rows, "overwrite").saveAsTable(table.name)
+    indexed(table, rows)
+    rows.where("y < 500").writeTo(table.name).overwrite(F.col("y") < 500)
+    indexed(table, rows)
+    writer = rows.writeTo(table.name).using("qbeast").option("columnsToIndex", "y")
+    writer.createOrReplace()
+    indexed(table, rows)
+    assert table.revisions[1].columns == ("y",)
+
+
+def test_partitions(spark, name, set_conf):
+    table = DeltaTable(spark, name("parted"))
+    table.sql(f"CREATE TABLE {{t}} ({NUMBERS}) USING qbeast OPTIONS (columnsToIndex 'x,y') PARTITIONED BY (s)")
+    rows = numbers(spark, 300).withColumn("s", F.concat(F.lit("p/"), F.col("id") % 3))
+    rows.write.insertInto(table.name)
+    indexed(table, rows)
+    set_conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    part = numbers(spark, 20, start=300).withColumn("s", F.lit("p/1"))
+    part.write.insertInto(table.name, overwrite=True)
+    indexed(table, rows.where("s <> 'p/1'").union(part))
+    assert len(table.removed(table.version)) == 1
+    part.writeTo(table.name).overwritePartitions()
+    indexed(table, rows.where("s <> 'p/1'").union(part))
+
+
+def test_features_of_delta(spark, name):
+    table = DeltaTable(spark, name("features"))
+    table.sql(
+        "CREATE TABLE {t} (n BIGINT GENERATED ALWAYS AS IDENTITY, x DOUBLE, y INT, g INT GENERATED ALWAYS AS (y * 2)) "
+        "USING qbeast OPTIONS (columnsToIndex 'x,g') TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', "
+        "'delta.columnMapping.mode' = 'name', 'delta.enableRowTracking' = 'true')"
+    )
+    table.sql("INSERT INTO {t} (x, y) VALUES (1.0D, 1), (2.0D, 3)")
+    table.sql("INSERT INTO {t} (x, y) VALUES (1.5D, 2)")
+    assert sorted(tuple(r)[1:] for r in table.data.collect()) == [(1.0, 1, 2), (1.5, 2, 4), (2.0, 3, 6)]
+    assert table.data.select("n").distinct().count() == 3
+    assert not table.unindexed
+    assert check_placement(table) == 3
+    table.sql("ALTER TABLE {t} ADD CONSTRAINT small CHECK (x < 10)")
+    before = table.state()
+    with pytest.raises(Exception, match="small"):
+        table.sql("INSERT INTO {t} (x, y) VALUES (50.0D, 2)")
+    assert table.version == before[0]
+    changes = spark.sql(f"SELECT _change_type FROM table_changes('{table.name}', 1)")
+    assert [r[0] for r in changes.collect()] == ["insert"] * 3
+    rows = spark.createDataFrame([(9.0, 1)], "x double, y int")
+    qbeast(rows, "overwrite", None, replaceWhere="y = 1").saveAsTable(table.name)
+    assert sorted(tuple(r)[1:] for r in table.data.collect()) == [(1.5, 2, 4), (2.0, 3, 6), (9.0, 1, 2)]
+
+
+def test_a_failure_in_python_commits_nothing_and_leaves_no_file(spark, by_path, monkeypatch):
+    table, path = by_path
+    qbeast(numbers(spark, 100)).save(path)
+    before = table.state()
+
+    def fail(step):
+        if step == "tag":
+            raise ValueError("staged")
+
+    monkeypatch.setattr(indexed_write, "observe", fail)
+    for rows in (numbers(spark, 10, start=100), numbers(spark, 10).withColumn("y", F.col("y") + 9999)):
+        with pytest.raises(AnalysisException, match="staged"):
+            qbeast(rows, "append").save(path)
+    assert table.state() == before
+    assert table.on_disk() == table.paths
+
+
+def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, monkeypatch):
+    table, path = by_path
+    rows = numbers(spark, 100)
+    qbeast(rows).save(path)
+    outside = numbers(spark, 10, start=100).withColumn("y", F.col("y") + 5000)
+    further = numbers(spark, 10, start=110).withColumn("y", F.col("y") + 90000)
+    raced = []
+
+    def race(step):
+        if step == "tag" and not raced:
+            raced.append(step)
+            qbeast(outside, "append").save(path)
+
+    monkeypatch.setattr(indexed_write, "observe", race)
+    qbeast(further, "append").save(path)
+    indexed(table, rows.union(outside).union(further))
+    assert sorted(table.revisions) == [0, 1, 2, 3]
+    assert table.on_disk() == table.paths
+
+
+def test_a_race_without_end_is_a_typed_error(spark, by_path, monkeypatch):
+    table, path = by_path
+    qbeast(numbers(spark, 100)).save(path)
+    races = []
+
+    def race(step):
+        if step == "tag":
+            races.append(step)
+            table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('n' = '{len(races)}')")
+
+    monkeypatch.setattr(indexed_write, "observe", race)
+    with pytest.raises(AnalysisException, match="USE_CONCURRENT_CHANGE"):
+        qbeast(numbers(spark, 10, start=100), "append").save(path)
+    assert len(races) == 5
+    assert table.data.count() == 100
+    assert table.on_disk() == table.paths
