@@ -1,5 +1,7 @@
 """Writes through qbeast, by path and by table: rows kept, files tagged, one commit, Delta's features intact."""
 
+import threading
+
 import pytest
 from placement import check_placement
 from pyspark.errors import AnalysisException
@@ -38,6 +40,13 @@ def indexed(table, rows):
     assert not table.unindexed
     assert check_placement(table) == rows.count()
     assert table.checksum() == checksum(rows)
+
+
+def elsewhere(act):
+    """Acts as another writer does: in a thread of its own, since a thread has one transaction of Delta's at a time."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
 
 
 def test_modes_by_path(spark, by_path):
@@ -254,7 +263,7 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
     def race(step):
         if step == "tag" and not raced:
             raced.append(step)
-            qbeast(outside, "append").save(path)
+            elsewhere(lambda: qbeast(outside, "append").save(path))
 
     monkeypatch.setattr(indexed_write, "observe", race)
     qbeast(further, "append").save(path)
@@ -271,7 +280,7 @@ def test_a_race_without_end_is_a_typed_error(spark, by_path, monkeypatch):
     def race(step):
         if step == "tag":
             races.append(step)
-            table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('n' = '{len(races)}')")
+            elsewhere(lambda: table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('n' = '{len(races)}')"))
 
     monkeypatch.setattr(indexed_write, "observe", race)
     with pytest.raises(AnalysisException, match="USE_CONCURRENT_CHANGE"):
