@@ -26,9 +26,13 @@ object IndexedTables {
   def onWrite(configuration: Map[String, String]): Boolean =
     configuration.get(OnWrite).exists(_.equalsIgnoreCase("true"))
 
-  /** Delta's REPLACE ON and REPLACE USING write through commands of their own: such rows stay unindexed. */
+  /**
+   * Whether these rows are indexed: the table says so, or the write names columns, as the first one through qbeast does.
+   *
+   * Delta's REPLACE ON and REPLACE USING write through commands of their own: such rows stay unindexed.
+   */
   def indexes(table: DeltaTableV2, info: LogicalWriteInfo): Boolean =
-    onWrite(table) && !info.options.containsKey(DeltaOptions.REPLACE_ON_OPTION) &&
+    (onWrite(table) || info.options.containsKey("columnsToIndex")) && !info.options.containsKey(DeltaOptions.REPLACE_ON_OPTION) &&
       !info.options.containsKey(DeltaOptions.REPLACE_USING_OPTION)
 
   def asQbeast(table: CatalogTable): CatalogTable = table.copy(provider = Some("qbeast"))
