@@ -13,13 +13,15 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catalog.errors import IndexUnreadableError, UseError
-from catalog.read_planning import plan_read, plan_sample
+from catalog.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.tables import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
 from procedures.registry import procedure, procedures
 
 logger = logging.getLogger(__name__)
+
+_SAMPLING = "spark.qbeast.use.sampling.enabled"
 
 
 def declarations() -> str:
@@ -89,9 +91,9 @@ class BridgeHandler:
     def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
 
-    def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if not _enabled(spark, "spark.qbeast.use.sampling.enabled"):
-            return None
+    def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
+        if not _enabled(spark, _SAMPLING):
+            return refused_sample(SampleReason.SWITCHED_OFF, f"{_SAMPLING} is false")
         return plan_sample(given["configuration"], given["lower"], given["upper"])
 
     def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
