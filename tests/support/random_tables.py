@@ -1,9 +1,11 @@
 """Random tables with a random history, from a seed; a type is a line in ``TYPES``."""
 
+import json
 from dataclasses import dataclass
 from random import Random
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 from tables import DeltaTable, create
 
 from catalog.properties import logical_name
@@ -64,9 +66,11 @@ class RandomTable:
     def hashed(self) -> list[str] | None:
         """Today's names of the columns that a sample hashes; None before the first indexing."""
         revisions = self.table.revisions
+        # The schema of a DataFrame does not tell the names of column mapping.
+        schema = StructType.fromJson(json.loads(self.table.replayed()[1]["schemaString"]))
         if not revisions or not revisions[max(revisions)].transformations:
             return None
-        return [logical_name(self.table.data.schema, c) for c in revisions[max(revisions)].columns]
+        return [logical_name(schema, c) for c in revisions[max(revisions)].columns]
 
 
 def random_table(spark: SparkSession, name: str, random: Random) -> RandomTable:
