@@ -1,22 +1,44 @@
-"""What queries may skip: a sample as a weight range, filters as a box of coordinates per revision."""
+"""What queries may skip: a sample as a weight range, filters as a region per revision."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type
+from catalog.conditions import Conditions
+from catalog.properties import HASH_TYPES_KEY_PREFIX
+from otree.region import Region
 from otree.revision import Revision, last_revision_id, revisions_from_configuration
-from otree.transformer import format_data_type
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
 
-_MILLIS_PER_DAY = 86_400_000
-# Dates of tables by other writers may be stored as local midnight of any zone: widen by the largest offset and a bit.
-_DATE_SLACK = _MILLIS_PER_DAY + 1
+
+class SampleReason(str, Enum):
+    """Why Spark takes a sample itself, row by row."""
+
+    NOT_INDEXED = "NOT_INDEXED"
+    """The rows come from a table without an index, or not from a Delta table."""
+    NOT_A_TABLE = "NOT_A_TABLE"
+    """Below the sample is something that does not keep or drop rows one by one: a join, an aggregation, a limit."""
+    NON_DETERMINISTIC_BELOW = "NON_DETERMINISTIC_BELOW"
+    """A projection or filter below the sample gives another result each time."""
+    SAMPLE_OF_SAMPLE = "SAMPLE_OF_SAMPLE"
+    """A sample, or a filter on a hash, lies below: weights would select its rows again instead of a share of them."""
+    WITH_REPLACEMENT = "WITH_REPLACEMENT"
+    """A row may be drawn more than once."""
+    CACHED = "CACHED"
+    """The rows come from a cache."""
+    MISSING_COLUMN = "MISSING_COLUMN"
+    """The table has no longer a column that the index hashes."""
+    SWITCHED_OFF = "SWITCHED_OFF"
+    """``spark.qbeast.use.sampling.enabled`` is false in the session."""
+    NOT_CONSIDERED = "NOT_CONSIDERED"
+    """The rule did not run: the application is not attached, or its rule is excluded in the session."""
+    ERROR = "ERROR"
+    """Something failed while planning; the log has it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +57,12 @@ def _index(configuration: str) -> _Index:
     return _Index(revisions, last_revision_id(properties), known)
 
 
-def plan_sample(configuration: str, lower: float, upper: float) -> str | None:
+def refused_sample(reason: SampleReason, detail: str) -> str:
+    """Says why a sample stays with Spark, as the answer to the shim."""
+    return json.dumps({"reason": reason.value, "detail": detail})
+
+
+def plan_sample(configuration: str, lower: float, upper: float) -> str:
     """Says which rows a sample of fractions [lower, upper) takes.
 
     Args:
@@ -44,13 +71,13 @@ def plan_sample(configuration: str, lower: float, upper: float) -> str | None:
         upper: fraction, exclusive.
 
     Returns:
-        JSON with the hashed columns (physical names) and the first and last weight, null where unbounded; None when
-        the table has no index yet and Spark must sample by itself.
+        JSON with the hashed columns (physical names) and the first and last weight, null where unbounded; or with the
+        reason and a detail where Spark must sample by itself.
     """
     index = _index(configuration)
     revision = index.revisions.get(index.newest) if index.newest else None
     if revision is None or not revision.transformations:
-        return None
+        return refused_sample(SampleReason.NOT_INDEXED, "the table has no indexed file yet")
     weights = WeightRange.of_sample(lower, upper)
     if weights is None:
         weights = WeightRange(MAX_WEIGHT, MIN_WEIGHT)  # no row
@@ -68,118 +95,32 @@ def plan_read(configuration: str, conditions: str) -> str | None:
 
     Args:
         configuration: the table's properties, as JSON.
-        conditions: JSON array of comparisons that all must hold: ``operator``, ``values``, and either ``column`` (with
-            its ``type``) or ``hash_of`` (columns of a weight).
+        conditions: JSON tree of conditions, see ``catalog.conditions``.
 
     Returns:
-        JSON ``{"revisions": {id: {first_weight, last_weight, lower, upper}}}``, or None when nothing can be skipped.
+        JSON ``{"revisions": {id: {dimensions, boxes: [{first_weight, last_weight, lower, upper}]}}}``, or None when
+        nothing can be skipped. A block must meet one of the boxes.
     """
     index = _index(configuration)
-    comparisons: list[dict[str, Any]] = json.loads(conditions)
+    tree: Mapping[str, Any] = json.loads(conditions)
     queries = {}
     for revision in index.revisions.values():
         if revision.is_staging or not revision.transformations:
             continue
-        weights = _weights(revision, index.hash_types.get(revision.revision_id), comparisons)
-        box = [_interval(revision, dimension, comparisons) for dimension in range(revision.dimensions)]
-        if weights == (MIN_WEIGHT, MAX_WEIGHT) and all(side == (0.0, 1.0) for side in box):
-            continue
-        queries[str(revision.revision_id)] = {
-            "first_weight": weights[0],
-            "last_weight": weights[1],
-            "lower": [side[0] for side in box],
-            "upper": [side[1] for side in box],
-        }
+        region = Conditions(revision, index.hash_types.get(revision.revision_id)).region(tree)
+        if not region.is_all:
+            queries[str(revision.revision_id)] = _query(revision, region)
     return json.dumps({"revisions": queries}) if queries else None
 
 
-def _weights(revision: Revision, written_as: str | None, comparisons: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Weights that the conditions on exactly this revision's hash leave."""
-    first, last = MIN_WEIGHT, MAX_WEIGHT
-    for comparison in comparisons:
-        if comparison.get("hash_of") != list(revision.columns):
-            continue
-        if not _same_hash(revision, written_as, comparison["types"]):
-            continue
-        value = int(comparison["values"][0])
-        match comparison["operator"]:
-            case ">=":
-                first = max(first, value)
-            case ">":
-                first = max(first, value + 1)
-            case "<=":
-                last = min(last, value)
-            case "<":
-                last = min(last, value - 1)
-            case "=":
-                first, last = max(first, value), min(last, value)
-    return first, last
-
-
-def _same_hash(revision: Revision, written_as: str | None, types: Sequence[str]) -> bool:
-    """Whether today's column types hash as they did when the revision was written (a widened type does not).
-
-    Args:
-        revision: the revision.
-        written_as: hash types remembered with it; None for a revision of another writer.
-        types: today's SQL types.
-    """
-    if written_as is not None:
-        return written_as == ";".join(hash_type(sql_type) for sql_type in types)
-    # Another writer leaves only the format's names, which do not tell decimals of different size apart.
-    return all(
-        transformer.data_type != "DecimalDataType" and format_data_type(sql_type) == transformer.data_type
-        for sql_type, transformer in zip(types, revision.transformers, strict=True)
-    )
-
-
-def _interval(revision: Revision, dimension: int, comparisons: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Coordinates in one dimension that the conditions on its column leave; [0, 1] when they say nothing."""
-    transformer = revision.transformers[dimension]
-    transformation = revision.transformations[dimension]
-    low, high = 0.0, 1.0
-    for comparison in comparisons:
-        if comparison.get("column") != transformer.column:
-            continue
-        values = [_index_value(v, comparison["type"], transformer.data_type) for v in comparison["values"]]
-        if any(v is None for v in values):
-            continue
-        slack = _DATE_SLACK if comparison["type"] == "date" else 0
-        if len(values) > 1 and any(v != v for v in values):  # NaN has no order
-            continue
-        smallest, largest = _bounds(values, slack)
-        match comparison["operator"]:
-            case "=" | "in":
-                side = transformation.interval(smallest, largest)
-            case "<" | "<=":
-                side = transformation.interval(None, largest)
-            case ">" | ">=":
-                side = transformation.interval(smallest, None)
-            case _:
-                side = (0.0, 1.0)
-        low, high = max(low, side[0]), min(high, side[1])
-    return low, high
-
-
-def _bounds(values: Sequence[Any], slack: int) -> tuple[Any, Any]:
-    if slack:
-        return min(values) - slack, max(values) + slack
-    return min(values), max(values)
-
-
-def _index_value(value: Any, sql_type: str, data_type: str) -> Any:
-    """A literal in the unit of the revision: numbers as they are, times in epoch milliseconds; None = not known."""
-    if sql_type in ("tinyint", "smallint", "int", "bigint"):
-        return value if data_type in ("IntegerDataType", "LongDataType") else None
-    if sql_type in ("float", "double"):
-        number = float(value.replace("Infinity", "inf")) if isinstance(value, str) else float(value)
-        return number if data_type in ("FloatDataType", "DoubleDataType") else None
-    if sql_type.startswith("decimal"):
-        return Decimal(value) if data_type == "DecimalDataType" else None
-    if sql_type == "date":
-        return value * _MILLIS_PER_DAY if data_type == "DateDataType" else None
-    if sql_type == "timestamp":
-        return value // 1000 if data_type == "TimestampDataType" else None
-    if sql_type == "string":
-        return value if data_type == "StringDataType" else None
-    return None
+def _query(revision: Revision, region: Region) -> dict[str, object]:
+    boxes = [
+        {
+            "first_weight": box.first_weight,
+            "last_weight": box.last_weight,
+            "lower": [low for low, _ in box.sides],
+            "upper": [high for _, high in box.sides],
+        }
+        for box in region.boxes
+    ]
+    return {"dimensions": revision.dimensions, "boxes": boxes}

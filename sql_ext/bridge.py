@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexUnreadableError, UseError
-from catalog.read_planning import plan_read, plan_sample
+from catalog.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.session import data_frame
 from catalog.tables import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
@@ -25,6 +25,8 @@ from procedures.rewrite.indexed_write import write_indexed
 from procedures.rewrite.write_settings import index_settings
 
 logger = logging.getLogger(__name__)
+
+_SAMPLING = "spark.qbeast.use.sampling.enabled"
 
 
 def declarations() -> str:
@@ -97,9 +99,9 @@ class BridgeHandler:
     def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
 
-    def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if not _enabled(spark, "spark.qbeast.use.sampling.enabled"):
-            return None
+    def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
+        if not _enabled(spark, _SAMPLING):
+            return refused_sample(SampleReason.SWITCHED_OFF, f"{_SAMPLING} is false")
         return plan_sample(given["configuration"], given["lower"], given["upper"])
 
     def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:

@@ -1,12 +1,14 @@
 """What queries may skip: whatever a condition keeps must lie inside the box, without Spark."""
 
+import itertools
 import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catalog.conditions import _successor
 from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type
 from catalog.read_planning import plan_read, plan_sample
 from otree.revision import Revision, configuration_of
@@ -63,9 +65,37 @@ def _conf(*revisions):
     return json.dumps({**configuration_of(made), **types})
 
 
+def _all(*conditions):
+    return {"operator": "and", "of": list(conditions)}
+
+
+def _any(*conditions):
+    return {"operator": "or", "of": list(conditions)}
+
+
+def _not(condition):
+    return {"operator": "not", "of": [condition]}
+
+
+def _boxes(condition, conf=None):
+    """The boxes of each revision, None where everything is read."""
+    answer = plan_read(conf or _conf(), json.dumps(condition))
+    return None if answer is None else {n: query["boxes"] for n, query in json.loads(answer)["revisions"].items()}
+
+
 def _plan(*conditions, conf=None):
-    answer = plan_read(conf or _conf(), json.dumps(conditions))
-    return None if answer is None else json.loads(answer)["revisions"]
+    """The one box around the boxes of each revision; None where everything is read."""
+    found = _boxes(_all(*conditions), conf)
+    return None if found is None else {number: _around(boxes) for number, boxes in found.items()}
+
+
+def _around(boxes):
+    return {
+        "first_weight": min(box["first_weight"] for box in boxes),
+        "last_weight": max(box["last_weight"] for box in boxes),
+        "lower": [min(lows) for lows in zip(*(box["lower"] for box in boxes), strict=True)],
+        "upper": [max(highs) for highs in zip(*(box["upper"] for box in boxes), strict=True)],
+    }
 
 
 def _condition(column, operator, *values, sql_type=None):
@@ -178,7 +208,7 @@ def test_conditions_narrow_each_other():
         _condition("whole", "=", 1, sql_type="timestamp_ntz"),
         _condition("real", "=", 1, sql_type="int"),
         _condition("name", "<", "m"),
-        _condition("name", "in", "a", "b"),
+        {"operator": "unknown"},
     ],
 )
 def test_what_the_index_cannot_answer_skips_nothing(condition):
@@ -244,8 +274,8 @@ def test_each_revision_has_its_own_box_and_the_staging_one_has_none():
 
 
 def test_no_condition_of_use_gives_no_plan():
-    assert _plan(conf=_conf(_revision(names=("whole",)))) is None
-    assert plan_read("{}", json.dumps([_condition("whole", "=", 1)])) is None
+    assert _boxes({"operator": "all"}, _conf(_revision(names=("whole",)))) is None
+    assert _boxes(_condition("whole", "=", 1), "{}") is None
 
 
 # ------------------------------------------------------------------------------------------------ samples
@@ -284,4 +314,199 @@ def test_shares_of_a_split_hold_each_row_once():
 def test_a_table_without_index_is_sampled_by_spark():
     staging = Revision(0, 0, "/t", 100, (COLUMNS["whole"],), ())
     for conf in ("{}", _conf(staging)):
-        assert plan_sample(conf, 0.0, 0.5) is None
+        assert json.loads(plan_sample(conf, 0.0, 0.5))["reason"] == "NOT_INDEXED"
+
+
+# -------------------------------------------------------------------------------------------- trees of conditions
+
+TREES = ("whole", "real", "name")
+
+
+def _java_or_none(column, value):
+    return None if value is None else _java(value) if column == "real" else value
+
+
+def _rows_of(column):
+    values = {"whole": st.integers(-120, 120), "real": st.floats(width=64), "name": st.text(max_size=2)}[column]
+    return st.one_of(st.none(), values)
+
+
+def _leaf(column):
+    operators = ["=", "<=>", "<", "<=", ">", ">=", "in", "is_null", "is_not_null"]
+    if column == "name":
+        operators.append("starts_with")
+
+    def make(drawn):
+        operator, values = drawn
+        count = {"is_null": 0, "is_not_null": 0, "in": len(values)}.get(operator, 1)
+        return {"exact": values[:count], **_condition(column, operator, *values[:count])}
+
+    return st.tuples(st.sampled_from(operators), st.lists(_rows_of(column), min_size=1, max_size=3)).map(make)
+
+
+_trees = st.recursive(
+    st.one_of(*(_leaf(column) for column in TREES), st.just({"operator": "unknown"})),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda of: _all(*of)),
+        st.lists(inner, min_size=1, max_size=3).map(lambda of: _any(*of)),
+        inner.map(_not),
+    ),
+    max_leaves=8,
+)
+
+
+def _rank(value):
+    """Spark's order of doubles: NaN is equal to itself and above all others."""
+    return (value != value, 0.0 if value != value else value) if isinstance(value, float) else value
+
+
+def _truths(node, row):
+    """What SQL may say of the row, as a set of True, False and None; "unknown" may be anything."""
+    operator = node["operator"]
+    if operator == "unknown":
+        return {True, False, None}
+    if operator == "not":
+        return {None if inner is None else not inner for inner in _truths(node["of"][0], row)}
+    if operator in ("and", "or"):
+        decisive = operator == "or"
+        return {
+            decisive if decisive in parts else None if None in parts else not decisive
+            for parts in itertools.product(*(_truths(part, row) for part in node["of"]))
+        }
+    return {_truth(node, row)}
+
+
+def _truth(node, row):
+    """What SQL says of a comparison: True, False or None."""
+    operator = node["operator"]
+    value, others = row[node["column"]], node["exact"]
+    if operator in ("is_null", "is_not_null"):
+        return (value is None) == (operator == "is_null")
+    if operator == "<=>":
+        return (value is None and others[0] is None) or (
+            value is not None and others[0] is not None and _rank(value) == _rank(others[0])
+        )
+    if value is None or (operator != "in" and others[0] is None):
+        return None
+    if operator == "in":
+        hit = any(o is not None and _rank(o) == _rank(value) for o in others)
+        return True if hit else None if None in others else False
+    left, right = _rank(value), _rank(others[0])
+    if operator == "starts_with":
+        return value.startswith(others[0])
+    return {"=": left == right, "<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[
+        operator
+    ]
+
+
+def _spelled(node):
+    """The tree as the shim sends it."""
+    if "of" in node:
+        return {**node, "of": [_spelled(part) for part in node["of"]]}
+    if "exact" not in node:
+        return node
+    values = [_java_or_none(node["column"], value) for value in node["exact"]]
+    return {**{k: v for k, v in node.items() if k != "exact"}, "values": values}
+
+
+@given(_trees, st.lists(st.fixed_dictionaries({c: _rows_of(c) for c in TREES}), min_size=1, max_size=5))
+@settings(max_examples=400, deadline=None)
+def test_a_row_that_meets_a_tree_lies_in_one_of_its_boxes(tree, rows):
+    boxes = _boxes(_spelled(tree), _conf(_revision(names=TREES)))
+    if boxes is None:
+        return
+    for row in rows:
+        if True in _truths(tree, row):
+            point = [SPACES[c].coordinate(row[c]) for c in TREES]
+            assert any(
+                all(low <= x <= high for low, x, high in zip(box["lower"], point, box["upper"], strict=True))
+                for box in boxes["1"]
+            ), row
+
+
+def test_alternatives_are_boxes_of_their_own():
+    tree = _any(
+        _all(_condition("whole", "<", -50), _condition("real", "<", "0.0")),
+        _all(_condition("whole", ">", 50), _condition("real", ">", "5.0")),
+    )
+    boxes = _boxes(tree, _conf(_revision(names=("whole", "real"))))["1"]
+    assert len(boxes) == 2
+    assert boxes[0]["upper"][0] < boxes[1]["lower"][0]
+    assert _boxes(_any(tree, {"operator": "unknown"})) is None
+
+
+def test_a_list_skips_what_lies_between_its_values():
+    boxes = _boxes(_condition("whole", "in", -90, 90), _conf(_revision(names=("whole",))))["1"]
+    points = [[SPACES["whole"].coordinate(value)] for value in (-90, 90)]
+    assert [(box["lower"], box["upper"]) for box in boxes] == [(point, point) for point in points]
+    names = _boxes(_condition("name", "in", "a", "b", None), _conf(_revision(names=("name",))))["1"]
+    assert {box["lower"][0] for box in names} == {SPACES["name"].coordinate(text) for text in "ab"}
+
+
+@pytest.mark.parametrize("count", [100, 5000])
+def test_boxes_stay_few(count):
+    values = range(-(2**59), 2**59, 2**60 // count)
+    boxes = _boxes(_condition("long", "in", *values), _conf(_revision(names=("long",))))["1"]
+    assert len(boxes) <= 64
+    for value in values:
+        assert any(box["lower"][0] <= _coordinate("long", value) <= box["upper"][0] for box in boxes)
+    tree = _any(*(_all(_condition("long", "=", v), _condition("whole", "=", v % 7)) for v in list(values)[:100]))
+    boxes = _boxes(tree, _conf(_revision(names=("long", "whole"))))["1"]
+    assert len(boxes) <= 64
+
+
+@pytest.mark.parametrize(
+    "never",
+    [
+        _condition("whole", "=", None),
+        _condition("whole", "in", None),
+        _not(_condition("whole", "<", None)),
+        _all(_condition("whole", "<", -10), _condition("whole", ">", 10)),
+        {"operator": "never"},
+    ],
+)
+def test_a_condition_that_no_row_meets_leaves_no_box(never):
+    assert _boxes(never)["1"] == []
+
+
+def test_nulls_have_a_place():
+    box = _boxes(_condition("whole", "is_null"), _conf(_revision(names=("whole",))))["1"][0]
+    assert box["lower"] == box["upper"] == [SPACES["whole"].null_coordinate]
+    cast = {**_condition("whole", "is_null"), "as": "bigint"}
+    assert _boxes(cast, _conf(_revision(names=("whole",)))) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "sql_type", "compared_as", "value", "skips"),
+    [
+        ("whole", "int", "bigint", 17, True),
+        ("whole", "int", "double", "17.5", True),
+        ("whole", "int", "float", "16777217.0", False),
+        ("whole", "int", "decimal(12,2)", "17.00", True),
+        ("whole", "int", "smallint", 17, False),
+        ("whole", "int", "string", "17", False),
+        ("long", "bigint", "int", 17, False),
+        ("long", "bigint", "double", "1.0E16", False),
+        ("long", "bigint", "double", "1.0E15", True),
+        ("real", "double", "float", "1.5", False),
+        ("price", "decimal(12,2)", "double", "1.5", True),
+        ("price", "decimal(12,2)", "decimal(14,4)", "1.5000", True),
+        ("price", "decimal(12,2)", "decimal(14,1)", "1.5", False),
+        ("day", "date", "timestamp", 0, True),
+        ("time", "timestamp", "date", 3, True),
+        ("time", "timestamp", "string", "x", False),
+        ("name", "string", "int", 3, False),
+        ("name", "string collate UTF8_LCASE", "string collate UTF8_LCASE", "a", False),
+    ],
+)
+def test_only_casts_that_keep_the_order_skip(column, sql_type, compared_as, value, skips):
+    condition = {**_condition(column, "=", value, sql_type=sql_type), "as": compared_as}
+    assert (_boxes(condition, _conf(_revision(names=(column,)))) is not None) == skips
+
+
+def test_a_prefix_is_a_range_of_texts():
+    for prefix in ("a", "aé", "x\ud7ff", "\U0010ffff", "a\U0010ffff", "퟿"):
+        end = _successor(prefix)
+        for tail in ("", "a", "\U0010ffff" * 3):
+            assert end is None or prefix + tail <= end
+        assert end is None or not end.startswith(prefix)

@@ -94,6 +94,11 @@ def corners(spark, shared_table):
         "d BETWEEN DATE'2020-02-01' AND DATE'2020-04-01' AND b < 15",
         "n = 1.50 AND a < 150",
         "f BETWEEN 20 AND 90.5 AND t < TIMESTAMP'2020-12-01 00:00:00Z'",
+        "(a < 150 AND b < 15) OR (a > 850 AND b > 85)",
+        "NOT (a >= 150 OR b >= 15)",
+        "a IN (17, 18, 190) AND b < 15",
+        "CAST(a AS DOUBLE) < 150.5D AND b < 15",
+        "d < TIMESTAMP'2020-05-01 12:00:00' AND b < 15",
     ],
 )
 def test_boxes_drop_files_that_statistics_kept(corners, condition):

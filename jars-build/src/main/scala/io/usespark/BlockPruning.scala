@@ -8,17 +8,36 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats.{DeltaScan, PreparedDeltaFileIndex}
 
-/** What one revision's blocks must meet: weights [first, last] and a closed box of coordinates. */
-final case class BlockQuery(firstWeight: Int, lastWeight: Int, lower: Seq[Double], upper: Seq[Double]) {
+/** Weights [first, last] and a closed box of coordinates. */
+final case class Box(firstWeight: Int, lastWeight: Int, lower: Seq[Double], upper: Seq[Double]) {
   private val (low, high) = (lower.toArray, upper.toArray)
 
   def weighs(minWeight: Int, maxWeight: Int): Boolean = minWeight <= lastWeight && maxWeight >= firstWeight
 
-  /** Whether the cube's box meets the query's, borders included. */
-  def meets(cubeId: String): Boolean = {
-    val dimensions = low.length
+  /** Whether the cube that starts at `from` meets the box, borders included. */
+  def meets(from: Array[Double], size: Double): Boolean = {
+    var d = 0
+    while (d < low.length && from(d) <= high(d) && from(d) + size >= low(d)) d += 1
+    d == low.length
+  }
+}
+
+/** What one revision's blocks must meet: any of some boxes; without boxes, no row of the revision is asked for. */
+final case class BlockQuery(dimensions: Int, boxes: Seq[Box]) {
+  private val all = boxes.toArray
+
+  def weighs(minWeight: Int, maxWeight: Int): Boolean = all.exists(_.weighs(minWeight, maxWeight))
+
+  def meets(cubeId: String, minWeight: Int, maxWeight: Int): Boolean =
+    weighs(minWeight, maxWeight) && {
+      val from = new Array[Double](dimensions)
+      val size = corner(cubeId, from)
+      all.exists(box => box.weighs(minWeight, maxWeight) && box.meets(from, size))
+    }
+
+  /** Finds where the cube starts in each dimension; returns the length of its sides. */
+  private def corner(cubeId: String, from: Array[Double]): Double = {
     val symbolsPerLevel = (dimensions + 5) / 6
-    val from = new Array[Double](dimensions)
     var size = 1.0
     var at = 0
     while (at + symbolsPerLevel <= cubeId.length) {
@@ -31,7 +50,7 @@ final case class BlockQuery(firstWeight: Int, lastWeight: Int, lower: Seq[Double
       }
       at += symbolsPerLevel
     }
-    (0 until dimensions).forall(d => from(d) <= high(d) && from(d) + size >= low(d))
+    size
   }
 }
 
@@ -44,7 +63,7 @@ final case class BlockPruning(revisions: Map[String, BlockQuery]) {
         revision <- file.tags.get("revision")
         query <- revisions.get(revision)
         blocks <- file.tags.get("blocks")
-      } yield BlockPruning.anyBlock(blocks, query)).getOrElse(true)
+      } yield BlockPruning.bandMeets(file.tags, query) && BlockPruning.anyBlock(blocks, query)).getOrElse(true)
 }
 
 object BlockPruning {
@@ -53,19 +72,36 @@ object BlockPruning {
 
   def parse(json: String): BlockPruning = {
     def numbers(node: JsonNode) = node.elements().asScala.map(_.asDouble()).toSeq
+    def box(node: JsonNode) = Box(
+      node.get("first_weight").asInt(),
+      node.get("last_weight").asInt(),
+      numbers(node.get("lower")),
+      numbers(node.get("upper"))
+    )
     val revisions = new ObjectMapper().readTree(json).get("revisions").properties().asScala.map { entry =>
       val node = entry.getValue
-      entry.getKey -> BlockQuery(
-        node.get("first_weight").asInt(),
-        node.get("last_weight").asInt(),
-        numbers(node.get("lower")),
-        numbers(node.get("upper"))
-      )
+      entry.getKey -> BlockQuery(node.get("dimensions").asInt(), node.get("boxes").elements().asScala.map(box).toSeq)
     }
     BlockPruning(revisions.toMap)
   }
 
-  /** Reads blocks until one meets the query, true also where there is none to judge by: with 100,000 files, parsing whole tags would dominate planning. */
+  /** A first look at the weights [from, to) that are really in the file: narrower than its blocks, and cheaper. */
+  private def bandMeets(tags: Map[String, String], query: BlockQuery): Boolean = {
+    val band = tags.getOrElse("use.band", "")
+    val comma = band.indexOf(',')
+    if (comma < 0) true
+    else
+      (band.substring(0, comma).toLongOption, band.substring(comma + 1).toLongOption) match {
+        case (Some(from), Some(to)) if from >= Int.MinValue && from < to && to - 1 <= Int.MaxValue =>
+          query.weighs(from.toInt, (to - 1).toInt)
+        case _ => true
+      }
+  }
+
+  /**
+   * Reads blocks until one meets the query, true also where there is none to judge by: with 100,000 files, parsing whole
+   * tags would dominate planning.
+   */
   private def anyBlock(json: String, query: BlockQuery): Boolean = {
     val parser = factory.createParser(json)
     try {
@@ -93,7 +129,7 @@ object BlockPruning {
         case _ => parser.skipChildren()
       }
     }
-    query.weighs(minWeight, maxWeight) && query.meets(cubeId)
+    query.meets(cubeId, minWeight, maxWeight)
   }
 }
 

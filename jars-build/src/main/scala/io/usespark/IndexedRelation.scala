@@ -3,10 +3,10 @@ package io.usespark
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, Murmur3Hash}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField, Murmur3Hash}
 import org.apache.spark.sql.delta.DeltaColumnMapping
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{StructField, StructType}
 
 /** How a Delta scan looks in a plan, and how its columns are named in the index. */
 object IndexedRelation {
@@ -18,16 +18,62 @@ object IndexedRelation {
   /** Whether the table has an index at all; a query on any other Delta table costs what it costs without us. */
   def isIndexed(configuration: Map[String, String]): Boolean = configuration.contains("qbeast.lastRevisionID")
 
-  /** The attribute of a column that the index names by its physical name. */
-  def attribute(relation: LogicalRelation, schema: StructType, physical: String): Option[Attribute] =
-    schema.fields
-      .find(field => DeltaColumnMapping.getPhysicalName(field) == physical)
-      .flatMap(field => relation.output.find(_.name.equalsIgnoreCase(field.name)))
+  /** The column that the index names by its physical name, a nested one by its path `a.b`. */
+  def column(relation: LogicalRelation, schema: StructType, physical: String): Option[Expression] =
+    topLevel(schema, physical).map(Seq(_)).orElse(nested(schema, physical)).flatMap { path =>
+      relation.output.find(_.name.equalsIgnoreCase(path.head.name)).flatMap { attribute =>
+        path.tail.foldLeft(Option[Expression](attribute))((parent, field) => parent.flatMap(child(_, field.name)))
+      }
+    }
 
-  def physicalName(attribute: Attribute, schema: StructType): Option[String] =
-    schema.fields.find(_.name.equalsIgnoreCase(attribute.name)).map(DeltaColumnMapping.getPhysicalName)
+  /** The index's name of a column of the table; None for what is no column, or hidden by a column of the same name. */
+  def physicalName(expression: Expression, schema: StructType): Option[String] =
+    path(expression).flatMap(fields(_, schema)).flatMap { found =>
+      val name = found.map(DeltaColumnMapping.getPhysicalName).mkString(".")
+      if (found.size == 1 || topLevel(schema, name).isEmpty) Some(name) else None
+    }
 
   def hasHash(expression: Expression): Boolean = expression.exists(_.isInstanceOf[Murmur3Hash])
 
   def json(values: Map[String, String]): String = new ObjectMapper().writeValueAsString(values.asJava)
+
+  private def topLevel(schema: StructType, physical: String): Option[StructField] =
+    schema.fields.find(field => DeltaColumnMapping.getPhysicalName(field) == physical)
+
+  private def nested(schema: StructType, physical: String): Option[Seq[StructField]] =
+    schema.fields.iterator
+      .map { field =>
+        val name = DeltaColumnMapping.getPhysicalName(field)
+        field.dataType match {
+          case _ if name == physical => Some(Seq(field))
+          case inner: StructType if physical.startsWith(name + ".") =>
+            nested(inner, physical.substring(name.length + 1)).map(field +: _)
+          case _ => None
+        }
+      }
+      .collectFirst { case Some(path) => path }
+
+  private def child(parent: Expression, name: String): Option[Expression] = parent.dataType match {
+    case struct: StructType =>
+      Some(struct.fields.indexWhere(_.name.equalsIgnoreCase(name)))
+        .filter(_ >= 0)
+        .map(ordinal => GetStructField(parent, ordinal, Some(struct(ordinal).name)))
+    case _ => None
+  }
+
+  private def path(expression: Expression): Option[Seq[String]] = expression match {
+    case attribute: Attribute => Some(Seq(attribute.name))
+    case field: GetStructField => path(field.child).map(_ :+ field.childSchema(field.ordinal).name)
+    case _ => None
+  }
+
+  private def fields(path: Seq[String], schema: StructType): Option[Seq[StructField]] =
+    schema.fields.find(_.name.equalsIgnoreCase(path.head)).flatMap { field =>
+      if (path.size == 1) Some(Seq(field))
+      else
+        field.dataType match {
+          case inner: StructType => fields(path.tail, inner).map(field +: _)
+          case _ => None
+        }
+    }
 }

@@ -13,7 +13,16 @@ object ReadReport {
     val mapper = new ObjectMapper()
     val plan = data.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan
     val report = mapper.createObjectNode()
-    report.put("samples", plan.collectWithSubqueries { case sample: Sample => sample }.size)
+    val samples = report.putArray("samples")
+    plan.collectWithSubqueries { case sample: Sample =>
+      val reason = sample.getTagValue(SampleReason.Tag).getOrElse(SampleReason("NOT_CONSIDERED", ""))
+      samples
+        .addObject()
+        .put("reason", reason.code)
+        .put("detail", reason.detail)
+        .put("lower", sample.lowerBound)
+        .put("upper", sample.upperBound)
+    }
     report.put(
       "weight_filters",
       plan.collectWithSubqueries { case f: Filter if IndexedRelation.hasHash(f.condition) => f }.size
@@ -28,7 +37,7 @@ object ReadReport {
       def bytes(files: Seq[AddFile]) = files.map(_.size).sum
       scans
         .addObject()
-        .put("pruned", index.isInstanceOf[BlockFileIndex])
+        .put("pruned", kept.size < candidates.size)
         .put("candidate_files", candidates.size)
         .put("candidate_bytes", bytes(candidates))
         .put("kept_files", kept.size)
