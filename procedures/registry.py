@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from catalog.errors import UnknownNameError
 from procedures.declaration import Procedure
+from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
+from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
 from procedures.vacuum import VACUUM
 
@@ -33,5 +35,5 @@ def procedure(name: str) -> Procedure:
     return found
 
 
-for _ours in (help_procedure(procedures), OPTIMIZE, VACUUM):
+for _ours in (help_procedure(procedures), INDEX, DROP_INDEX, OPTIMIZE, VACUUM):
     register(_ours)
