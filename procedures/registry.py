@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from catalog.errors import UnknownNameError
+from procedures.check import CHECK
+from procedures.clustering_information import CLUSTERING_INFORMATION
 from procedures.declaration import Procedure
 from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
@@ -35,5 +37,5 @@ def procedure(name: str) -> Procedure:
     return found
 
 
-for _ours in (help_procedure(procedures), INDEX, DROP_INDEX, OPTIMIZE, VACUUM):
+for _ours in (help_procedure(procedures), INDEX, DROP_INDEX, OPTIMIZE, CLUSTERING_INFORMATION, CHECK, VACUUM):
     register(_ours)

@@ -69,7 +69,7 @@ def test_refusals_touch_nothing(spark, new_table, wrong, code):
 
 def test_a_parquet_folder_with_partitions_is_converted(spark, tmp_path):
     path = tmp_path / "par quet"
-    rows = numbers(spark, 200).selectExpr("*", "id % 2 p")
+    rows = numbers(spark, 200).selectExpr("*", "CAST(id % 2 AS INT) p")
     rows.write.partitionBy("p").parquet(str(path))
     before = set(path.glob("p=*/*.parquet"))
     with pytest.raises(sql_ext.UseError, match="convert => true") as refused:
