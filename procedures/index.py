@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.errors import IndexConfigurationError, InvalidArgumentError, TableError
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
 from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
 from catalog.session import described_jobs, jvm, jvm_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.parquet_source import ParquetSource
+from procedures.rewrite.commit import is_conflict
 
 COLUMN_STATS = "use.index.columnStats"
 OPERATION = "USE INDEX"
@@ -98,7 +101,13 @@ def _set(call: Call, transaction: Any, changed: dict[str, str]) -> int:
     for key, value in changed.items():
         entries.put(key, value)
     transaction.configure(entries)
-    return int(transaction.commit(OPERATION, entries, java.HashMap()))
+    try:
+        return int(transaction.commit(OPERATION, entries, java.HashMap()))
+    except (Py4JJavaError, PySparkException) as error:
+        if not is_conflict(error):
+            raise
+        first_line = str(error).strip().splitlines()[0]
+        raise ConcurrentChangeError(f"Another writer changed the table first; nothing was set: {first_line}") from error
 
 
 def _advice(

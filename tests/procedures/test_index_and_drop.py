@@ -6,6 +6,7 @@ from tables import NUMBERS, DeltaTable, checksum, numbers
 
 import sql_ext
 from procedures import drop_index
+from procedures import index as index_procedure
 from procedures.rewrite import untag
 
 
@@ -222,3 +223,18 @@ def test_a_plain_table_is_refused(spark, new_table):
         sql_ext.call(spark, "drop_index", table=table.name)
     assert refused.value.code == "USE_NOT_INDEXED"
     assert table.state() == before
+
+
+def test_a_race_over_the_properties_is_lost_in_our_words(spark, new_table, monkeypatch):
+    table = new_table(NUMBERS).append(numbers(spark, 10))
+    real = index_procedure._checked
+
+    def racing(configuration, snapshot):
+        real(configuration, snapshot)
+        table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('owner.note'='first')")
+
+    monkeypatch.setattr(index_procedure, "_checked", racing)
+    with pytest.raises(sql_ext.UseError) as lost:
+        index(table, columns="x")
+    assert lost.value.code == "USE_CONCURRENT_CHANGE"
+    assert "use.index.columns" not in table.replayed()[1]["configuration"]
