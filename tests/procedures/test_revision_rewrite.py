@@ -59,7 +59,8 @@ def test_one_revision_in_batches(table):
     )
     assert {(r.strategy, r.reason, r.state) for r in report} == {("RevisionRewrite", "REVISION_2", "committed")}
     assert len(report) > 1
-    assert revisions(table) == {0, 1, 3}
+    assert {0, 1} < revisions(table)
+    assert 2 not in revisions(table)
     assert table.checksum() == before
     assert check_placement(table) == 808
 
