@@ -62,7 +62,7 @@ def test_one_revision_in_batches(table):
     assert {0, 1} < revisions(table)
     assert 2 not in revisions(table)
     assert table.checksum() == before
-    assert check_placement(table) == 808
+    assert check_placement(table) == 800
 
 
 @pytest.mark.parametrize(("number", "code"), [(0, "USE_INVALID_ARGUMENT"), (9, "USE_UNKNOWN_REVISION")])
