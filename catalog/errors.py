@@ -107,6 +107,12 @@ class IndexConfigurationError(UseError):
         )
 
     @classmethod
+    def not_indexed(cls, name: str) -> IndexConfigurationError:
+        """There is nothing of an index that could be removed or checked."""
+        text = f"table = '{name}' has no index: neither its properties nor its files say anything of one."
+        return cls(text, code="USE_NOT_INDEXED")
+
+    @classmethod
     def unindexable(cls, column: str, data_type: str, accepted: str) -> IndexConfigurationError:
         """The column's type has no place in the index."""
         text = f"use.index.columns: column '{column}' of type {data_type} cannot be indexed: {accepted}."

@@ -78,7 +78,7 @@ class TableSnapshot:
             path STRING, deletion_vector STRING ('' = none), size BIGINT, modification_time BIGINT (epoch ms),
             rows BIGINT (deletion vector subtracted; NULL without statistics), revision BIGINT (0 = unindexed),
             blocks (NULL = unindexed), write_id STRING, first_time and last_time BIGINT (epoch ms), outdated BOOLEAN
-            (tagged as before version 0.6 of the format, which nobody reads any more).
+            (tagged as before version 0.6 of the format, which nobody reads any more), partition_values MAP.
         """
         tag = F.col("tags")
         blocks = F.from_json(tag[BLOCKS_TAG], BLOCKS_SCHEMA)
@@ -105,27 +105,29 @@ class TableSnapshot:
             F.coalesce(F.try_element_at(times, F.lit(1)).try_cast("bigint"), "modificationTime").alias("first_time"),
             F.coalesce(F.try_element_at(times, F.lit(2)).try_cast("bigint"), "modificationTime").alias("last_time"),
             (tag["cube"].isNotNull() & tag[BLOCKS_TAG].isNull()).alias("outdated"),
+            F.col("partitionValues").alias("partition_values"),
         )
 
-    def blocks(self, revision_id: int) -> DataFrame:
-        """Blocks of a revision's live files.
+    def blocks(self, revision_id: int | None = None) -> DataFrame:
+        """Blocks of a revision's live files, or of all live files.
 
         Returns:
-            path, deletion_vector, size, write_id, cube_id STRING, min_weight INT, max_weight INT, element_count BIGINT.
+            revision BIGINT, path, deletion_vector, size, write_id, cube_id STRING, min_weight INT, max_weight INT,
+            element_count BIGINT.
         """
-        return (
-            self.files.where(F.col("revision") == revision_id)
-            .select("path", "deletion_vector", "size", "write_id", F.explode("blocks").alias("block"))
-            .select(
-                "path",
-                "deletion_vector",
-                "size",
-                "write_id",
-                F.col("block.cubeId").alias("cube_id"),
-                F.col("block.minWeight").alias("min_weight"),
-                F.col("block.maxWeight").alias("max_weight"),
-                F.col("block.elementCount").alias("element_count"),
-            )
+        files = self.files if revision_id is None else self.files.where(F.col("revision") == revision_id)
+        return files.select(
+            "revision", "path", "deletion_vector", "size", "write_id", F.explode("blocks").alias("block")
+        ).select(
+            "revision",
+            "path",
+            "deletion_vector",
+            "size",
+            "write_id",
+            F.col("block.cubeId").alias("cube_id"),
+            F.col("block.minWeight").alias("min_weight"),
+            F.col("block.maxWeight").alias("max_weight"),
+            F.col("block.elementCount").alias("element_count"),
         )
 
     def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
@@ -146,6 +148,24 @@ class TableSnapshot:
             .collect()
         )
         return {CubeId.parse(r.cube_id, revision.dimensions): CubeState(r.max_weight, r.elements) for r in rows}
+
+
+def file_levels(blocks: DataFrame) -> DataFrame:
+    """The level of each file, by its largest block; the blocks of one cube and one write count as one block.
+
+    Args:
+        blocks: as ``TableSnapshot.blocks`` gives them.
+
+    Returns:
+        path STRING, level INT; no row for a file whose blocks are all empty.
+    """
+    blocks = blocks.where("element_count > 0")
+    per_write = blocks.groupBy("revision", "cube_id", "write_id").agg(F.sum("element_count").alias("of_write"))
+    return (
+        blocks.join(per_write, ["revision", "cube_id", "write_id"])
+        .groupBy("path")
+        .agg(level_column(F.max("of_write")).alias("level"))
+    )
 
 
 def level_column(element_count: Column) -> Column:

@@ -246,7 +246,7 @@ OPTIMIZE = Procedure(
         Parameter(
             "revision_rewrite",
             "BOOLEAN",
-            "Re-index all files of older revisions into the newest. Not available yet.",
+            "First index the files of revision_id, or of every older revision, again into the newest.",
             False,
         ),
         Parameter("parallelism", "INT", "Groups rewritten at the same time. Only 1 is available yet.", 1),

@@ -10,6 +10,7 @@ from typing import Any
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError
 from procedures.declaration import Parameter
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
+from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 from procedures.selection.unindexed_files import epoch_millis
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -53,8 +54,10 @@ class OptimizeSettings:
         revision_id = arguments["revision_id"]
         if revision_id is not None and revision_id < 0:
             raise InvalidArgumentError.of("revision_id", revision_id, "0 for unindexed files, or a revision's number")
+        if revision_id == 0 and arguments["revision_rewrite"]:
+            raise InvalidArgumentError.of("revision_id", 0, "with revision_rewrite, the number of an indexed revision")
         _refuse_unserved(arguments)
-        strategies = _strategies(arguments["strategy"], revision_id)
+        strategies = _strategies(arguments["strategy"], revision_id, arguments["revision_rewrite"])
         given: dict[str, str] = dict(arguments["options"])
         known = {o.name for s in strategies for o in s.options}
         for name in given:
@@ -63,7 +66,8 @@ class OptimizeSettings:
         selection = {
             s.name: SelectionSettings(
                 arguments["bytes_per_iter"],
-                revision_id,
+                # With revision_rewrite the number says which revision is to run empty, and is nobody else's.
+                revision_id if s.name == REVISION_REWRITE or not arguments["revision_rewrite"] else None,
                 {o.name: option_value(o, given.get(o.name)) for o in s.options},
             )
             for s in strategies
@@ -79,11 +83,13 @@ class OptimizeSettings:
         )
 
 
-def _strategies(text: str | None, revision_id: int | None) -> tuple[Strategy, ...]:
+def _strategies(text: str | None, revision_id: int | None, revision_rewrite: bool) -> tuple[Strategy, ...]:
     names = list(DEFAULT_STRATEGIES) if text is None else text.split(",")
     found = tuple(strategy(name) for name in names)
     if len({s.name for s in found}) != len(found):
         raise InvalidArgumentError.of("strategy", text, "each strategy once")
+    if revision_rewrite:
+        return strategy(REVISION_REWRITE), *(s for s in found if s.name != REVISION_REWRITE)
     if text is None and revision_id is not None:
         wanted = "UnindexedFiles" if revision_id == 0 else "LeveledCompaction"
         return tuple(s for s in found if s.name == wanted)
@@ -91,7 +97,7 @@ def _strategies(text: str | None, revision_id: int | None) -> tuple[Strategy, ..
 
 
 def _refuse_unserved(arguments: Mapping[str, Any]) -> None:
-    unserved = {"where": None, "files": None, "revision_rewrite": False, "parallelism": 1}
+    unserved = {"where": None, "files": None, "parallelism": 1}
     for name, served in unserved.items():
         if arguments[name] != served:
             shown = "NULL" if served is None else str(served).lower()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from catalog.errors import UnknownNameError
+from procedures.check import CHECK
+from procedures.clustering_information import CLUSTERING_INFORMATION
 from procedures.declaration import Procedure
+from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
+from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
 from procedures.quantiles import QUANTILES_PROCEDURE
 from procedures.vacuum import VACUUM
@@ -34,5 +38,14 @@ def procedure(name: str) -> Procedure:
     return found
 
 
-for _ours in (help_procedure(procedures), OPTIMIZE, QUANTILES_PROCEDURE, VACUUM):
+for _ours in (
+    help_procedure(procedures),
+    INDEX,
+    DROP_INDEX,
+    QUANTILES_PROCEDURE,
+    OPTIMIZE,
+    CLUSTERING_INFORMATION,
+    CHECK,
+    VACUUM,
+):
     register(_ours)

@@ -25,7 +25,8 @@ def java_error(error: BaseException) -> Any | None:
     return getattr(error, "_origin", None)
 
 
-def _is_conflict(error: BaseException) -> bool:
+def is_conflict(error: BaseException) -> bool:
+    """Whether Delta refused a commit because another writer was first."""
     java = java_error(error)
     kind = java.getClass() if java is not None else None
     while kind is not None:
@@ -65,7 +66,7 @@ def commit(
     try:
         return int(transaction.commit(OPERATION, entries, tags))
     except BaseException as error:
-        if _is_conflict(error):
+        if is_conflict(error):
             if event.overflow_file is not None:
                 table.delete_state(event.overflow_file)
             first_line = str(error).strip().splitlines()[0]

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
-from catalog.snapshot import TableSnapshot, level_column
+from catalog.snapshot import TableSnapshot, file_levels
 from otree.level import next_level_elements
 from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
@@ -132,14 +132,7 @@ def leveled_blocks(blocks: DataFrame) -> DataFrame:
     Args:
         blocks: as ``TableSnapshot.blocks`` gives them.
     """
-    blocks = blocks.where("element_count > 0")
-    per_write = blocks.groupBy("cube_id", "write_id").agg(F.sum("element_count").alias("of_write"))
-    per_file = (
-        blocks.join(per_write, ["cube_id", "write_id"])
-        .groupBy("path")
-        .agg(level_column(F.max("of_write")).alias("level"))
-    )
-    return blocks.join(per_file, "path")
+    return blocks.where("element_count > 0").join(file_levels(blocks), "path")
 
 
 def block_groups(leveled: DataFrame, symbols_per_level: int) -> DataFrame:

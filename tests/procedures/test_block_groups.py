@@ -13,6 +13,7 @@ from otree.level import level_of
 from procedures.selection.leveled_compaction import block_groups, leveled_blocks
 
 SCHEMA = (
+    "revision bigint, "
     "path string, deletion_vector string, size bigint, write_id string, cube_id string, min_weight int, "
     "max_weight int, element_count bigint"
 )
@@ -55,7 +56,7 @@ def test_groups_are_those_of_the_definition(spark, dimensions):
         # A file belongs to one write, and holds a cube at most once.
         blocks = list({(n, cube): (f"f{n}", f"w{n % 4}", cube, count) for n, cube, count in drawn}.values())
         symbols = -(-dimensions // 6)
-        frame = spark.createDataFrame([(p, "", 10, w, c, 0, 1, n) for p, w, c, n in blocks], SCHEMA)
+        frame = spark.createDataFrame([(1, p, "", 10, w, c, 0, 1, n) for p, w, c, n in blocks], SCHEMA)
         found = block_groups(leveled_blocks(frame), symbols).collect()
         assert [(r["level"], r.depth, r.blocks, r.cube_id, r.element_count) for r in found] == _reference(
             blocks, symbols

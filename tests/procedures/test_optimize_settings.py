@@ -43,11 +43,23 @@ def test_a_revision_decides_the_strategy_when_none_is_given(revision, names):
     assert found.selection[names[0]].revision_id == revision
 
 
+def test_a_revision_rewrite_comes_first_and_owns_the_revision():
+    found = _of(revision_rewrite=True, revision_id=3)
+    assert [s.name for s in found.strategies] == ["RevisionRewrite", "UnindexedFiles", "LeveledCompaction"]
+    assert {name: s.revision_id for name, s in found.selection.items()} == {
+        "RevisionRewrite": 3,
+        "UnindexedFiles": None,
+        "LeveledCompaction": None,
+    }
+    both = _of(revision_rewrite=True, strategy="LeveledCompaction,RevisionRewrite")
+    assert [s.name for s in both.strategies] == ["RevisionRewrite", "LeveledCompaction"]
+
+
 @pytest.mark.parametrize(
     ("given", "error", "code", "named"),
     [
         ({"strategy": "LeveledCompacton"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "mean LeveledCompaction?"),
-        ({"strategy": "x"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "Known: LeveledCompaction, UnindexedFiles"),
+        ({"strategy": "x"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "Known: LeveledCompaction, RevisionRewrite"),
         ({"strategy": ""}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
         ({"strategy": "LeveledCompaction,"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
         ({"strategy": "UnindexedFiles,unindexedfiles"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "once"),
@@ -59,7 +71,12 @@ def test_a_revision_decides_the_strategy_when_none_is_given(revision, names):
         ({"revision_id": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "revision_id"),
         ({"where": "x > 1"}, NotSupportedError, "USE_NOT_SUPPORTED", "where = x > 1"),
         ({"files": ["f"]}, NotSupportedError, "USE_NOT_SUPPORTED", "files"),
-        ({"revision_rewrite": True}, NotSupportedError, "USE_NOT_SUPPORTED", "only false is"),
+        (
+            {"revision_rewrite": True, "revision_id": 0},
+            InvalidArgumentError,
+            "USE_INVALID_ARGUMENT",
+            "number of an indexed revision",
+        ),
         ({"parallelism": 2}, NotSupportedError, "USE_NOT_SUPPORTED", "parallelism = 2"),
         ({"options": {"batch_byte": "1"}}, UnknownNameError, "USE_UNKNOWN_OPTION", "mean batch_bytes?"),
         (

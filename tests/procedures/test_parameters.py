@@ -143,7 +143,7 @@ def test_from_timestamp_takes_the_files_modified_since(spark, new_table):
 
 def test_parameters_that_later_versions_serve_are_refused_by_name(spark, table):
     before = table.state()
-    for given in ({"where": "x > 1"}, {"files": ["f"]}, {"revision_rewrite": True}, {"parallelism": 2}):
+    for given in ({"where": "x > 1"}, {"files": ["f"]}, {"parallelism": 2}):
         with pytest.raises(UseError) as refused:
             sql_ext.call(spark, "optimize", table=table.name, **given)
         assert refused.value.code == "USE_NOT_SUPPORTED"

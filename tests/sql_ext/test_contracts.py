@@ -23,7 +23,7 @@ from procedures.selection import DEFAULT_STRATEGIES, STRATEGIES
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
-OURS = ("help", "optimize", "quantiles", "vacuum")
+OURS = ("check", "clustering_information", "drop_index", "help", "index", "optimize", "quantiles", "vacuum")
 
 
 def _procedures():

@@ -118,7 +118,7 @@ def test_a_virtual_table_is_no_table_to_optimize(spark, table):
         ({"revision_id": 7}, "USE_UNKNOWN_REVISION", "42704", "'7'"),
         ({"where": "x > 1"}, "USE_NOT_SUPPORTED", "0A000", "where"),
         ({"files": ["f"]}, "USE_NOT_SUPPORTED", "0A000", "files"),
-        ({"revision_rewrite": True}, "USE_NOT_SUPPORTED", "0A000", "revision_rewrite"),
+        ({"revision_rewrite": True, "revision_id": 0}, "USE_INVALID_ARGUMENT", "22023", "revision_id = 0"),
         ({"parallelism": 2}, "USE_NOT_SUPPORTED", "0A000", "parallelism"),
         ({"options": {"batch_bytes": "-3"}}, "USE_INVALID_ARGUMENT", "22023", "batch_bytes"),
     ],

@@ -5,13 +5,20 @@ import java.{util => ju}
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.classic.{Dataset, SparkSession}
+import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.types.StructType
 
 /** Asks the Python handler and turns its answers, errors included, into what the JVM expects. */
 object Python {
 
   def attached: Boolean = Bridge.handler() != null
+
+  /** Asks for a DataFrame, whose rows are not computed here. */
+  def data(operation: String, arguments: Map[String, Any]): DataFrame =
+    ask(operation, arguments) match {
+      case data: Dataset[_] => data.toDF()
+      case other => throw new IllegalStateException(s"$operation returned $other, not a DataFrame")
+    }
 
   /** Asks for rows: the schema and the rows of the DataFrame that Python returns. */
   def rows(operation: String, arguments: Map[String, Any]): (StructType, Array[InternalRow]) =

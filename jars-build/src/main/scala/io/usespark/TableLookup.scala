@@ -12,6 +12,8 @@ import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.VacuumCommand
+import org.apache.spark.sql.delta.util.DeltaFileOperations
+import org.apache.spark.util.SerializableConfiguration
 
 /** What a table name stands for: `kind` is delta, view, other, missing or invalid. */
 final class FoundTable(val kind: String, val name: String, val detail: String, val table: DeltaTableV2) {
@@ -21,6 +23,17 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   /** Delta's vacuum with these settings of `session`; the paths to delete when it is a dry run. */
   def vacuum(session: SparkSession, retentionHours: Double, mode: String, dryRun: Boolean): DataFrame =
     VacuumCommand.gc(session, table, dryRun, Some(retentionHours), None, Some(mode))
+
+  /** What lies below the table, the log left out: one row per file with its `path`, listed by Spark's tasks. */
+  def listFiles(session: SparkSession): DataFrame = {
+    val classicSession = session.asInstanceOf[classic.SparkSession]
+    val conf = new SerializableConfiguration(table.deltaLog.newDeltaHadoopConf())
+    val tasks = classicSession.sparkContext.broadcast(conf)
+    DeltaFileOperations
+      .recursiveListDirs(classicSession, Seq(table.path.toString), tasks, _ == "_delta_log", _ => false, None)
+      .where("NOT isDir")
+      .select("path")
+  }
 
   /** Writes a small text file below the table. */
   def writeText(file: String, text: String): Unit = {

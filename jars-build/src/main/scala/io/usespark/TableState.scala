@@ -5,7 +5,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
-import org.apache.spark.sql.delta.actions.Metadata
+import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
 
 /** One version of a table, for Python to look at. */
 final class TableState(snapshot: Snapshot, metadata: Metadata) {
@@ -20,6 +20,13 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     json.set[JsonNode]("configuration", mapper.valueToTree(metadata.configuration.asJava))
     json.set[JsonNode]("partition_columns", mapper.valueToTree(metadata.partitionColumns.asJava))
     json.toString
+  }
+
+  /** The rows stored in these files (AddFile rows), those included that deletion vectors hide. */
+  def rowsStored(files: DataFrame): DataFrame = {
+    import org.apache.spark.sql.delta.implicits._
+    val stored = files.as[AddFile].collect().toSeq.map(_.copy(deletionVector = null))
+    snapshot.deltaLog.createDataFrame(snapshot, stored)
   }
 
   /** The live files: the columns of Delta's AddFile. */

@@ -7,18 +7,18 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{DataFrame, SparkSession, classic}
 import org.apache.spark.sql.delta.{DeltaCommitTag, DeltaOperations, RowTracking}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
 /** Our entry in `DESCRIBE HISTORY`; the parameters, the event among them, come from Python. */
-final case class UseOperation(operation: String, entries: Map[String, String])
+final case class UseOperation(operation: String, entries: Map[String, String], inPlace: Boolean = false)
     extends DeltaOperations.OperationWithPredicates(operation, Nil) {
   override val parameters: Map[String, Any] = super.parameters ++ entries
   override val operationMetrics: Set[String] = Set("numFiles", "numOutputRows", "numOutputBytes")
   override def checkAddFileWithDeletionVectorStatsAreNotTightBounds: Boolean = true
-  override val isInPlaceFileMetadataUpdate: Option[Boolean] = Some(false)
+  override val isInPlaceFileMetadataUpdate: Option[Boolean] = Some(inPlace)
   override def canChangePartitionColumns: Boolean = false
 }
 
@@ -59,6 +59,31 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2) {
   def configure(entries: ju.Map[String, String]): Unit = active {
     val metadata = transaction.metadata
     transaction.updateMetadata(metadata.copy(configuration = metadata.configuration ++ entries.asScala))
+  }
+
+  /** Removes entries from the table's configuration within this commit. */
+  def unconfigure(keys: ju.List[String]): Unit = active {
+    val metadata = transaction.metadata
+    transaction.updateMetadata(metadata.copy(configuration = metadata.configuration -- keys.asScala))
+  }
+
+  /**
+   * Commits `files`, AddFile rows of live files with other metadata, and what was configured. A `large` commit streams
+   * them; Delta cannot rebase it on a concurrent commit, which makes it fail as a lost race.
+   */
+  def restate(files: DataFrame, operation: String, parameters: ju.Map[String, String], large: Boolean): Long = active {
+    import org.apache.spark.sql.delta.implicits._
+    val adds = files.as[AddFile]
+    val ours = UseOperation(operation, parameters.asScala.toMap, inPlace = true)
+    if (large) {
+      val streamed = adds.toLocalIterator().asScala
+      val classicSession = session.asInstanceOf[classic.SparkSession]
+      transaction.commitLarge(classicSession, streamed, None, ours, Map.empty, Map.empty)._1
+    } else {
+      val collected = adds.collect().toSeq
+      transaction.trackFilesRead(collected)
+      transaction.commit(collected, ours)
+    }
   }
 
   /** Writes the rows, one file per partition of `rows` (and table partition); JSON of path and size per file. */

@@ -2,8 +2,14 @@ package io.usespark
 
 import java.{util => ju}
 
+import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{Row, SQLContext}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
-import org.apache.spark.sql.connector.read.{Scan, ScanBuilder}
+import org.apache.spark.sql.connector.read.{Scan, ScanBuilder, SupportsPushDownRequiredColumns, V1Scan}
+import org.apache.spark.sql.sources.{BaseRelation, TableScan}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -13,18 +19,48 @@ final class VirtualTable(tableName: String, kind: String, override val schema: S
     with SupportsRead {
   override def name(): String = s"$tableName.$kind"
   override def capabilities(): ju.Set[TableCapability] = ju.EnumSet.of(TableCapability.BATCH_READ)
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = new ScanBuilder {
-    override def build(): Scan = new RowsScan(schema, () => rows(), VirtualTable.this.name())
-  }
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
+    new ScanBuilder with SupportsPushDownRequiredColumns {
+      private var wanted = schema
+      override def pruneColumns(required: StructType): Unit = wanted = required
+      override def build(): Scan = new VirtualScan(wanted, () => rows(), VirtualTable.this.name())
+    }
 
-  private def rows() = {
-    val (found, data) = Python.rows("virtual_table", Map("table" -> tableName, "kind" -> kind))
+  private def rows(): DataFrame = {
+    val data = Python.data("virtual_table", Map("table" -> tableName, "kind" -> kind))
     require(
-      found.map(_.dataType.catalogString) == schema.map(_.dataType.catalogString),
-      s"virtual table $kind declares ${schema.toDDL} but returned ${found.toDDL}"
+      data.schema.map(_.dataType.catalogString) == schema.map(_.dataType.catalogString),
+      s"virtual table $kind declares ${schema.toDDL} but returned ${data.schema.toDDL}"
     )
     data
   }
+}
+
+/** The DataFrame behind a virtual table as a scan: its partitions are those of the scan, and nothing is collected. */
+final class VirtualScan(schema: StructType, data: () => DataFrame, name: String) extends V1Scan {
+  override def readSchema(): StructType = schema
+  override def description(): String = name
+
+  override def toV1TableScan[T <: BaseRelation with TableScan](context: SQLContext): T = {
+    val asked = data()
+    val rows = asked.select(schema.fieldNames.toIndexedSeq.map(n => asked.col(s"`$n`")): _*)
+    val relation = new BaseRelation with TableScan {
+      override def sqlContext: SQLContext = context
+      override def schema: StructType = VirtualScan.this.schema
+      override def needConversion: Boolean = false
+      override def buildScan(): RDD[Row] = new DeferredRows(rows).asInstanceOf[RDD[Row]]
+    }
+    relation.asInstanceOf[T]
+  }
+}
+
+/** The rows of a DataFrame; it is executed when the first partition is asked for, and not while a query is planned. */
+final class DeferredRows(@transient data: DataFrame) extends RDD[InternalRow](data.sparkSession.sparkContext, Nil) {
+  @transient private lazy val rows = data.queryExecution.toRdd
+  override protected def getDependencies: Seq[OneToOneDependency[InternalRow]] = Seq(new OneToOneDependency(rows))
+  override protected def getPartitions: Array[Partition] = rows.partitions
+  override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] =
+    firstParent[InternalRow].iterator(split, context)
 }
 
 object Identifiers {

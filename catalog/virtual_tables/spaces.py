@@ -1,0 +1,92 @@
+"""How revisions and cubes are shown to people: column names, transformations, and values in place of coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql.types import StructType
+
+from catalog.properties import physical_name
+from otree.cube import CubeId
+from otree.revision import Revision
+from otree.transformation import IdentityTransformation, LinearTransformation, Transformation
+from otree.transformation.number import is_whole
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def column_names(schema: StructType, physical: Sequence[str]) -> list[str]:
+    """Current names of columns stored under these names; a column that was dropped keeps its stored name."""
+    logical = {physical_name(field): field.name for field in schema.fields}
+    return [logical.get(name, name) for name in physical]
+
+
+def descriptions(revision: Revision) -> list[str]:
+    """Each column's transformation in words, such as ``linear 0 to 99``; the kind alone before the first data."""
+    if not revision.transformations:
+        return [transformer.kind for transformer in revision.transformers]
+    pairs = zip(revision.transformers, revision.transformations, strict=True)
+    return [_description(transformer.kind, transformation) for transformer, transformation in pairs]
+
+
+def _description(kind: str, transformation: Transformation) -> str:
+    if isinstance(transformation, LinearTransformation):
+        return f"linear {value_at(transformation, 0.0)} to {value_at(transformation, 1.0)}"
+    if isinstance(transformation, IdentityTransformation):
+        return f"identity {value_at(transformation, 0.0) or 'null'}"
+    return kind
+
+
+def value_at(transformation: Transformation, coordinate: float) -> str | None:
+    """The value that lies at a coordinate, as text; None where coordinates do not lead back to values.
+
+    Args:
+        transformation: of the column.
+        coordinate: in [0, 1].
+
+    Returns:
+        A number, a date, or a timestamp in UTC. Between two whole values, the upper one.
+    """
+    if isinstance(transformation, IdentityTransformation):
+        return None if transformation.value is None else _text(transformation.value, transformation.data_type)
+    if not isinstance(transformation, LinearTransformation):
+        return None
+    low, high = transformation.minimum, transformation.maximum
+    if coordinate in (0.0, 1.0):
+        return _text(high if coordinate else low, transformation.data_type)
+    value = float(low) + (float(high) - float(low)) * coordinate
+    return _text(math.ceil(value) if is_whole(transformation.data_type) else value, transformation.data_type)
+
+
+def _text(value: int | float, data_type: str) -> str:
+    if data_type not in ("DateDataType", "TimestampDataType"):
+        return str(value)
+    try:
+        moment = _EPOCH + timedelta(milliseconds=value)
+    except OverflowError:
+        return f"{value} ms"
+    if data_type == "DateDataType":
+        return moment.date().isoformat()
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
+
+
+def box(revision: Revision, cube: CubeId, columns: Sequence[str]) -> list[tuple[str, str | None, str | None]] | None:
+    """The part of the space that a cube covers.
+
+    Args:
+        revision: the cube's revision.
+        cube: a cube of its dimensions.
+        columns: names to show, in the revision's order.
+
+    Returns:
+        Per column its name, the first value, and the value that the next cube starts with; None for a revision
+        without data.
+    """
+    if not revision.transformations:
+        return None
+    return [
+        (name, value_at(transformation, start), value_at(transformation, end))
+        for name, transformation, (start, end) in zip(columns, revision.transformations, cube.box(), strict=True)
+    ]

@@ -1,0 +1,112 @@
+"""``CALL use.check``: verifies the index against the format, the listing and, when deep, the rows themselves."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.session import described_jobs, work_session
+from catalog.snapshot import TableSnapshot
+from catalog.tables import ManagedTable
+from procedures.checking import metadata, rows
+from procedures.checking.problem import ERROR, SCHEMA, UNTAGGING_HELPS, WARNING
+from procedures.declaration import Call, Parameter, Procedure
+from procedures.rewrite.untag import Untagging, tagged, untag
+
+MAX_PROBLEMS_SHOWN = 1000
+SUMMARY = "SUMMARY"
+
+
+def _run(call: Call) -> DataFrame:
+    table = ManagedTable.find(call.spark, call["table"])
+    session = work_session(call.spark)
+    state = table.handle.state()
+    snapshot = TableSnapshot.of(session, state)
+    with described_jobs(session, f"USE check: {table.name}"):
+        found = _problems(table, snapshot, state, call["deep"])
+        repaired: set[str] = set()
+        version = None
+        shown = found.orderBy("severity", "check", "path", "cube_id").limit(MAX_PROBLEMS_SHOWN).collect()
+        totals = {(r.check, r.severity): r["count"] for r in found.groupBy("check", "severity").count().collect()}
+        if call["repair"]:
+            failing = found.where(F.col("check").isin(*UNTAGGING_HELPS)).select("path").distinct()
+            done = untag(
+                table,
+                lambda now: Untagging(tagged(now.log_files).join(failing, "path", "left_semi").select(*_columns(now))),
+                "USE CHECK",
+                "USE check: repairing",
+            )
+            if done is not None:
+                version = done.version
+                repaired = set(UNTAGGING_HELPS)
+        result = [(*r[:5], r.message + (_REPAIRED if r.check in repaired else "")) for r in shown]
+        result.append(_summary(snapshot, totals, call["deep"], version))
+    return call.spark.createDataFrame(result, SCHEMA)
+
+
+_REPAIRED = "; repaired: the file is unindexed now, and use.optimize indexes it again"
+
+
+def _columns(snapshot: TableSnapshot) -> list[str]:
+    # A join by name moves its column to the front; an AddFile row has it where Delta puts it.
+    return snapshot.log_files.columns
+
+
+def _problems(table: ManagedTable, snapshot: TableSnapshot, state: Any, deep: bool) -> DataFrame:
+    """All problems, computed once."""
+    files = metadata.TaggedFiles.of(snapshot)
+    from_log = (
+        metadata.tag_problems(files)
+        .unionByName(metadata.threshold_problems(files))
+        .unionByName(metadata.missing_files(table, snapshot))
+        .localCheckpoint()
+    )
+    if not deep:
+        return from_log
+    unsound = from_log.where(F.col("severity") == ERROR).select("path")
+    sound = files.files.where("revision_id > 0").select("path").join(unsound, "path", "left_anti").localCheckpoint()
+    parts = rows.row_problems(snapshot, state, files, sound, table.location)
+    return reduce(DataFrame.unionByName, parts, from_log)
+
+
+def _summary(
+    snapshot: TableSnapshot, totals: dict[tuple[str, str], int], deep: bool, version: int | None
+) -> tuple[Any, ...]:
+    """The last row: what was looked at, which checks ran, and how much each found."""
+    counted = snapshot.files.agg(
+        F.count(F.lit(1)).alias("files"), F.count_if(F.col("revision") > 0).alias("indexed")
+    ).collect()[0]
+    severities = {severity for _, severity in totals}
+    severity = next((s for s in (ERROR, WARNING) if s in severities), "ok")
+    ran = metadata.CHECKS + (rows.CHECKS if deep else ())
+    found = ", ".join(f"{count} {check}" for (check, _), count in sorted(totals.items())) or "no problem"
+    message = (
+        f"{found} in {counted.indexed} indexed of {counted.files} files at version {snapshot.version}; "
+        f"ran {', '.join(ran)}"
+    )
+    if sum(totals.values()) > MAX_PROBLEMS_SHOWN:
+        message += f"; the first {MAX_PROBLEMS_SHOWN} problems are shown"
+    if version is not None:
+        message += f"; repaired by version {version}"
+    return SUMMARY, severity, None, None, None, message
+
+
+CHECK = Procedure(
+    "check",
+    "Verifies the index: tags, cubes, weights, counts and files from the log, and with deep every row.",
+    (
+        Parameter("table", "STRING", "Table name, delta.`path` or path."),
+        Parameter("deep", "BOOLEAN", "Read the indexed columns of every indexed file and place each row.", False),
+        Parameter(
+            "repair",
+            "BOOLEAN",
+            "Take the index tags off the files that fail, in one commit, so that use.optimize indexes them again.",
+            False,
+        ),
+    ),
+    SCHEMA,
+    _run,
+)

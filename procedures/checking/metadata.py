@@ -1,0 +1,230 @@
+"""Checks of the log alone: tags, cubes, weights, counts, thresholds, and that the files exist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from catalog.session import data_frame, jvm_session
+from catalog.snapshot import BLOCKS_SCHEMA, TableSnapshot
+from catalog.tables import ManagedTable
+from otree.block import BLOCKS_TAG, REVISION_TAG
+from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling, problem, rows_of
+
+CHECKS = (
+    "TAGS_UNREADABLE",
+    "HALF_TAGGED",
+    "REVISION_UNKNOWN",
+    "CUBE_INVALID",
+    "CUBE_TWICE",
+    "WEIGHTS_REVERSED",
+    "BLOCKS_OVERLAP",
+    "COUNT_MISMATCH",
+    "THRESHOLD_DECREASES",
+    "FILE_MISSING",
+)
+_FIELDS = ("cubeId", "minWeight", "maxWeight", "elementCount")
+_SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_BITS_PER_SYMBOL = 6
+
+
+@dataclass(frozen=True)
+class TaggedFiles:
+    """The live files of a snapshot with their tags taken apart, nothing of them trusted.
+
+    Attributes:
+        files: path, stored (numRecords, deleted rows included), tagged BOOLEAN (any tag of the index), text and number
+            of the revision, text, raw maps and typed structs of the blocks, and per known revision its cube pattern.
+    """
+
+    files: DataFrame
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot) -> TaggedFiles:
+        """Reads the tags; NULL where they cannot be read."""
+        tag = F.col("tags")
+        raw = F.from_json(tag[BLOCKS_TAG], "array<map<string,string>>")
+        known = [
+            (number, cube_pattern(revision.dimensions), -(-revision.dimensions // _BITS_PER_SYMBOL))
+            for number, revision in snapshot.revisions.items()
+            if number > 0 and revision.transformations
+        ]
+        spaces = snapshot.spark.createDataFrame(known, "revision_id bigint, pattern string, symbols int")
+        files = snapshot.log_files.select(
+            "path",
+            F.get_json_object("stats", "$.numRecords").try_cast("bigint").alias("stored"),
+            F.exists(F.map_keys("tags"), lambda key: key.startswith("use.")).alias("ours"),
+            tag[REVISION_TAG].alias("revision_text"),
+            tag[REVISION_TAG].try_cast("bigint").alias("revision_id"),
+            tag[BLOCKS_TAG].alias("blocks_text"),
+            raw.alias("raw"),
+            F.from_json(tag[BLOCKS_TAG], BLOCKS_SCHEMA).alias("blocks"),
+        )
+        return cls(files.join(F.broadcast(spaces), "revision_id", "left"))
+
+
+def cube_pattern(dimensions: int) -> str:
+    """Regular expression of the cube ids of a space: whole levels, known symbols, unused bits zero."""
+    width = -(-dimensions // _BITS_PER_SYMBOL)
+    unused = width * _BITS_PER_SYMBOL - dimensions
+    last = "".join(_SYMBOLS[value] for value in range(0, len(_SYMBOLS), 1 << unused))
+    return f"^([A-Za-z0-9+/]{{{width - 1}}}[{last}])*$"
+
+
+def tag_problems(tagged: TaggedFiles) -> DataFrame:
+    """Problems that a file's own tags show."""
+    number, blocks = F.col("revision_id"), F.col("blocks")
+    has_blocks = F.col("blocks_text").isNotNull()
+    indexed = number > 0
+    readable = indexed & has_blocks & ~_unreadable()
+    filled = F.filter(blocks, lambda b: b["elementCount"] > 0)
+    cubes = F.transform(blocks, lambda b: b["cubeId"])
+    reversed_ = F.filter(blocks, lambda b: b["minWeight"] > b["maxWeight"])
+    invalid = F.filter(cubes, lambda c: ~F.rlike(c, F.col("pattern")))
+    overlap = F.filter(filled, lambda b: F.exists(filled, lambda above: _above(above, b)))
+    total = F.aggregate(blocks, F.lit(0).cast("bigint"), lambda sum_, b: sum_ + b["elementCount"])
+    return rows_of(
+        tagged.files,
+        [
+            (
+                F.col("revision_text").isNotNull() & (number.isNull() | (number < 0)),
+                problem(
+                    "TAGS_UNREADABLE", ERROR, F.concat(F.lit("revision = "), "revision_text", F.lit(" is no number"))
+                ),
+            ),
+            (
+                indexed & has_blocks & _unreadable(),
+                problem("TAGS_UNREADABLE", ERROR, F.concat(F.lit("blocks = "), F.substring("blocks_text", 1, 200))),
+            ),
+            (
+                indexed & ~has_blocks,
+                problem("HALF_TAGGED", ERROR, F.lit("it names a revision and has no blocks")),
+            ),
+            (
+                (number.isNull() & F.col("revision_text").isNull() | (number == 0)) & has_blocks,
+                problem("HALF_TAGGED", ERROR, F.lit("it has blocks and names no revision")),
+            ),
+            (
+                F.col("revision_text").isNull() & ~has_blocks & F.col("ours"),
+                problem("HALF_TAGGED", ERROR, F.lit("it has other tags of ours and names no revision")),
+            ),
+            (
+                indexed & F.col("pattern").isNull(),
+                problem("REVISION_UNKNOWN", ERROR, F.lit("the table's properties hold no such revision with data")),
+            ),
+            (
+                readable & (F.size(invalid) > 0),
+                problem(
+                    "CUBE_INVALID", ERROR, F.lit("not a cube of its revision"), F.try_element_at(invalid, F.lit(1))
+                ),
+            ),
+            (
+                readable & (F.size(F.array_distinct(cubes)) < F.size(cubes)),
+                problem("CUBE_TWICE", ERROR, F.lit("two blocks of the file are of one cube")),
+            ),
+            (
+                readable & (F.size(reversed_) > 0),
+                problem(
+                    "WEIGHTS_REVERSED",
+                    ERROR,
+                    F.lit("minWeight is above maxWeight"),
+                    F.try_element_at(reversed_, F.lit(1))["cubeId"],
+                ),
+            ),
+            (
+                readable & (F.size(overlap) > 0),
+                problem(
+                    "BLOCKS_OVERLAP",
+                    ERROR,
+                    F.lit("its weights are also those of a block above it in the same file"),
+                    F.try_element_at(overlap, F.lit(1))["cubeId"],
+                ),
+            ),
+            (
+                readable & (total != F.col("stored")),
+                problem(
+                    "COUNT_MISMATCH",
+                    ERROR,
+                    F.concat(F.lit("its blocks have "), total, F.lit(" rows, its statistics "), "stored"),
+                ),
+            ),
+        ],
+    )
+
+
+def _unreadable() -> Column:
+    """Not an array of objects with exactly the format's fields; ``replicated`` of older writers is tolerated."""
+    blocks, raw = F.col("blocks"), F.col("raw")
+    broken = F.exists(
+        blocks,
+        lambda b: (
+            b.isNull()
+            | b["cubeId"].isNull()
+            | b["minWeight"].isNull()
+            | b["maxWeight"].isNull()
+            | b["elementCount"].isNull()
+            | (b["elementCount"] < 0)
+        ),
+    )
+    allowed = F.array(*[F.lit(name) for name in (*_FIELDS, "replicated")])
+    strange = F.exists(raw, lambda fields: F.size(F.array_except(F.map_keys(fields), allowed)) > 0)
+    empty = F.size(blocks) == 0
+    return blocks.isNull() | raw.isNull() | F.coalesce(broken | strange | empty, F.lit(True))
+
+
+def _above(above: Column, below: Column) -> Column:
+    """Whether the one block's cube holds the other's and their weights meet; a row could then be in both."""
+    holds = below["cubeId"].startswith(above["cubeId"]) & (below["cubeId"] != above["cubeId"])
+    return holds & (below["minWeight"] <= above["maxWeight"]) & (above["minWeight"] <= below["maxWeight"])
+
+
+def threshold_problems(tagged: TaggedFiles) -> DataFrame:
+    """Cubes whose current threshold lies below that of their parent.
+
+    Readers that walk the tree stop too early there. It can come from deletions of whole files, after which the
+    remaining blocks of the parent tell of an older threshold; readers that look at blocks, as ours do, are not misled.
+    """
+    blocks = tagged.files.where(F.col("pattern").isNotNull() & ~_unreadable()).select(
+        "path", "revision_id", "symbols", F.explode("blocks").alias("b")
+    )
+    cubes = blocks.groupBy("revision_id", "symbols", F.col("b.cubeId").alias("cube_id")).agg(
+        F.min("b.maxWeight").alias("threshold"), F.min_by("path", "b.maxWeight").alias("path")
+    )
+    parent = F.expr("left(cube_id, length(cube_id) - symbols)")
+    children = cubes.where(F.length("cube_id") >= F.col("symbols")).withColumn("parent", parent)
+    parents = cubes.select(
+        F.col("revision_id"), F.col("cube_id").alias("parent"), F.col("threshold").alias("parent_threshold")
+    )
+    below = children.join(parents, ["revision_id", "parent"])
+    message = F.concat(
+        F.lit("its threshold "), "threshold", F.lit(" is below "), "parent_threshold", F.lit(" of the cube above it")
+    )
+    return rows_of(
+        below,
+        [
+            (
+                F.col("threshold") < F.col("parent_threshold"),
+                problem("THRESHOLD_DECREASES", WARNING, message, F.col("cube_id")),
+            )
+        ],
+    )
+
+
+def missing_files(table: ManagedTable, snapshot: TableSnapshot) -> DataFrame:
+    """Files of the log that are not below the table; the folder is listed once, in parallel.
+
+    Files elsewhere, as a shallow clone has them, are not looked for.
+    """
+    listed = data_frame(table.handle.listFiles(jvm_session(table.spark)), table.spark).select(
+        one_spelling(F.col("path")).alias("full")
+    )
+    root = one_spelling(F.lit(table.location.rstrip("/") + "/"))
+    files = snapshot.files.select(
+        "path", F.col("revision").alias("revision_id"), full_path(F.col("path"), table.location).alias("full")
+    ).where(F.col("full").startswith(root))
+    return rows_of(
+        files.join(listed, "full", "left_anti"),
+        [(F.lit(True), problem("FILE_MISSING", ERROR, F.lit("the log names a file that is not there")))],
+    )

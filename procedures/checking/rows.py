@@ -1,0 +1,180 @@
+"""Checks that read the data: every row lies in exactly one block of its file, and the counts are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.errors import UnknownNameError
+from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
+from catalog.session import data_frame
+from catalog.snapshot import TableSnapshot
+from otree.cube import CubeId
+from otree.revision import Revision
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.checking.metadata import TaggedFiles
+from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling, problem, rows_of
+from procedures.rewrite.index_columns import IndexColumns
+
+CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROWS_NOT_CHECKED")
+# Delta's scan keeps the files that it reads in memory: a table is read in parts of about so many.
+FILES_AT_ONCE = 10_000
+# Cells of more bits do not fit a long.
+_CELL_BITS = 60
+_WHOLE_FILE = -1
+
+
+def row_problems(
+    snapshot: TableSnapshot, state: Any, tagged: TaggedFiles, sound: DataFrame, location: str
+) -> Iterator[DataFrame]:
+    """Reads the indexed columns of every sound file, part by part.
+
+    In a sound file no two blocks can take the same row. So all rows lie in exactly one block if, and only if, the
+    rows found in its blocks are as many as the file has.
+
+    Args:
+        snapshot: the version to check.
+        state: the same in the JVM, which reads the files.
+        tagged: its files with their tags.
+        sound: ``path`` of the indexed files whose tags and existence showed no error.
+        location: root of the table.
+
+    Yields:
+        Problems of a part, already computed.
+    """
+    for number, revision in snapshot.revisions.items():
+        if number == 0 or not revision.transformations:
+            continue
+        files = tagged.files.where(F.col("revision_id") == number).join(sound, "path", "left_semi")
+        unchecked = _reason_not_to_read(snapshot, revision)
+        if unchecked is not None:
+            yield _not_checked(files, unchecked).localCheckpoint()
+            continue
+        cubes, deepest = _cells(files, revision)
+        deep = F.expr(f"exists(blocks, b -> length(b.cubeId) > {deepest} * symbols)")
+        yield _not_checked(files.where(deep), "cubes of this depth cannot be checked").localCheckpoint()
+        files = files.where(~deep)
+        parts = -(-files.count() // FILES_AT_ONCE)
+        for part in range(parts):
+            chosen = files.where(F.pmod(F.hash("path"), F.lit(parts)) == part)
+            yield _of_part(snapshot, state, chosen, cubes, revision, deepest, location).localCheckpoint()
+
+
+def _reason_not_to_read(snapshot: TableSnapshot, revision: Revision) -> str | None:
+    try:
+        names = [logical_name(snapshot.schema, column) for column in revision.columns]
+    except UnknownNameError:
+        return "an indexed column was dropped since"
+    written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{revision.revision_id}")
+    today = ";".join(hash_type(snapshot.schema[name].dataType.simpleString()) for name in names)
+    if written_as is not None and written_as != today:
+        return "a column's type was widened since, which changes the weights of its rows"
+    return None
+
+
+def _not_checked(files: DataFrame, reason: str) -> DataFrame:
+    return rows_of(files, [(F.lit(True), problem("ROWS_NOT_CHECKED", WARNING, F.lit(reason)))])
+
+
+def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int]:
+    """The cubes with their depth and cell number, and the deepest level that is checked; as small as the tree."""
+    limit = _CELL_BITS // revision.dimensions
+    texts = files.select(F.explode("blocks.cubeId").alias("cube_id")).distinct().collect()
+    parsed = [CubeId.parse(r.cube_id, revision.dimensions) for r in texts]
+    known = [(cube.text, cube.depth, cube.cell) for cube in parsed if cube.depth <= limit]
+    deepest = max((depth for _, depth, _ in known), default=0)
+    return files.sparkSession.createDataFrame(known, "cube_id string, depth int, prefix bigint"), deepest
+
+
+def _of_part(
+    snapshot: TableSnapshot,
+    state: Any,
+    files: DataFrame,
+    cubes: DataFrame,
+    revision: Revision,
+    deepest: int,
+    location: str,
+) -> DataFrame:
+    session = snapshot.spark
+    named = files.withColumn("full", full_path(F.col("path"), location))
+    blocks = (
+        named.select("full", F.explode("blocks").alias("b"))
+        .select("full", F.col("b.cubeId").alias("cube_id"), "b.minWeight", "b.maxWeight", "b.elementCount")
+        .join(F.broadcast(cubes), "cube_id")
+        .select("full", "cube_id", "depth", "prefix", "minWeight", "maxWeight", "elementCount")
+    )
+    # One more "block" per file takes every row, so that one pass counts the file as well.
+    whole = named.select(
+        "full",
+        F.lit(None).cast("string").alias("cube_id"),
+        F.lit(_WHOLE_FILE).alias("depth"),
+        F.lit(0).cast("bigint").alias("prefix"),
+        F.lit(MIN_WEIGHT).alias("minWeight"),
+        F.lit(MAX_WEIGHT).alias("maxWeight"),
+        F.col("stored").alias("elementCount"),
+    )
+    places = blocks.unionByName(whole)
+    found = (
+        _placed(session, state, snapshot, files, revision, deepest)
+        .join(F.broadcast(places), ["full", "depth", "prefix"])
+        .where("weight BETWEEN minWeight AND maxWeight")
+        .groupBy("full", "depth", "prefix")
+        .agg(F.count(F.lit(1)).alias("found"))
+    )
+    counted = places.join(found, ["full", "depth", "prefix"], "left").fillna(0, ["found"])
+    per_file = counted.groupBy("full").agg(
+        F.sum(F.when(F.col("depth") == _WHOLE_FILE, F.col("found"))).alias("rows"),
+        F.sum(F.when(F.col("depth") != _WHOLE_FILE, F.col("found"))).alias("placed"),
+    )
+    identified = named.select("path", "revision_id", "stored", "full")
+    return _count_problems(identified.join(counted.where("cube_id IS NOT NULL"), "full")).unionByName(
+        _file_problems(identified.join(per_file, "full"))
+    )
+
+
+def _placed(
+    session: Any, state: Any, snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepest: int
+) -> DataFrame:
+    """Each row once per level, with the number of the cube of that level that it lies in."""
+    adds = snapshot.log_files.join(files.select("path"), "path", "left_semi").select(*snapshot.log_files.columns)
+    rows = data_frame(state.rowsStored(adds._jdf), session)
+    columns = IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
+    # In the form of URLs a plus would mean a space, and here it means itself.
+    decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    levels = max(deepest, 1)
+    return (
+        rows.select(
+            one_spelling(decoded).alias("full"), columns.cell(levels).alias("cell"), columns.weight.alias("weight")
+        )
+        .withColumn("depth", F.explode(F.sequence(F.lit(_WHOLE_FILE), F.lit(deepest))))
+        .withColumn(
+            "prefix",
+            F.expr(
+                f"CASE WHEN depth < 0 THEN 0L "
+                f"ELSE shiftright(cell, CAST({revision.dimensions} * ({levels} - depth) AS INT)) END"
+            ),
+        )
+    )
+
+
+def _count_problems(counted: DataFrame) -> DataFrame:
+    message = F.concat(F.lit("it has "), "found", F.lit(" rows of the file, its tag says "), "elementCount")
+    return rows_of(
+        counted,
+        [(F.col("found") != F.col("elementCount"), problem("BLOCK_COUNT", ERROR, message, F.col("cube_id")))],
+    )
+
+
+def _file_problems(per_file: DataFrame) -> DataFrame:
+    outside = F.concat((F.col("rows") - F.col("placed")).cast("string"), F.lit(" rows lie in no block of the file"))
+    count = F.concat(F.lit("the file has "), "rows", F.lit(" rows, its statistics say "), "stored")
+    return rows_of(
+        per_file,
+        [
+            (F.col("rows") != F.col("placed"), problem("ROW_OUTSIDE_BLOCKS", ERROR, outside)),
+            (F.col("rows") != F.col("stored"), problem("ROW_COUNT", ERROR, count)),
+        ],
+    )

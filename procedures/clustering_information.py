@@ -1,0 +1,215 @@
+"""``CALL use.clustering_information``: how well files are separated by some columns, from metadata only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    LongType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
+from catalog.properties import IndexConfiguration, physical_name
+from catalog.session import described_jobs
+from catalog.snapshot import TableSnapshot
+from catalog.tables import ManagedTable
+from procedures.clustering_overlap import Overlap, overlap_of
+from procedures.declaration import Call, Parameter, Procedure
+
+RESULT = (
+    "columns string, files bigint, bytes bigint, rows bigint, unindexed_files_share double, "
+    "unindexed_bytes_share double, unknown_files bigint, constant_files bigint, average_overlaps double, "
+    "max_overlaps bigint, average_depth double, max_depth bigint, depth_histogram map<bigint,bigint>, "
+    "advice string, message string"
+)
+# From these shares on, the advice is to do something.
+_UNINDEXED_SHARE = 0.1
+_DEPTH_SHARE = 0.5
+_FEW_FILES = 4
+
+
+@dataclass(frozen=True)
+class _MeasuredColumn:
+    """A column as statistics know it: shown name, physical path, type, and whether it is a partition column."""
+
+    name: str
+    path: tuple[str, ...]
+    data_type: DataType
+    is_partition: bool
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot, name: str) -> _MeasuredColumn:
+        """Resolves a name; ``a.b`` is a field of a struct unless a column has that very name."""
+        by_name = {field.name.lower(): field for field in snapshot.schema.fields}
+        parts = [name] if name.lower() in by_name else name.split(".")
+        fields: list[StructField] = []
+        level: DataType = snapshot.schema
+        for part in parts:
+            known = {f.name.lower(): f for f in level.fields} if isinstance(level, StructType) else {}
+            if part.lower() not in known:
+                raise UnknownNameError.of("column", name, snapshot.schema.names)
+            fields.append(known[part.lower()])
+            level = fields[-1].dataType
+        if not isinstance(level, (NumericType, DateType, TimestampType, TimestampNTZType, StringType)):
+            accepted = "columns of numbers, dates, timestamps or strings, which have ranges in the statistics"
+            raise InvalidArgumentError.of("columns", f"{name} of type {level.simpleString()}", accepted)
+        shown = ".".join(f.name for f in fields)
+        return cls(shown, tuple(physical_name(f) for f in fields), level, shown in snapshot.partition_columns)
+
+    def ranges(self, snapshot: TableSnapshot) -> DataFrame:
+        """Per file its path, range, and whether it holds nothing but nulls."""
+        files = snapshot.log_files
+        if self.is_partition:
+            value = F.col("partitionValues")[self.path[0]]
+            typed = value.cast(self.data_type)
+            return files.select("path", typed.alias("low"), typed.alias("high"), value.isNull().alias("empty"))
+        as_stored = self._nested(self.data_type)
+        schema = StructType(
+            [
+                StructField("numRecords", LongType()),
+                StructField("minValues", as_stored),
+                StructField("maxValues", as_stored),
+                StructField("nullCount", self._nested(LongType())),
+            ]
+        )
+        stats = files.select("path", F.from_json("stats", schema).alias("stats"))
+        low, high, nulls = (self._at(f"stats.{kind}") for kind in ("minValues", "maxValues", "nullCount"))
+        if isinstance(self.data_type, (TimestampType, TimestampNTZType)):
+            # Statistics cut microseconds off.
+            high = high + F.expr("INTERVAL 1 MILLISECOND")
+        empty = F.coalesce(nulls == F.col("stats.numRecords"), F.lit(False))
+        return stats.select("path", low.alias("low"), high.alias("high"), empty.alias("empty"))
+
+    def _nested(self, leaf: DataType) -> StructType:
+        inner = leaf
+        for part in reversed(self.path):
+            inner = StructType([StructField(part, inner)])
+        if not isinstance(inner, StructType):
+            raise TypeError(f"{self.name} has no path")
+        return inner
+
+    def _at(self, root: str) -> Column:
+        column = F.col(root)
+        for part in self.path:
+            column = column.getField(part)
+        return column
+
+
+def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_MeasuredColumn]:
+    text = call["columns"]
+    if text is None:
+        found = IndexConfiguration.of(
+            snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
+        )
+        if found is None:
+            raise IndexConfigurationError.no_columns(table.name, "clustering_information without columns")
+        names = list(found.logical_columns)
+    else:
+        names = [name.strip() for name in text.split(",")]
+    if not all(names) or len({n.lower() for n in names}) != len(names):
+        raise InvalidArgumentError.of("columns", text, "column names separated by commas, each once")
+    return [_MeasuredColumn.of(snapshot, name) for name in names]
+
+
+def _run(call: Call) -> DataFrame:
+    table = ManagedTable.find(call.spark, call["table"])
+    snapshot = table.snapshot()
+    columns = _columns(call, snapshot, table)
+    with described_jobs(call.spark, f"USE clustering_information: {table.name}"):
+        unindexed = F.col("revision") == 0
+        totals = snapshot.files.agg(
+            F.count(F.lit(1)).alias("files"),
+            F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+            F.when(F.count("rows") == F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0))).alias("rows"),
+            F.count_if(unindexed).alias("unindexed_files"),
+            F.coalesce(F.sum(F.when(unindexed, F.col("size"))), F.lit(0)).alias("unindexed_bytes"),
+        ).collect()[0]
+        measured = [(column.name, overlap_of(column.ranges(snapshot))) for column in columns]
+    if len(measured) > 1:
+        measured.append((", ".join(name for name, _ in measured), _combined([o for _, o in measured], totals.files)))
+    shares = (
+        totals.unindexed_files / totals.files if totals.files else 0.0,
+        totals.unindexed_bytes / totals.bytes if totals.bytes else 0.0,
+    )
+    indexed = snapshot.latest_revision.columns if snapshot.latest_revision else ()
+    is_indexed = all(".".join(c.path) in indexed for c in columns)
+    rows = [
+        (
+            name,
+            totals.files,
+            totals.bytes,
+            totals["rows"],
+            *shares,
+            found.unknown_files,
+            found.constant_files,
+            found.average_overlaps,
+            found.max_overlaps,
+            found.average_depth,
+            found.max_depth,
+            found.histogram,
+            *_advice(table.name, found, totals.files, shares[1], is_indexed=is_indexed),
+        )
+        for name, found in measured
+    ]
+    return call.spark.createDataFrame(rows, RESULT)
+
+
+def _combined(per_column: list[Overlap], files: int) -> Overlap:
+    """Several columns together, as if they were independent: shares of files multiply.
+
+    A query that restricts all of them reads about the product of the shares that each alone would leave.
+    """
+    depth = files * math.prod(o.average_depth / files for o in per_column) if files else 0.0
+    others = max(files - 1, 1)
+    overlaps = others * math.prod(o.average_overlaps / others for o in per_column)
+    return Overlap(
+        max(o.unknown_files for o in per_column),
+        min(o.constant_files for o in per_column),
+        overlaps,
+        min(o.max_overlaps for o in per_column),
+        max(depth, 1.0) if files else 0.0,
+        min(o.max_depth for o in per_column),
+        {},
+    )
+
+
+def _advice(name: str, found: Overlap, files: int, unindexed_share: float, *, is_indexed: bool) -> tuple[str, str]:
+    """A code, and what to do about it in one sentence."""
+    depth = f"{found.average_depth:.1f} of {files} files lie over a value on average"
+    if files < _FEW_FILES:
+        return "FEW_FILES", f"{files} files: there is nothing to gain from separating them."
+    if found.unknown_files > files * _UNINDEXED_SHARE:
+        return (
+            "NO_STATISTICS",
+            f"{found.unknown_files} files have no range of these columns, so none of them is skipped.",
+        )
+    if is_indexed and unindexed_share > _UNINDEXED_SHARE:
+        return "UNINDEXED", f"{unindexed_share:.0%} of the bytes are not indexed: CALL use.optimize(table => '{name}')."
+    if found.average_depth <= max(files * _DEPTH_SHARE, 1.0):
+        return "WELL_CLUSTERED", f"{depth}."
+    if is_indexed:
+        return "OVERLAPPING", f"{depth}: CALL use.optimize(table => '{name}', revision_rewrite => true)."
+    return "OTHER_COLUMNS", f"{depth}, and the index is not on these columns: CALL use.index names others."
+
+
+CLUSTERING_INFORMATION = Procedure(
+    "clustering_information",
+    "Tells how well a table's files are separated by some columns, indexed or not, from metadata only.",
+    (
+        Parameter("table", "STRING", "Table name, delta.`path` or path."),
+        Parameter("columns", "STRING", "Columns separated by commas; the indexed ones when left out.", None),
+    ),
+    RESULT,
+    _run,
+)

@@ -1,0 +1,155 @@
+"""``CALL use.index``: opts a table in by its properties; data files stay as they are until ``use.optimize``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
+from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
+from catalog.session import described_jobs, jvm, jvm_session
+from catalog.snapshot import TableSnapshot
+from catalog.tables import ManagedTable
+from procedures.declaration import Call, Parameter, Procedure
+from procedures.parquet_source import ParquetSource
+from procedures.rewrite.commit import is_conflict
+
+COLUMN_STATS = "use.index.columnStats"
+OPERATION = "USE INDEX"
+RESULT = (
+    "table string, properties map<string,string>, version bigint, converted boolean, unindexed_files bigint, "
+    "unindexed_bytes bigint, advice string, message string"
+)
+
+
+def _wishes(call: Call) -> dict[str, str]:
+    """The table properties that the arguments ask for."""
+    for name in ("cube_size", "target_file_bytes"):
+        value = call[name]
+        if value is not None and value < 1:
+            raise InvalidArgumentError.of(name, value, "a whole number of at least 1")
+    if not call["columns"].strip():
+        raise InvalidArgumentError.of("columns", call["columns"], "column names separated by commas, as 'a,b:hashing'")
+    stats = call["column_stats"]
+    if stats is not None:
+        _check_stats(stats)
+    wished = {
+        COLUMNS_KEY: call["columns"],
+        CUBE_SIZE_KEY: call["cube_size"],
+        TARGET_FILE_BYTES_KEY: call["target_file_bytes"],
+        COLUMN_STATS: stats,
+    }
+    return {key: str(value) for key, value in wished.items() if value is not None}
+
+
+def _check_stats(text: str) -> None:
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise InvalidArgumentError.of("column_stats", text, 'a JSON object such as {"a_min": 0, "a_max": 100}')
+
+
+def _checked(configuration: dict[str, str], snapshot: TableSnapshot) -> None:
+    IndexConfiguration.of(configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns)
+
+
+def _find(call: Call, wished: dict[str, str]) -> tuple[ManagedTable, bool]:
+    """The table, and whether it had to be converted; everything is validated before a conversion."""
+    source = ParquetSource.find(call.spark, call["table"]) if call["convert"] else None
+    if source is None:
+        try:
+            return ManagedTable.find(call.spark, call["table"]), False
+        except TableError as error:
+            if error.code == "USE_NOT_A_DELTA_TABLE" and not call["convert"]:
+                error.message += " A Parquet table is converted in place with convert => true."
+            raise
+    IndexConfiguration.of(wished, source.schema, None, source.partition_columns)
+    with described_jobs(call.spark, f"USE index: converting {call['table']}"):
+        source.convert()
+    return ManagedTable.find(call.spark, source.delta_name), True
+
+
+def _run(call: Call) -> DataFrame:
+    wished = _wishes(call)
+    table, converted = _find(call, wished)
+    transaction = jvm(call.spark).io.usespark.TableTransaction(jvm_session(call.spark), table.handle.table())
+    snapshot = TableSnapshot.of(call.spark, transaction.state())
+    _checked(snapshot.configuration | wished, snapshot)
+    changed = {key: value for key, value in wished.items() if snapshot.configuration.get(key) != value}
+    version = _set(call, transaction, changed) if changed else None
+    with described_jobs(call.spark, f"USE index: {table.name}"):
+        unindexed = (
+            snapshot.files.where("revision = 0")
+            .agg(F.count(F.lit(1)).alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"))
+            .collect()[0]
+        )
+    advice, message = _advice(table.name, snapshot, wished, changed, unindexed.files)
+    row = (table.name, wished, version, converted, unindexed.files, unindexed.bytes, advice, message)
+    return call.spark.createDataFrame([row], RESULT)
+
+
+def _set(call: Call, transaction: Any, changed: dict[str, str]) -> int:
+    java = jvm(call.spark).java.util
+    entries = java.HashMap()
+    for key, value in changed.items():
+        entries.put(key, value)
+    transaction.configure(entries)
+    try:
+        return int(transaction.commit(OPERATION, entries, java.HashMap()))
+    except (Py4JJavaError, PySparkException) as error:
+        if not is_conflict(error):
+            raise
+        first_line = str(error).strip().splitlines()[0]
+        raise ConcurrentChangeError(f"Another writer changed the table first; nothing was set: {first_line}") from error
+
+
+def _advice(
+    name: str, snapshot: TableSnapshot, wished: dict[str, str], changed: dict[str, str], unindexed: int
+) -> tuple[str, str]:
+    """A code, and one sentence that says what to do next."""
+    how = f"CALL use.optimize(table => '{name.replace(chr(39), chr(39) * 2)}'"
+    latest = snapshot.latest_revision
+    if latest is not None and COLUMNS_KEY in changed:
+        found = IndexConfiguration.of(
+            snapshot.configuration | wished, snapshot.schema, latest, snapshot.partition_columns
+        )
+        if found is None:
+            raise IndexConfigurationError.no_columns(name, OPERATION)
+        if found.transformers != latest.transformers:
+            return "NEW_REVISION", (
+                f"The next data that is indexed starts revision {latest.revision_id + 1}; older files stay "
+                f"in their revisions until {how}, revision_rewrite => true)."
+            )
+    if unindexed:
+        return "OPTIMIZE", f"{unindexed} files are not indexed yet: {how})."
+    return "NOTHING_TO_DO", "Every file is indexed." if latest else "The table is empty: what is written gets indexed."
+
+
+INDEX = Procedure(
+    "index",
+    "Makes a Delta table an indexed one by setting its properties; no data file is touched, use.optimize indexes them.",
+    (
+        Parameter("table", "STRING", "Table name, delta.`path` or path; parquet.`path` with convert."),
+        Parameter("columns", "STRING", "Columns to index, separated by commas, such as 'a,b:hashing'."),
+        Parameter("cube_size", "BIGINT", "Rows that an inner cube holds; the property stays when left out.", None),
+        Parameter(
+            "target_file_bytes",
+            "BIGINT",
+            "Size that data files should have, in bytes; the property stays when left out.",
+            None,
+        ),
+        Parameter(
+            "column_stats", "STRING", 'Known ranges as JSON, such as {"a_min": 0, "a_max": 100}; likewise.', None
+        ),
+        Parameter("convert", "BOOLEAN", "Convert a Parquet table to Delta in place first.", False),
+    ),
+    RESULT,
+    _run,
+)

@@ -1,0 +1,192 @@
+"""``use.check``: a sound index shows no problem, each kind of damage is found, and repair gives the file back."""
+
+import json
+from collections import Counter
+
+import pytest
+from placement import check_placement
+from tables import NUMBERS, numbers
+
+import sql_ext
+from otree.cube import CubeId
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.checking import rows as reading
+from procedures.checking.metadata import cube_pattern
+
+
+def check(table, **arguments):
+    return sql_ext.call(table.spark, "check", table=table.name, **arguments).collect()
+
+
+def tamper(table, changes):
+    """Commits files by hand with other tags (None = removed) or other fields."""
+    live, _ = table.replayed()
+    adds = []
+    for path, change in changes.items():
+        add = json.loads(json.dumps(live[path]))
+        change(add)
+        adds.append({"add": {**add, "dataChange": False}})
+    text = "\n".join(json.dumps(a) for a in [{"commitInfo": {"operation": "TAMPER", "timestamp": 1}}, *adds])
+    (table.path / "_delta_log" / f"{table.version + 1:020d}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def tags(**values):
+    def change(add):
+        for key, value in values.items():
+            add["tags"].pop(key, None)
+            if value is not None:
+                add["tags"][key] = value
+
+    return change
+
+
+def blocks(edit):
+    def change(add):
+        found = json.loads(add["tags"]["blocks"])
+        edit(found)
+        add["tags"]["blocks"] = json.dumps(found)
+
+    return change
+
+
+@pytest.fixture
+def table(spark, new_table):
+    """A dozen indexed files, a deletion vector among them, a second revision, and an unindexed file."""
+    made = new_table(
+        f"{NUMBERS}, p INT", index="x,y", cube_size=100, file_bytes="4kb", tail="PARTITIONED BY (p)",
+        properties={"delta.enableDeletionVectors": "true"},
+    )  # fmt: skip
+    made.append(numbers(spark, 1500).selectExpr("*", "CAST(id % 2 AS INT) p")).index()
+    made.sql("DELETE FROM {t} WHERE id % 100 = 0")
+    made.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='s')")
+    made.append(numbers(spark, 60, start=1500).selectExpr("*", "CAST(7 AS INT) p")).index()
+    return made.append(numbers(spark, 10, start=1600).selectExpr("*", "CAST(0 AS INT) p"))
+
+
+def test_a_sound_table_shows_nothing(table, monkeypatch):
+    monkeypatch.setattr(reading, "FILES_AT_ONCE", 5)
+    before = table.state()
+    [row] = check(table, deep=True, repair=True)
+    assert (row.check, row.severity, row.path) == ("SUMMARY", "ok", None)
+    indexed = sum(f.revision > 0 for f in table.files)
+    assert f"no problem in {indexed} indexed of {len(table.files)} files" in row.message
+    assert "COUNT_MISMATCH" in row.message
+    assert "BLOCK_COUNT" in row.message
+    assert table.state() == before
+
+
+def test_damaged_tags_are_found_repaired_and_indexed_again(table):
+    files = [f for f in table.files if f.revision == 1 and len(f.blocks) >= 2 and not f.deletion_vector]
+    assert len(files) >= 9, len(files)
+    paths = [f.path for f in files]
+
+    def twice(found):
+        found.append(dict(found[0], elementCount=0))
+
+    def reverse(found):
+        found[-1]["minWeight"], found[-1]["maxWeight"] = MAX_WEIGHT, MIN_WEIGHT
+
+    def overlap(found):
+        by_length = sorted(found, key=lambda b: len(b["cubeId"]))
+        by_length[0].update(cubeId="", minWeight=MIN_WEIGHT, maxWeight=MAX_WEIGHT)
+
+    kinds = {
+        "TAGS_UNREADABLE": [
+            tags(revision="one"),
+            tags(blocks='[{"cubeId":"A"'),
+            blocks(lambda b: b[0].update(extra=1)),
+        ],
+        "HALF_TAGGED": [tags(blocks=None), tags(revision=None)],
+        "REVISION_UNKNOWN": [tags(revision="9")],
+        "CUBE_INVALID": [blocks(lambda b: b[0].update(cubeId="AB"))],
+        "CUBE_TWICE": [blocks(twice)],
+        "COUNT_MISMATCH": [blocks(lambda b: b[0].update(elementCount=b[0]["elementCount"] + 1))],
+    }
+    wanted = [(kind, change) for kind, changes in kinds.items() for change in changes]
+    extra = {"WEIGHTS_REVERSED": reverse, "BLOCKS_OVERLAP": overlap}
+    spare = [f.path for f in table.files if f.revision == 1 and f.path not in paths[: len(wanted)]]
+    wanted += [(kind, blocks(edit)) for kind, edit in extra.items()]
+    chosen = dict(zip([*paths[: len(wanted) - 2], *spare][: len(wanted)], wanted, strict=True))
+    before = table.checksum()
+    tamper(table, {path: change for path, (_, change) in chosen.items()})
+    *problems, summary = check(table)
+    found = {(r.path, r.check) for r in problems if r.severity == "error"}
+    assert {(path, kind) for path, (kind, _) in chosen.items()} <= found
+    assert {path for path, _ in found} == set(chosen)
+    assert summary.severity == "error"
+    version = table.version
+    assert all("repaired" in r.message for r in check(table, repair=True) if r.severity == "error")
+    assert table.version == version + 1
+    assert {a["path"] for a in table.added(version + 1)} == set(chosen)
+    assert all(not a.get("tags") for a in table.added(version + 1))
+    assert table.checksum() == before
+    assert not [r for r in check(table) if r.severity == "error"]
+    table.optimize(strategy="UnindexedFiles")
+    assert table.checksum() == before
+    check_placement(table)
+    assert not table.unindexed
+
+
+def test_what_only_the_rows_show(table):
+    files = [f for f in table.files if f.revision == 1 and not f.deletion_vector and len(f.blocks) > 1]
+    moved, shifted, raised = files[:3]
+
+    def move(found):
+        found[0]["elementCount"] += 1
+        found[1]["elementCount"] -= 1
+
+    def shift(found):
+        # A quarter of its cube: most of its rows lie in the others.
+        max(found, key=lambda b: len(b["cubeId"]))["cubeId"] += "A"
+
+    def raise_minimum(found):
+        found[0]["minWeight"] += 1
+
+    tamper(table, {moved.path: blocks(move), shifted.path: blocks(shift), raised.path: blocks(raise_minimum)})
+    assert [r for r in check(table) if r.severity == "error"] == []
+    found = {(r.path, r.check) for r in check(table, deep=True) if r.path and r.severity == "error"}
+    assert found == {
+        (moved.path, "BLOCK_COUNT"),
+        (shifted.path, "BLOCK_COUNT"),
+        (shifted.path, "ROW_OUTSIDE_BLOCKS"),
+        (raised.path, "BLOCK_COUNT"),
+        (raised.path, "ROW_OUTSIDE_BLOCKS"),
+    }
+    before = table.checksum()
+    check(table, deep=True, repair=True)
+    assert {f.path for f in table.files if f.revision == 0} > {moved.path, shifted.path, raised.path}
+    assert [r.check for r in check(table, deep=True) if r.severity == "error"] == []
+    assert table.checksum() == before
+
+
+def test_a_missing_file_is_found_and_not_untagged(table):
+    gone = next(f for f in table.files if f.revision == 1)
+    (table.path / gone.path).unlink()
+    version = table.version
+    [problem, summary] = check(table, deep=True, repair=True)
+    assert (problem.check, problem.path, problem.severity) == ("FILE_MISSING", gone.path, "error")
+    assert "repaired" not in problem.message
+    assert summary.severity == "error"
+    assert table.version == version
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 6, 7, 11, 12])
+def test_the_pattern_of_cube_ids_is_that_of_the_parser(dimensions):
+    import re
+
+    from otree.errors import IndexFormatError
+
+    def valid(text):
+        try:
+            CubeId.parse(text, dimensions)
+        except IndexFormatError:
+            return False
+        return True
+
+    pattern = re.compile(cube_pattern(dimensions))
+    symbols = "ABCEIQgw4/+9_ "
+    texts = ["", *symbols, *(a + b for a in symbols for b in symbols), "AAAA", "gwgw", "wwwwA"]
+    counts = Counter(valid(text) for text in texts)
+    assert counts[True]
+    assert counts[False]
+    assert all(bool(pattern.fullmatch(text)) == valid(text) for text in texts)

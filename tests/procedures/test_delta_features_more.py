@@ -1,0 +1,51 @@
+"""More features of Delta tables on indexed ones: versions, RESTORE and clones."""
+
+from placement import check_placement
+from tables import DeltaTable, numbers
+
+from sql_ext import call, read_report
+
+COLUMNS = "id BIGINT, x DOUBLE, y INT, s STRING"
+TENTH = "hash(x, y) < " + str(int(0.1 * 4294967295 - 2147483648))
+
+
+def indexed(spark, new_table, columns=COLUMNS, **wishes):
+    table = new_table(columns, index="x,y", cube_size=100, file_bytes="4kb", **wishes)
+    return table.append(numbers(spark, 600)).index()
+
+
+def test_versions_and_restore(spark, new_table):
+    table = indexed(spark, new_table)
+    version, before = table.version, table.checksum()
+    table.append(numbers(spark, 300, start=600))
+    table.optimize(strategy="UnindexedFiles")
+    old = spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {version}")
+    assert old.count() == 600
+    box = old.where("x < 0.2 AND y < 200")
+    assert box.count() == old.where("x + 0 < 0.2 AND y + 0 < 200").count()
+    sample = spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {version} TABLESAMPLE (10 PERCENT)")
+    assert read_report(sample).weight_filters == 1
+    assert {r.id for r in sample.collect()} == {r.id for r in old.where(TENTH).collect()}
+    table.sql(f"RESTORE {{t}} TO VERSION AS OF {version}")
+    assert table.checksum() == before
+    assert check_placement(table) == 600
+    assert call(spark, "check", table=table.name, deep=True).collect()[-1].severity == "ok"
+    assert table.optimize(strategy="UnindexedFiles")[0].reason == "NOTHING_TO_DO"
+
+
+def test_a_shallow_clone_keeps_the_index(spark, new_table):
+    table = indexed(spark, new_table)
+    name = f"{table.name}_clone"
+    spark.sql(f"CREATE TABLE {name} SHALLOW CLONE {table.name}")
+    try:
+        clone = DeltaTable(spark, name)
+        assert clone.checksum() == table.checksum()
+        sample = clone.data.sample(0.1)
+        assert read_report(sample).weight_filters == 1
+        assert {r.id for r in sample.collect()} == {r.id for r in table.data.where(TENTH).collect()}
+        assert [r.severity for r in call(spark, "check", table=name, deep=True).collect()] == ["ok"]
+        clone.append(numbers(spark, 50, start=600))
+        clone.optimize(strategy="UnindexedFiles")
+        assert (clone.data.count(), table.data.count()) == (650, 600)
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
