@@ -32,7 +32,9 @@ object IndexedTables {
    * Delta's REPLACE ON and REPLACE USING write through commands of their own: such rows stay unindexed.
    */
   def indexes(table: DeltaTableV2, info: LogicalWriteInfo): Boolean =
-    (onWrite(table) || info.options.containsKey("columnsToIndex")) && !info.options.containsKey(DeltaOptions.REPLACE_ON_OPTION) &&
+    (onWrite(table) || info.options.containsKey("columnsToIndex")) && !info.options.containsKey(
+      DeltaOptions.REPLACE_ON_OPTION
+    ) &&
       !info.options.containsKey(DeltaOptions.REPLACE_USING_OPTION)
 
   def asQbeast(table: CatalogTable): CatalogTable = table.copy(provider = Some("qbeast"))
