@@ -82,12 +82,17 @@ object IndexedWrite extends DeltaCommand {
     }
   }
 
-  private def exhausted(write: WriteIntoDelta, lost: Throwable): Throwable = new UseException(
-    "USE_CONCURRENT_CHANGE",
-    "40001",
-    s"The append to ${write.deltaLog.dataPath} lost $Attempts times against changes of the table's metadata; " +
-      s"nothing was committed. Write again when they have ended: ${lost.getMessage}"
-  ).initCause(lost)
+  private def exhausted(write: WriteIntoDelta, lost: Throwable): Throwable = {
+    val error = new UseException(
+      "USE_CONCURRENT_CHANGE",
+      "40001",
+      s"The append to ${write.deltaLog.dataPath} lost $Attempts times against changes of the table's metadata; " +
+        "nothing was committed. Write again when they have ended."
+    )
+    // An AnalysisException fixes its cause when it is made.
+    error.addSuppressed(lost)
+    error
+  }
 
   /** Python keeps the tree of the version that it has just written. */
   private def told(transaction: IndexedTransaction, version: Long): Unit =
