@@ -30,7 +30,12 @@ class FoundColumn:
     @property
     def name(self) -> str:
         """The name as SQL and ``F.col`` read it: parts joined by dots, in backquotes where a part needs them."""
-        return ".".join("`" + p.replace("`", "``") + "`" if _NEEDS_QUOTES.search(p) else p for p in self.path)
+        return _quoted(self.path)
+
+    @property
+    def stored_name(self) -> str:
+        """The stored name as ``F.col`` reads it over rows as files have them."""
+        return _quoted(self.stored_path)
 
     @property
     def plain_name(self) -> str:
@@ -51,6 +56,10 @@ class FoundColumn:
     def is_nested(self) -> bool:
         """Whether it is a field of another column."""
         return len(self.path) > 1
+
+
+def _quoted(parts: tuple[str, ...]) -> str:
+    return ".".join("`" + p.replace("`", "``") + "`" if _NEEDS_QUOTES.search(p) else p for p in parts)
 
 
 def physical_name(field: StructField) -> str:

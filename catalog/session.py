@@ -18,6 +18,8 @@ _WRITE_SETTINGS = {
 }
 _WORK_SETTINGS = {
     **_WRITE_SETTINGS,
+    # The blocks of a file are noted beside its statistics.
+    "spark.databricks.delta.stats.collect": "true",
     # Auto compaction after our commit would write the files again, without their tags.
     "spark.databricks.delta.autoCompact.enabled": "false",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.

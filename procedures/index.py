@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -10,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.declared_stats import COLUMN_STATS_KEY
 from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
 from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
 from catalog.session import described_jobs, jvm, jvm_session
@@ -19,7 +19,6 @@ from procedures.declaration import Call, Parameter, Procedure
 from procedures.parquet_source import ParquetSource
 from procedures.rewrite.commit import is_conflict
 
-COLUMN_STATS = "use.index.columnStats"
 OPERATION = "USE INDEX"
 RESULT = (
     "table string, properties map<string,string>, version bigint, converted boolean, unindexed_files bigint, "
@@ -35,25 +34,13 @@ def _wishes(call: Call) -> dict[str, str]:
             raise InvalidArgumentError.of(name, value, "a whole number of at least 1")
     if not call["columns"].strip():
         raise InvalidArgumentError.of("columns", call["columns"], "column names separated by commas, as 'a,b:hashing'")
-    stats = call["column_stats"]
-    if stats is not None:
-        _check_stats(stats)
     wished = {
         COLUMNS_KEY: call["columns"],
         CUBE_SIZE_KEY: call["cube_size"],
         TARGET_FILE_BYTES_KEY: call["target_file_bytes"],
-        COLUMN_STATS: stats,
+        COLUMN_STATS_KEY: call["column_stats"],
     }
     return {key: str(value) for key, value in wished.items() if value is not None}
-
-
-def _check_stats(text: str) -> None:
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise InvalidArgumentError.of("column_stats", text, 'a JSON object such as {"a_min": 0, "a_max": 100}')
 
 
 def _checked(configuration: dict[str, str], snapshot: TableSnapshot) -> None:

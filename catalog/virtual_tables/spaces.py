@@ -8,10 +8,16 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql.types import StructType
 
-from catalog.properties import physical_name
+from catalog.column_names import find_stored
 from otree.cube import CubeId
 from otree.revision import Revision
-from otree.transformation import IdentityTransformation, LinearTransformation, Transformation
+from otree.transformation import (
+    IdentityTransformation,
+    LinearTransformation,
+    NumericQuantilesTransformation,
+    StringQuantilesTransformation,
+    Transformation,
+)
 from otree.transformation.number import is_whole
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -19,8 +25,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 def column_names(schema: StructType, physical: Sequence[str]) -> list[str]:
     """Current names of columns stored under these names; a column that was dropped keeps its stored name."""
-    logical = {physical_name(field): field.name for field in schema.fields}
-    return [logical.get(name, name) for name in physical]
+    found = [find_stored(schema, name) for name in physical]
+    return [name if column is None else column.plain_name for name, column in zip(physical, found, strict=True)]
 
 
 def descriptions(revision: Revision) -> list[str]:
@@ -47,10 +53,17 @@ def value_at(transformation: Transformation, coordinate: float) -> str | None:
         coordinate: in [0, 1].
 
     Returns:
-        A number, a date, or a timestamp in UTC. Between two whole values, the upper one.
+        A number, a date, a timestamp in UTC, or a string. Between two whole values or strings, the upper one.
     """
     if isinstance(transformation, IdentityTransformation):
         return None if transformation.value is None else _text(transformation.value, transformation.data_type)
+    if isinstance(transformation, StringQuantilesTransformation):
+        return transformation.quantiles[math.ceil(coordinate * (len(transformation.quantiles) - 1))]
+    if isinstance(transformation, NumericQuantilesTransformation):
+        below, part = divmod(coordinate * (len(transformation.quantiles) - 1), 1)
+        ends = transformation.quantiles[int(below) : int(below) + 2]
+        value = ends[0] + (ends[-1] - ends[0]) * part
+        return _text(math.ceil(value) if is_whole(transformation.data_type) else value, transformation.data_type)
     if not isinstance(transformation, LinearTransformation):
         return None
     low, high = transformation.minimum, transformation.maximum

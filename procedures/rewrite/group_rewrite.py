@@ -23,8 +23,8 @@ from procedures.plan import FileGroup
 from procedures.rewrite.commit import commit
 from procedures.rewrite.index_columns import observation_of
 from procedures.rewrite.layout import arranged, lay_out
-from procedures.rewrite.tags import WrittenFile, carry_thresholds, facts_of, read_blocks, tags_of
-from procedures.rewrite.target import Target, target_for_new_rows, target_in_revision
+from procedures.rewrite.tags import WrittenFile, carry_thresholds, facts_of, noted_blocks, tags_of
+from procedures.rewrite.target import Target, stored_columns_of, target_for_new_rows, target_in_revision
 
 logger = logging.getLogger(__name__)
 
@@ -131,9 +131,14 @@ def _run(
         context.observe("write")
         layout = lay_out(rows, target.rows, target.tree, target.columns, target.file_share)
         session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
-        files = json.loads(transaction.write(arranged(rows, layout, target.columns)._jdf))
+        stored = stored_columns_of(session, snapshot, target.columns.revision)
+        cube = stored.cube(target.tree.ordinals())
+        placed = arranged(rows, layout, target.columns)
+        noted = noted_blocks(json.loads(transaction.write(placed._jdf, cube._jc, stored.weight._jc)), target.tree)
         context.observe("verify")
-        written = read_blocks(files, data_frame(transaction.readWritten(), session), target.tree, target.columns)
+        if noted is None:
+            raise RowsChangedError("The writer noted no rows; nothing was committed.")
+        written = noted
         count = sum(f.rows for f in written)
         if count != layout.rows:
             raise RowsChangedError(f"{layout.rows} rows were read and {count} written; nothing was committed.")

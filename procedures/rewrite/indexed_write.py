@@ -16,20 +16,28 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.column_names import find_stored
 from catalog.errors import IndexConfigurationError, RowsChangedError
 from catalog.properties import AS_INDEXED_KEY, HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, write_session
 from catalog.snapshot import TableSnapshot
 from otree.cube import CubeId
-from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX
+from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, Revision
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT
 from procedures.rewrite.current_trees import CURRENT_TREES
 from procedures.rewrite.file_ranges import ranges_of_files
 from procedures.rewrite.index_columns import Observation, observation_of
 from procedures.rewrite.layout import arranged, grown_tree, lay_out
-from procedures.rewrite.tags import WrittenFile, carry_thresholds, read_blocks, tags_of
-from procedures.rewrite.target import Target, columns_of, hashed_otherwise, revision_for, target_for_new_rows
+from procedures.rewrite.tags import WrittenFile, carry_thresholds, noted_blocks, read_blocks, tags_of
+from procedures.rewrite.target import (
+    Target,
+    columns_of,
+    hashed_otherwise,
+    revision_for,
+    stored_columns_of,
+    target_for_new_rows,
+)
 
 # Rows that Spark takes for this share of a file or less are written as they come, into one file.
 _FEW_SHARE = 0.25
@@ -137,16 +145,15 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
     """Writes one file first; one pass over it then gives blocks and ranges together."""
     revision = write.snapshot.latest_revision
     assert revision is not None
-    files = _written(write, rows.coalesce(1))
+    tree = _current_tree(write, revision.revision_id)
+    files = _written(write, rows.coalesce(1), revision, tree)
     if not files:
         return
     observe("verify")
-    read = data_frame(write.handle.readWritten(), write.session).coalesce(1)
-    columns = columns_of(write.session, write.snapshot, revision)
-    tree = _current_tree(write, revision.revision_id)
-    found = read_blocks(files, read, tree, columns)
+    found = _blocks(write, files, revision, tree)
     told = ranges_of_files([f["stats"] for f in files], write.found.transformers)
     if told is None or revision_for(write.snapshot, write.found, told, 1, write.location)[1]:
+        read = data_frame(write.handle.readWritten(), write.session)
         seen = _observed(write, read)
         revision, new = revision_for(write.snapshot, write.found, seen.stats, seen.weights.rows, write.location)
         if new:
@@ -169,7 +176,7 @@ def _write_measured(write: _Write) -> None:
         observe("place")
         seen = _observed(write, table_rows)
         if seen.weights.rows == 0:
-            _written(write, kept)
+            _written(write, kept, None, None)
             return
         target = target_for_new_rows(
             write.session,
@@ -183,10 +190,10 @@ def _write_measured(write: _Write) -> None:
         _configure(write, target.new_properties, [])
         layout = lay_out(table_rows, target.rows, target.tree, target.columns, target.file_share)
         write.session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
-        files = _written(write, arranged(placed, layout, target.columns).select(*_names(kept)))
+        laid_out = arranged(placed, layout, target.columns).select(*_names(kept))
+        files = _written(write, laid_out, target.columns.revision, target.tree)
         observe("verify")
-        read = data_frame(write.handle.readWritten(), write.session)
-        found = read_blocks(files, read, target.tree, target.columns)
+        found = _blocks(write, files, target.columns.revision, target.tree)
         found = carry_thresholds(found, target.tree, _told(write, target))
         _tag(write, target.columns.revision.revision_id, files, found, target.tree)
     finally:
@@ -216,9 +223,12 @@ def _names(rows: DataFrame) -> list[Any]:
 def _with_index_columns(write: _Write, rows: DataFrame) -> DataFrame:
     """Adds the indexed columns that Delta will fill in: generated ones, defaults, and nulls."""
     present = {name.lower() for name in rows.columns}
-    for name in write.found.logical_columns:
-        if name.lower() in present:
+    for transformer in write.found.transformers:
+        found = find_stored(write.snapshot.schema, transformer.column)
+        if found is None or found.path[0].lower() in present:
             continue
+        name = found.path[0]
+        present.add(name.lower())
         field = write.snapshot.schema[name]
         metadata = field.metadata or {}
         text = metadata.get("delta.generationExpression") or metadata.get("CURRENT_DEFAULT") or "NULL"
@@ -261,10 +271,23 @@ def _identity(write: _Write) -> str:
     return f"{write.snapshot.table_id} at {write.location}"
 
 
-def _written(write: _Write, rows: DataFrame) -> list[Mapping[str, Any]]:
+def _written(write: _Write, rows: DataFrame, revision: Revision | None, tree: Tree | None) -> list[Mapping[str, Any]]:
+    """What was written, and of each file the blocks of a tree where one is given."""
     observe("write")
-    files: list[Mapping[str, Any]] = json.loads(write.handle.write(rows._jdf))
+    cube = weight = None
+    if revision is not None and tree is not None:
+        stored = stored_columns_of(write.session, write.snapshot, revision)
+        cube, weight = stored.cube(tree.ordinals())._jc, stored.weight._jc
+    files: list[Mapping[str, Any]] = json.loads(write.handle.write(rows._jdf, cube, weight))
     return files
+
+
+def _blocks(write: _Write, files: Sequence[Mapping[str, Any]], revision: Revision, tree: Tree) -> Sequence[WrittenFile]:
+    found = noted_blocks(files, tree)
+    if found is not None:
+        return found
+    columns = columns_of(write.session, write.snapshot, revision)
+    return read_blocks(files, data_frame(write.handle.readWritten(), write.session), tree, columns)
 
 
 def _tag(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
@@ -34,8 +35,34 @@ class WrittenFile:
         return sum(b.element_count for b in self.blocks)
 
 
+def noted_blocks(written: Sequence[Mapping[str, Any]], tree: Tree) -> list[WrittenFile] | None:
+    """Makes the blocks of what was noted of each row while it was written.
+
+    Args:
+        written: path, size and blocks of each file, as the shim tells them.
+        tree: thresholds by which rows were placed.
+
+    Returns:
+        The files; None where nothing was noted, since the user's session takes no statistics.
+
+    Raises:
+        RowsChangedError: a row lies outside the weights of its cube.
+    """
+    if any("blocks" not in entry for entry in written):
+        return None
+    ordinals = tree.ordinals()
+    return [
+        _file(
+            entry,
+            [(ordinals.cube_of(cube), rows, lowest, highest) for cube, rows, lowest, highest in entry["blocks"]],
+            tree,
+        )
+        for entry in written
+    ]
+
+
 def read_blocks(
-    written: Sequence[Mapping[str, object]], rows: DataFrame, tree: Tree, columns: IndexColumns
+    written: Sequence[Mapping[str, Any]], rows: DataFrame, tree: Tree, columns: IndexColumns
 ) -> list[WrittenFile]:
     """Reads the indexed columns of the written files back and makes their blocks.
 
@@ -54,22 +81,24 @@ def read_blocks(
         .agg(F.count(F.lit(1)).alias("rows"), F.min(columns.weight).alias("low"), F.max(columns.weight).alias("high"))
         .collect()
     )
-    by_file: dict[str, list[tuple[Block, int]]] = defaultdict(list)
+    by_file: dict[str, list[tuple[CubeId, int, int, int]]] = defaultdict(list)
     for r in found:
-        cube = ordinals.cube_of(r.cube)
+        by_file[r.file].append((ordinals.cube_of(r.cube), r.rows, r.low, r.high))
+    return [_file(entry, by_file[unquote(str(entry["path"]).rsplit("/", 1)[-1])], tree) for entry in written]
+
+
+def _file(entry: Mapping[str, Any], found: Sequence[tuple[CubeId, int, int, int]], tree: Tree) -> WrittenFile:
+    blocks = []
+    for cube, rows, lowest, highest in found:
         threshold = tree.threshold(cube)
-        if r.high > threshold:
+        if highest > threshold:
             raise RowsChangedError(
-                f"A row of weight {r.high} was written to cube '{cube.text}' of at most {threshold}."
+                f"A row of weight {highest} was written to cube '{cube.text}' of at most {threshold}."
             )
-        by_file[r.file].append((Block(cube.text, r.low, threshold, r.rows), r.high))
-    files = []
-    for entry in written:
-        path = str(entry["path"])
-        blocks = sorted(by_file[unquote(path.rsplit("/", 1)[-1])], key=lambda found: found[0].cube_id)
-        last = max((high for _, high in blocks), default=0)
-        files.append(WrittenFile(path, int(str(entry["size"])), tuple(b for b, _ in blocks), last))
-    return files
+        blocks.append(Block(cube.text, lowest, threshold, rows))
+    blocks.sort(key=lambda block: block.cube_id)
+    last = max((highest for *_, highest in found), default=0)
+    return WrittenFile(str(entry["path"]), int(entry["size"]), tuple(blocks), last)
 
 
 def carry_thresholds(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from catalog.column_names import find_stored
 from catalog.properties import CUBE_SIZE_RANGE, HASH_TYPES_KEY_PREFIX, IndexConfiguration, logical_name
 from catalog.snapshot import TableSnapshot
 from otree.cardinality import WeightCardinality
@@ -52,6 +53,12 @@ class Target:
 def columns_of(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
     """The columns of a revision under the names that they have in the snapshot."""
     return IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
+
+
+def stored_columns_of(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
+    """The columns of a revision under the names that they have in data files."""
+    found = [find_stored(snapshot.schema, c) for c in revision.columns]
+    return IndexColumns(session, revision, tuple(column.stored_name for column in found if column is not None))
 
 
 def target_in_revision(

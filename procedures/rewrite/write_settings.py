@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
+from catalog.declared_stats import COLUMN_STATS_KEY
 from catalog.errors import IndexConfigurationError, InvalidArgumentError
 from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, IndexConfiguration
 from otree.revision import Revision, last_revision_id, revisions_from_configuration
 
 ON_WRITE_KEY = "use.index.onWrite"
-COLUMN_STATS_KEY = "use.index.columnStats"
 _PROPERTIES = {"columnsToIndex": COLUMNS_KEY, "cubeSize": CUBE_SIZE_KEY, "columnStats": COLUMN_STATS_KEY}
 
 
@@ -42,7 +41,6 @@ def index_settings(
         InvalidArgumentError: a malformed option, or columns other than those of the table that is appended to.
         UnknownNameError: a column that the schema does not have.
     """
-    _check_column_stats(options.get("columnStats"))
     wished = {_PROPERTIES[name]: value for name, value in options.items()}
     latest = None if replaces else _latest(configuration)
     present = IndexConfiguration.of(configuration, schema, latest, partition_columns) if not replaces else None
@@ -69,15 +67,3 @@ def index_settings(
 def _latest(configuration: Mapping[str, str]) -> Revision | None:
     newest = last_revision_id(configuration)
     return revisions_from_configuration(configuration).get(newest) if newest else None
-
-
-def _check_column_stats(text: str | None) -> None:
-    if text is None or not text.strip():
-        return
-    accepted = 'a JSON object such as {"a_min":0,"a_max":100}'
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise InvalidArgumentError.of("columnStats", text, accepted) from error
-    if not isinstance(found, dict):
-        raise InvalidArgumentError.of("columnStats", text, accepted)

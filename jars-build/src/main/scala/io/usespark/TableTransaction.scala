@@ -7,10 +7,11 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{DataFrame, SparkSession, classic}
+import org.apache.spark.sql.{Column, DataFrame, SparkSession, classic}
 import org.apache.spark.sql.delta.{DeltaCommitTag, DeltaOperations, RowTracking}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.usespark.RewriteTransaction
 
 /** Our entry in `DESCRIBE HISTORY`; the parameters, the event among them, come from Python. */
 final case class UseOperation(operation: String, entries: Map[String, String], inPlace: Boolean = false)
@@ -29,7 +30,7 @@ final case class UseOperation(operation: String, entries: Map[String, String], i
  */
 final class TableTransaction(session: SparkSession, table: DeltaTableV2) {
   private val mapper = new ObjectMapper()
-  private val transaction = active(table.startTransaction(Some(table.update())))
+  private val transaction = active(new RewriteTransaction(table.deltaLog, table.catalogTable, table.update()))
   private var inputs: Seq[AddFile] = Nil
   private var written: Seq[AddFile] = Nil
 
@@ -86,11 +87,18 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2) {
     }
   }
 
-  /** Writes the rows, one file per partition of `rows` (and table partition); JSON of path and size per file. */
-  def write(rows: DataFrame): String = active {
-    written = transaction.writeFiles(rows, None, true, Nil).collect { case file: AddFile => file }
+  /**
+   * Writes the rows, one file per partition of `rows` (and table partition); JSON of path, size and blocks per file.
+   * `cube` and `weight` place a row as it is stored.
+   */
+  def write(rows: DataFrame, cube: Column, weight: Column): String = active {
+    written = transaction.tracking(cube, weight)(transaction.writeFiles(rows, None, true, Nil)).collect {
+      case file: AddFile => file
+    }
     val files = mapper.createArrayNode()
-    written.foreach(file => files.addObject().put("path", file.path).put("size", file.size))
+    written.foreach(file =>
+      transaction.putBlocks(file, files.addObject().put("path", file.path).put("size", file.size))
+    )
     files.toString
   }
 

@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.usespark.{Python, TableState}
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic
@@ -38,7 +38,8 @@ class IndexedTransaction(
     settings: ju.Map[String, String],
     mode: String,
     metricsOf: Option[OptimisticTransaction] = None
-) extends OptimisticTransaction(log, table, base) {
+) extends OptimisticTransaction(log, table, base)
+    with BlockTracking {
   private var current: Option[IndexedRows] = None
   private var written: Seq[FileAction] = Nil
 
@@ -149,9 +150,14 @@ final class IndexedRows(
   def configure(entries: ju.Map[String, String], removed: ju.List[String]): Unit =
     transaction.configure(entries.asScala.toMap, removed.asScala.toSet)
 
-  /** Writes the rows, one file per partition (and table partition); JSON of path, size, rows, statistics per file. */
-  def write(laidOut: DataFrame): String = {
-    val (files, rest) = transaction.plainly(laidOut, options, isOptimize = true, constraints).partition {
+  /**
+   * Writes the rows, one file per partition (and table partition); JSON of path, size, rows, statistics and blocks per
+   * file. `cube` and `weight` place a row as it is stored.
+   */
+  def write(laidOut: DataFrame, cube: Column, weight: Column): String = {
+    val written =
+      transaction.tracking(cube, weight)(transaction.plainly(laidOut, options, isOptimize = true, constraints))
+    val (files, rest) = written.partition {
       case _: AddFile => true
       case _ => false
     }
@@ -161,6 +167,7 @@ final class IndexedRows(
     adds.foreach { file =>
       val one = json.addObject().put("path", file.path).put("size", file.size).put("stats", file.stats)
       one.put("rows", file.numLogicalRecords.getOrElse(-1L))
+      transaction.putBlocks(file, one)
     }
     json.toString
   }

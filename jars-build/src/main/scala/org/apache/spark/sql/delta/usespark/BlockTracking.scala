@@ -1,0 +1,128 @@
+package org.apache.spark.sql.delta.usespark
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{Column, DataFrame}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, UnsafeProjection}
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.{DataFrameUtils, DeltaLog, OptimisticTransaction, Snapshot}
+import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.stats._
+import org.apache.spark.sql.execution.datasources.{WriteTaskStats, WriteTaskStatsTracker}
+import org.apache.spark.sql.types.StructType
+
+/** Rows of one cube in one file: how many, and their smallest and largest weight. */
+final class WrittenBlock(var rows: Long, var lowest: Int, var highest: Int) extends Serializable {
+  def add(weight: Int): Unit = {
+    rows += 1
+    if (weight < lowest) lowest = weight
+    if (weight > highest) highest = weight
+  }
+}
+
+/**
+ * A transaction that notes the blocks of its files while they are written, beside Delta's own statistics of each file.
+ *
+ * Delta takes the statistics from the very rows that the writer gets; so do these.
+ */
+trait BlockTracking extends OptimisticTransaction {
+  private var placement: Option[(Column, Column)] = None
+  private var tracker: Option[BlockTracker] = None
+
+  /** Notes the blocks of the files that `body` writes; `cube` (BIGINT) and `weight` (INT), or null, over stored names. */
+  def tracking[T](cube: Column, weight: Column)(body: => T): T = {
+    placement = Option(cube).map((_, weight))
+    tracker = None
+    try body
+    finally placement = None
+  }
+
+  /** Puts the blocks of a written file as `[cube, rows, lowest, highest]`; nothing where no statistics were taken. */
+  def putBlocks(file: AddFile, json: ObjectNode): Unit =
+    for (found <- tracker; blocks <- found.blocks.get(file.toPath.getName)) {
+      val all = json.putArray("blocks")
+      blocks.foreach { case (cube, block) =>
+        all.addArray().add(cube).add(block.rows).add(block.lowest).add(block.highest)
+      }
+    }
+
+  override protected def getOptionalStatsTrackerAndStatsCollection(
+      output: Seq[Attribute],
+      outputPath: Path,
+      partitionSchema: StructType,
+      data: DataFrame
+  ): (Option[DeltaJobStatisticsTracker], Option[StatisticsCollection]) = {
+    val (delta, collection) =
+      super.getOptionalStatsTrackerAndStatsCollection(output, outputPath, partitionSchema, data)
+    val chosen = for (base <- delta; (cube, weight) <- placement) yield {
+      // Analysis may give attributes new ids: those of the relation below belong to the expressions.
+      val plan =
+        DataFrameUtils
+          .ofRows(data.sparkSession, LocalRelation(base.dataCols))
+          .select(cube, weight)
+          .queryExecution
+          .analyzed
+      val found =
+        new BlockTracker(deltaLog.newDeltaHadoopConf(), outputPath, base, plan.children.head.output, plan.expressions)
+      tracker = Some(found)
+      found
+    }
+    (chosen.orElse(delta), collection)
+  }
+}
+
+final private class BlockTracker(
+    hadoopConf: Configuration,
+    path: Path,
+    base: DeltaJobStatisticsTracker,
+    columns: Seq[Attribute],
+    placement: Seq[Expression]
+) extends DeltaJobStatisticsTracker(hadoopConf, path, base.dataCols, base.statsColExpr) {
+  @transient var blocks: Map[String, Map[Long, WrittenBlock]] = Map.empty
+
+  override def newTaskInstance(): WriteTaskStatsTracker =
+    new BlockTaskTracker(super.newTaskInstance(), UnsafeProjection.create(placement.map(prepareForEval), columns))
+
+  override def processStats(stats: Seq[WriteTaskStats], jobCommitTime: Long): Unit = {
+    val found = stats.map(_.asInstanceOf[BlockStatistics])
+    blocks = found.flatMap(_.blocks).toMap
+    super.processStats(found.map(_.delta), jobCommitTime)
+  }
+}
+
+final private case class BlockStatistics(delta: WriteTaskStats, blocks: Map[String, Map[Long, WrittenBlock]])
+    extends WriteTaskStats
+
+final private class BlockTaskTracker(delta: WriteTaskStatsTracker, place: UnsafeProjection)
+    extends WriteTaskStatsTracker {
+  private val files = mutable.HashMap[String, mutable.LongMap[WrittenBlock]]()
+  private var lastFile = ""
+  private var blocks: mutable.LongMap[WrittenBlock] = _
+
+  override def newPartition(values: InternalRow): Unit = delta.newPartition(values)
+  override def newFile(path: String): Unit = delta.newFile(path)
+  override def closeFile(path: String): Unit = delta.closeFile(path)
+
+  override def newRow(path: String, row: InternalRow): Unit = {
+    delta.newRow(path, row)
+    if (path != lastFile) {
+      blocks = files.getOrElseUpdate(new Path(path).getName, mutable.LongMap.empty)
+      lastFile = path
+    }
+    val placed = place(row)
+    blocks.getOrElseUpdate(placed.getLong(0), new WrittenBlock(0, Int.MaxValue, Int.MinValue)).add(placed.getInt(1))
+  }
+
+  override def getFinalStats(taskCommitTime: Long): WriteTaskStats =
+    BlockStatistics(delta.getFinalStats(taskCommitTime), files.map { case (name, found) => name -> found.toMap }.toMap)
+}
+
+/** A transaction that replaces files by files with the same rows. */
+final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base: Snapshot)
+    extends OptimisticTransaction(log, table, base)
+    with BlockTracking
