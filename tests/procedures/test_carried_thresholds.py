@@ -9,7 +9,7 @@ from otree.block import Block
 from otree.cube import CubeId
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT
-from procedures.rewrite import group_rewrite
+from procedures.rewrite import target
 from procedures.rewrite.tags import WrittenFile, carry_thresholds
 
 ROOT = CubeId.root(2)
@@ -42,7 +42,7 @@ def test_a_rewrite_tells_the_threshold_that_it_lowered(spark, new_table, monkeyp
     table.append(rows).index()
     threshold = 0
     lowered = Tree(1, {CubeId.root(1): threshold})
-    monkeypatch.setattr(group_rewrite, "grown_tree", lambda *_: lowered)
+    monkeypatch.setattr(target, "grown_tree", lambda *_: lowered)
     above = rows.where(F.hash("x") > threshold)
     table.append(above)
     table.index()

@@ -53,7 +53,7 @@ def blocks(edit):
 def table(spark, new_table):
     """A dozen indexed files, a deletion vector among them, a second revision, and an unindexed file."""
     made = new_table(
-        f"{NUMBERS}, p INT", index="x,y", cube_size=100, file_bytes="4kb", tail="PARTITIONED BY (p)",
+        f"{NUMBERS}, p INT", index="x,y", cube_size=100, file_bytes="3kb", tail="PARTITIONED BY (p)",
         properties={"delta.enableDeletionVectors": "true"},
     )  # fmt: skip
     made.append(numbers(spark, 1500).selectExpr("*", "CAST(id % 2 AS INT) p")).index()

@@ -1,6 +1,9 @@
-"""More features of Delta tables on indexed ones: versions, RESTORE and clones."""
+"""More features of Delta tables on indexed ones: versions, clones, constraints, schema changes, checkpoints."""
 
+import pytest
 from placement import check_placement
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from tables import DeltaTable, numbers
 
 from sql_ext import call, read_report
@@ -49,3 +52,35 @@ def test_a_shallow_clone_keeps_the_index(spark, new_table):
         assert (clone.data.count(), table.data.count()) == (650, 600)
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_columns_that_come_later_and_constraints(spark, new_table):
+    table = indexed(spark, new_table)
+    table.sql("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)")
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"(?i)positive"):
+        table.append(numbers(spark, 1).selectExpr("-1L id", "x", "y", "s"))
+    more = numbers(spark, 200, start=600).selectExpr("*", "parse_json('{\"a\": 1}') v", "id * 2 doubled")
+    more.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable(table.name)
+    before = table.data.selectExpr("sum(id)", "sum(doubled)", "sum(variant_get(v, '$.a', 'int'))", "count(*)").collect()
+    report = table.optimize(strategy="UnindexedFiles")
+    assert report[0].state == "committed"
+    assert (
+        table.data.selectExpr("sum(id)", "sum(doubled)", "sum(variant_get(v, '$.a', 'int'))", "count(*)").collect()
+        == before
+    )
+    assert check_placement(table) == 800
+    assert table.data.where("x < 0.1").count() == table.data.where("x + 0 < 0.1").count()
+
+
+def test_tags_survive_checkpoints(spark, new_table):
+    for policy in ("classic", "v2"):
+        table = indexed(spark, new_table, properties={"delta.checkpointPolicy": policy})
+        before = {(f.path, f.blocks) for f in table.files}
+        table.managed.handle.table().deltaLog().checkpoint()
+        assert list((table.path / "_delta_log").glob("*.checkpoint*"))
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        rows = spark.table(f"{table.name}.blocks").collect()
+        assert sorted((r.path, r.cube_id, r.element_count) for r in rows) == sorted(
+            (path, b.cube_id, b.element_count) for path, blocks in before for b in blocks
+        )
+        assert check_placement(table) == 600
