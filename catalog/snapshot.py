@@ -32,7 +32,7 @@ class TableSnapshot:
         schema: logical schema.
         partition_columns: logical names.
         retention_hours: how long the table promises to keep deleted files.
-        log_files: one row per live file, with the columns of Delta's AddFile.
+        state: the shim's table state.
     """
 
     spark: SparkSession
@@ -42,7 +42,7 @@ class TableSnapshot:
     schema: StructType
     partition_columns: tuple[str, ...]
     retention_hours: float
-    log_files: DataFrame
+    state: Any
 
     @classmethod
     def of(cls, spark: SparkSession, state: Any) -> TableSnapshot:
@@ -56,8 +56,13 @@ class TableSnapshot:
             StructType.fromJson(json.loads(facts["schema"])),
             tuple(facts["partition_columns"]),
             facts["retention_ms"] / 3_600_000,
-            data_frame(state.files(), spark),
+            state,
         )
+
+    @cached_property
+    def log_files(self) -> DataFrame:
+        """One row per live file, with the columns of Delta's AddFile; made when asked for, since that takes a while."""
+        return data_frame(self.state.files(), self.spark)
 
     @cached_property
     def revisions(self) -> dict[int, Revision]:

@@ -56,7 +56,7 @@ class DeltaTable:
 
     @property
     def version(self) -> int:
-        return max(int(f.stem) for f in (self.path / "_delta_log").glob("*.json"))
+        return max(int(f.stem) for f in (self.path / "_delta_log").glob("*.json") if f.stem.isdigit())
 
     def actions(self, version: int) -> list[dict]:
         text = (self.path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
