@@ -89,7 +89,8 @@ def sampled_order(
     """
     values = [ordered_value(rows.select(column).schema[0].dataType, column) for column in columns.values]
     wanted = min(max(_SAMPLE_ROWS, int(_SAMPLE_ROWS_PER_FILE / file_share)), _LARGEST_SAMPLE)
-    taken = rows if count <= wanted else rows.sample(wanted / count, _SEED)
+    # Not DataFrame.sample: over an indexed source that would be a sample by weight, of low weights only.
+    taken = rows if count <= wanted else rows.where(F.rand(_SEED) < wanted / count)
     found = taken.select(columns.weight.alias("weight"), *[v.alias(f"v{i}") for i, v in enumerate(values)]).toArrow()
     bits = bits_per_dimension(len(values))
     ranks, codes = [], []

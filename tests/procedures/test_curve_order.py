@@ -12,6 +12,7 @@ from otree.packing import pack
 from otree.revision import Revision
 from otree.transformation import HashTransformation, LinearTransformation
 from otree.transformer import Transformer
+from procedures.rewrite import curve_order
 from procedures.rewrite.curve_order import sampled_order
 from procedures.rewrite.index_columns import IndexColumns
 
@@ -99,3 +100,13 @@ def test_no_file_is_above_two_targets(spark, new_table, share):
     assert table.checksum() == before
     assert len(table.files) > 5
     assert max(f.size for f in table.files) < 2 * 10_000
+
+
+def test_rows_of_an_indexed_table_are_sampled_evenly(spark, new_table, monkeypatch):
+    """The sample that files are cut by is not turned into one by weight, which would hold low weights only."""
+    monkeypatch.setattr(curve_order, "_SAMPLE_ROWS", 500)
+    monkeypatch.setattr(curve_order, "_SAMPLE_ROWS_PER_FILE", 20)
+    source = new_table(NUMBERS, index="id,x").append(numbers(spark, 4000)).index()
+    _, sample = curve_order.sampled_order(source.data, 4000, _columns(spark, ("id", "x")), 0.1)
+    assert 300 < len(sample.weights) < 700
+    assert abs(float(np.mean(sample.weights.astype(float)))) < 0.1 * 2**32

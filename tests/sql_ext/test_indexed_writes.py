@@ -236,6 +236,15 @@ def test_features_of_delta(spark, name):
     assert sorted(tuple(r)[1:] for r in table.data.collect()) == [(1.5, 2, 4), (2.0, 3, 6), (9.0, 1, 2)]
 
 
+def test_a_session_without_statistics(spark, by_path, set_conf):
+    """Blocks are noted beside Delta's statistics; without these, the files are read back."""
+    table, path = by_path
+    set_conf("spark.databricks.delta.stats.collect", "false")
+    qbeast(numbers(spark, 500)).save(path)
+    qbeast(numbers(spark, 100, start=500), "append").save(path)
+    indexed(table, numbers(spark, 600))
+
+
 def test_a_failure_in_python_commits_nothing_and_leaves_no_file(spark, by_path, monkeypatch):
     table, path = by_path
     qbeast(numbers(spark, 100)).save(path)

@@ -132,8 +132,8 @@ class LiveFile:
     @classmethod
     def of(cls, add: dict) -> "LiveFile":
         tags, vector = add.get("tags") or {}, add.get("deletionVector")
-        stats = json.loads(add["stats"])
-        rows = stats["numRecords"] - (vector["cardinality"] if vector else 0)
+        stats = json.loads(add.get("stats") or "{}")
+        rows = stats.get("numRecords", 0) - (vector["cardinality"] if vector else 0)
         revision = int(tags.get("revision", "0"))
         blocks = blocks_from_json(tags["blocks"]) if revision else ()
         write = tags.get("use.write", add["path"])
