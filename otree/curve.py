@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# 16 bits of one column, 60 of all: more would order rows of one page only, and the key has to fit a long.
-_MOST_BITS = 16
+# Finer codes would order the rows of one page only, and their tables would not fit a processor's cache.
+_BITS_OF_ONE = 16
+_BITS_OF_SEVERAL = 11
+# The key has to fit a long.
 _KEY_BITS = 60
 
 
 def bits_per_dimension(dimensions: int) -> int:
     """Return how many bits of each column's code go into the key."""
-    return max(1, min(_MOST_BITS, _KEY_BITS // dimensions))
+    most = _BITS_OF_ONE if dimensions == 1 else _BITS_OF_SEVERAL
+    return max(1, min(most, _KEY_BITS // dimensions))
 
 
 @dataclass(frozen=True, eq=False)
