@@ -150,11 +150,14 @@ def _bands(by_weight: NDArray[np.int32], target: float, files: float) -> list[tu
     bands: list[tuple[int, int]] = []
     start = 0
     for end in range(1, len(limits)):
-        small = below[end] - below[start] < _SMALLEST_BAND * target
-        if small and end < len(limits) - 1:
-            continue
-        if small and bands:
+        rows = below[end] - below[start]
+        small = rows < _SMALLEST_BAND * target
+        fits = bool(bands) and rows + below[start] - below[limits.index(bands[-1][0])] <= _LARGEST_FILE * target
+        if small and (fits or (bands and end == len(limits) - 1)):
+            # Downward, so that the limit itself stays: a sample up to it then reads nothing beyond.
             bands[-1] = (bands[-1][0], limits[end])
+        elif small and end < len(limits) - 1:
+            continue
         else:
             bands.append((limits[start], limits[end]))
         start = end
