@@ -14,6 +14,9 @@ _WRITE_SETTINGS = {
     # One Spark partition is one file: nothing may merge or re-shuffle what the layout decided.
     # Rows lie along a curve in their file: with small pages, a range filter skips most of a file by its page index.
     "parquet.page.row.count.limit": "5000",
+    # The older form of timestamps has no minima and maxima in a page index; this one also takes years before 1900.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
 }
 _WORK_SETTINGS = {
