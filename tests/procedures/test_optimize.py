@@ -82,7 +82,7 @@ def test_data_leaving_the_space_is_told(spark, new_table):
 
 
 def test_compaction_of_small_appends_ends_and_lifts_levels(spark, new_table):
-    appends = 20
+    appends = 12
     table = new_table(NUMBERS, index="x,y", cube_size=400, file_bytes="30kb").append(numbers(spark, 3000))
     table.append(spark.sql("SELECT -1L id, 0D x, 0 y, '' s UNION ALL SELECT -2L, 1D, 999, ''"))
     table.index()
