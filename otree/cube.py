@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from otree.errors import IndexFormatError
 
-_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_VALUE_OF = {symbol: value for value, symbol in enumerate(_ALPHABET)}
-_BITS_PER_SYMBOL = 6
+SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_VALUE_OF = {symbol: value for value, symbol in enumerate(SYMBOLS)}
+BITS_PER_SYMBOL = 6
 
 
 @dataclass(frozen=True, order=True)
@@ -58,17 +58,17 @@ class CubeId:
         Raises:
             IndexFormatError: If a symbol is unknown, a level is cut off, or an unused bit is set.
         """
-        width = _symbols_per_level(dimensions)
+        width = symbols_per_level(dimensions)
         if len(text) % width:
             raise IndexFormatError.of_field("cubeId", text, f"a multiple of {width} symbols")
-        unused = width * _BITS_PER_SYMBOL - dimensions
+        unused = width * BITS_PER_SYMBOL - dimensions
         path = []
         for start in range(0, len(text), width):
             bits = 0
             for symbol in text[start : start + width]:
                 if symbol not in _VALUE_OF:
                     raise IndexFormatError.of_field("cubeId", text, "symbols of A-Z a-z 0-9 + /")
-                bits = bits << _BITS_PER_SYMBOL | _VALUE_OF[symbol]
+                bits = bits << BITS_PER_SYMBOL | _VALUE_OF[symbol]
             code = bits >> unused
             if code << unused != bits:
                 raise IndexFormatError.of_field("cubeId", text, f"unused bits to be zero with {dimensions} dimensions")
@@ -123,10 +123,10 @@ class CubeId:
     @property
     def text(self) -> str:
         """The format's spelling: ceil(dimensions / 6) symbols per level, unused low bits zero."""
-        width = _symbols_per_level(self.dimensions)
-        unused = width * _BITS_PER_SYMBOL - self.dimensions
-        shifts = range((width - 1) * _BITS_PER_SYMBOL, -1, -_BITS_PER_SYMBOL)
-        return "".join(_ALPHABET[code << unused >> shift & 63] for code in self.path for shift in shifts)
+        width = symbols_per_level(self.dimensions)
+        unused = width * BITS_PER_SYMBOL - self.dimensions
+        shifts = range((width - 1) * BITS_PER_SYMBOL, -1, -BITS_PER_SYMBOL)
+        return "".join(SYMBOLS[code << unused >> shift & 63] for code in self.path for shift in shifts)
 
     @property
     def depth(self) -> int:
@@ -196,5 +196,6 @@ def codes_of_point(coordinates: Sequence[float]) -> Iterator[int]:
         yield code
 
 
-def _symbols_per_level(dimensions: int) -> int:
-    return -(-dimensions // _BITS_PER_SYMBOL)
+def symbols_per_level(dimensions: int) -> int:
+    """Return how many symbols of a cube's text stand for one level."""
+    return -(-dimensions // BITS_PER_SYMBOL)

@@ -11,6 +11,7 @@ from catalog.session import data_frame, jvm_session
 from catalog.snapshot import BLOCKS_SCHEMA, TableSnapshot
 from catalog.tables import ManagedTable
 from otree.block import BLOCKS_TAG, REVISION_TAG
+from otree.cube import BITS_PER_SYMBOL, SYMBOLS, symbols_per_level
 from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling, problem, rows_of
 
 CHECKS = (
@@ -26,8 +27,6 @@ CHECKS = (
     "FILE_MISSING",
 )
 _FIELDS = ("cubeId", "minWeight", "maxWeight", "elementCount")
-_SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_BITS_PER_SYMBOL = 6
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class TaggedFiles:
         tag = F.col("tags")
         raw = F.from_json(tag[BLOCKS_TAG], "array<map<string,string>>")
         known = [
-            (number, cube_pattern(revision.dimensions), -(-revision.dimensions // _BITS_PER_SYMBOL))
+            (number, cube_pattern(revision.dimensions), symbols_per_level(revision.dimensions))
             for number, revision in snapshot.revisions.items()
             if number > 0 and revision.transformations
         ]
@@ -67,9 +66,9 @@ class TaggedFiles:
 
 def cube_pattern(dimensions: int) -> str:
     """Regular expression of the cube ids of a space: whole levels, known symbols, unused bits zero."""
-    width = -(-dimensions // _BITS_PER_SYMBOL)
-    unused = width * _BITS_PER_SYMBOL - dimensions
-    last = "".join(_SYMBOLS[value] for value in range(0, len(_SYMBOLS), 1 << unused))
+    width = symbols_per_level(dimensions)
+    unused = width * BITS_PER_SYMBOL - dimensions
+    last = "".join(SYMBOLS[value] for value in range(0, len(SYMBOLS), 1 << unused))
     return f"^([A-Za-z0-9+/]{{{width - 1}}}[{last}])*$"
 
 

@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 import json
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,8 @@ from procedures.rewrite.target import (
     stored_columns_of,
     target_for_new_rows,
 )
+
+logger = logging.getLogger(__name__)
 
 # Rows that Spark takes for this share of a file or less are written as they come, into one file.
 _FEW_SHARE = 0.25
@@ -187,6 +190,8 @@ def _write_measured(write: _Write) -> None:
             lambda count: count * _row_bytes(write, count),
             write.location,
         )
+        if target.warning:
+            logger.warning("%s: %s", write.location, target.warning)
         _configure(write, target.new_properties, [])
         layout = lay_out(table_rows, target.rows, target.tree, target.columns, target.file_share)
         write.session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))

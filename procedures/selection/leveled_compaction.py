@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
 from catalog.snapshot import TableSnapshot, file_levels
+from otree.cube import symbols_per_level
 from otree.level import next_level_elements
 from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
@@ -118,7 +119,7 @@ class LeveledCompaction(Strategy):
         if revision is None:
             return Selection(note=f"{NAME}: the table has no indexed files yet")
         leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
-        symbols = -(-revision.dimensions // 6)
+        symbols = symbols_per_level(revision.dimensions)
         groups = block_groups(leveled, symbols).limit(_GROUPS_CONSIDERED).collect()
         found = (BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in groups)
         return choose(

@@ -236,6 +236,11 @@ def test_features_of_delta(spark, name):
     assert sorted(tuple(r)[1:] for r in table.data.collect()) == [(1.5, 2, 4), (2.0, 3, 6), (9.0, 1, 2)]
 
 
+def test_rows_that_share_weights_are_reported(spark, by_path, caplog):
+    qbeast(numbers(spark, 3000).withColumn("y", F.lit(1)), columns="y").save(by_path[1])
+    assert "low cardinality: about 1 distinct weights for 3000 rows" in caplog.text
+
+
 def test_a_session_without_statistics(spark, by_path, set_conf):
     """Blocks are noted beside Delta's statistics; without these, the files are read back."""
     table, path = by_path
