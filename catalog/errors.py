@@ -6,6 +6,11 @@ import difflib
 from collections.abc import Iterable
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, which is what people can read of an error of Spark's."""
+    return next(iter(str(error).strip().splitlines()), "")
+
+
 class UseError(Exception):
     """Root of all errors of ours.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -135,6 +136,42 @@ class OptimizationEvent:
         record["process_time_ms"] = self.finished_at - self.started_at
         record["kind"] = "optimize"
         return record
+
+
+def event_without_commit(
+    strategy: str,
+    trigger: str,
+    reason: str,
+    parameters: Mapping[str, str],
+    times: tuple[int, int],
+    inputs: FilesStats | None = None,
+    table_id: str = "",
+) -> OptimizationEvent:
+    """The event of what did not become a commit: a group that failed, or a trigger that was ignored.
+
+    Args:
+        strategy: name of the strategy, or of what was asked for.
+        trigger: who asked.
+        reason: reason code.
+        parameters: what was asked for.
+        times: start and end, epoch milliseconds.
+        inputs: what the group would have read; nothing when left out.
+        table_id: Delta's metadata id.
+    """
+    nothing = FilesStats.of([])
+    return OptimizationEvent(
+        optimization_name=strategy,
+        write_id=uuid.uuid4().hex,
+        table_id=table_id,
+        revision_id=-1,
+        started_at=times[0],
+        finished_at=times[1],
+        input_files_stats=inputs or nothing,
+        output_files_stats=nothing,
+        trigger=trigger,
+        reason=reason,
+        parameters=parameters,
+    )
 
 
 def read_events(history: DataFrame, state_folder: str) -> DataFrame:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,7 @@ class TableSnapshot:
         partition_columns: logical names.
         retention_hours: how long the table promises to keep deleted files.
         state: the shim's table state.
+        restrictions: each takes the rows of ``log_files`` and leaves out files that are not to be looked at.
     """
 
     spark: SparkSession
@@ -43,6 +44,7 @@ class TableSnapshot:
     partition_columns: tuple[str, ...]
     retention_hours: float
     state: Any
+    restrictions: tuple[Callable[[DataFrame], DataFrame], ...] = ()
 
     @classmethod
     def of(cls, spark: SparkSession, state: Any) -> TableSnapshot:
@@ -62,7 +64,23 @@ class TableSnapshot:
     @cached_property
     def log_files(self) -> DataFrame:
         """One row per live file, with the columns of Delta's AddFile; made when asked for, since that takes a while."""
-        return data_frame(self.state.files(), self.spark)
+        files = data_frame(self.state.files(), self.spark)
+        for restrict in self.restrictions:
+            files = restrict(files)
+        return files
+
+    def only(self, restrict: Callable[[DataFrame], DataFrame]) -> TableSnapshot:
+        """The same version with fewer files, as far as files and blocks are asked for.
+
+        Args:
+            restrict: gets the rows of ``log_files``, and returns those that count.
+        """
+        return replace(self, restrictions=(*self.restrictions, restrict))
+
+    def without(self, paths: Sequence[str]) -> TableSnapshot:
+        """The same version without some files; see ``only``."""
+        gone = list(paths)
+        return self.only(lambda files: files.where(~F.col("path").isin(gone))) if gone else self
 
     @cached_property
     def revisions(self) -> dict[int, Revision]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -71,14 +72,40 @@ class ManagedTable:
 
     def events(self, limit: int | None = None) -> DataFrame:
         """The optimizations of the last ``limit`` commits, of all when left out; newest first."""
-        return read_events(self.history(limit), f"{self.location}/{STATE_FOLDER}")
+        return read_events(self.history(limit), self.state_folder)
+
+    @property
+    def state_folder(self) -> str:
+        """URI of the folder with files of ours."""
+        return f"{self.location}/{STATE_FOLDER}"
+
+    def create_state(self, file: str, text: str) -> bool:
+        """Writes a small file of ours below ``_use/``, unless there is one.
+
+        Args:
+            file: path relative to ``_use/``.
+            text: what it holds.
+
+        Returns:
+            Whether it was written; False when a file of this name is there.
+        """
+        return bool(self.handle.createText(f"{STATE_FOLDER}/{file}", text))
 
     def write_state(self, file: str, text: str) -> None:
-        """Writes a small file of ours below ``_use/``; ``file`` is relative to it."""
+        """Writes a small file of ours below ``_use/``, in place of one that is there; ``file`` is relative to it."""
         self.handle.writeText(f"{STATE_FOLDER}/{file}", text)
 
+    def read_state(self, file: str) -> str | None:
+        """The text of a file of ours, None when there is none; ``file`` is relative to ``_use/``."""
+        found = self.handle.readText(f"{STATE_FOLDER}/{file}")
+        return None if found is None else str(found)
+
+    def list_state(self, folder: str) -> list[str]:
+        """Names of the files in a folder of ours, sorted; none when it is missing."""
+        return sorted(json.loads(self.handle.listNames(f"{STATE_FOLDER}/{folder}")))
+
     def delete_state(self, file: str) -> None:
-        """Deletes a file that ``write_state`` wrote; a missing one is no error."""
+        """Deletes a file of ours; a missing one is no error."""
         self.handle.delete(f"{STATE_FOLDER}/{file}")
 
     def check_writable(self) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.declared_stats import COLUMN_STATS_KEY
-from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError, first_line
 from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
 from catalog.session import described_jobs, jvm, jvm_session
 from catalog.snapshot import TableSnapshot
@@ -93,8 +93,9 @@ def _set(call: Call, transaction: Any, changed: dict[str, str]) -> int:
     except (Py4JJavaError, PySparkException) as error:
         if not is_conflict(error):
             raise
-        first_line = str(error).strip().splitlines()[0]
-        raise ConcurrentChangeError(f"Another writer changed the table first; nothing was set: {first_line}") from error
+        raise ConcurrentChangeError(
+            f"Another writer changed the table first; nothing was set: {first_line(error)}"
+        ) from error
 
 
 def _advice(

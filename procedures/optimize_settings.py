@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError
+from catalog.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
@@ -26,6 +27,7 @@ class OptimizeSettings:
         max_iterations: groups committed at most; None = no limit.
         max_bytes: once this many input bytes were rewritten, no further group starts; None = no limit.
         max_seconds: once this time is over, no further group starts; None = no limit.
+        parallelism: groups rewritten at the same time.
         dry_run: plan only.
         parameters: the call's arguments as text, for the event.
     """
@@ -35,6 +37,7 @@ class OptimizeSettings:
     max_iterations: int | None
     max_bytes: int | None
     max_seconds: float | None
+    parallelism: int
     dry_run: bool
     parameters: Mapping[str, str]
 
@@ -47,7 +50,7 @@ class OptimizeSettings:
             UnknownNameError: a strategy or option that does not exist.
             NotSupportedError: a parameter that this version declares and does not serve yet.
         """
-        for name in ("bytes_per_iter", "max_iterations", "max_bytes"):
+        for name in ("bytes_per_iter", "max_iterations", "max_bytes", "parallelism"):
             value = arguments[name]
             if value is not None and value < 1:
                 raise InvalidArgumentError.of(name, value, "a whole number of at least 1")
@@ -78,9 +81,14 @@ class OptimizeSettings:
             max_iterations=arguments["max_iterations"],
             max_bytes=arguments["max_bytes"],
             max_seconds=duration_seconds("max_duration", arguments["max_duration"]),
+            parallelism=arguments["parallelism"],
             dry_run=arguments["dry_run"],
             parameters={k: str(v) for k, v in arguments.items() if v is not None and v != {} and k != "table"},
         )
+
+    def restricted(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """The snapshot with the files that may be chosen."""
+        return snapshot
 
 
 def _strategies(text: str | None, revision_id: int | None, revision_rewrite: bool) -> tuple[Strategy, ...]:
@@ -97,11 +105,9 @@ def _strategies(text: str | None, revision_id: int | None, revision_rewrite: boo
 
 
 def _refuse_unserved(arguments: Mapping[str, Any]) -> None:
-    unserved = {"where": None, "files": None, "parallelism": 1}
-    for name, served in unserved.items():
-        if arguments[name] != served:
-            shown = "NULL" if served is None else str(served).lower()
-            raise NotSupportedError(f"{name} = {arguments[name]} is not available in this version; only {shown} is.")
+    for name in ("where", "files"):
+        if arguments[name] is not None:
+            raise NotSupportedError(f"{name} = {arguments[name]} is not available in this version; only NULL is.")
 
 
 def option_value(option: Parameter, text: str | None) -> Any:

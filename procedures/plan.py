@@ -80,9 +80,16 @@ class Selection:
 
 @dataclass(frozen=True)
 class Plan:
-    """One iteration of an optimization of the table at ``version``."""
+    """One iteration of an optimization.
+
+    Attributes:
+        version: version of the table that it was made for.
+        groups: groups of one strategy that share no file, to be rewritten in any order or at the same time.
+        skipped: groups that qualified and were passed over.
+        notes: why strategies found nothing.
+    """
 
     version: int
-    group: FileGroup | None
+    groups: tuple[FileGroup, ...]
     skipped: tuple[SkippedGroup, ...] = ()
     notes: tuple[str, ...] = field(default=())

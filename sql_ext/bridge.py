@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from catalog.errors import IndexUnreadableError, UseError
+from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.session import data_frame
 from catalog.tables import ManagedTable
@@ -83,7 +83,7 @@ class BridgeHandler:
             if origin is not None:
                 return origin
             logger.exception("%s failed", operation)
-            return self._refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {_first_line(error)}")
+            return self._refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {first_line(error)}")
 
     def _refusal(self, code: str, sql_state: str, message: str) -> Any:
         answer = _context()._jvm.java.util.HashMap()  # type: ignore[union-attr]
@@ -125,11 +125,6 @@ class BridgeHandler:
 
     def _written(self, _: SparkSession, given: Mapping[str, Any]) -> None:
         CURRENT_TREES.committed(given["write"], given["version"])
-
-
-def _first_line(error: Exception) -> str:
-    """What a client sees of an unexpected error; the log has the rest."""
-    return next(iter(str(error).strip().splitlines()), "")
 
 
 def _enabled(spark: SparkSession, key: str) -> bool:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from catalog.errors import CommitUnknownError, ConcurrentChangeError
+from catalog.errors import CommitUnknownError, ConcurrentChangeError, first_line
 from catalog.events import EVENT_KEY, OPERATION, OptimizationEvent
 from catalog.session import jvm
 from catalog.tables import ManagedTable
@@ -69,8 +69,7 @@ def commit(
         if is_conflict(error):
             if event.overflow_file is not None:
                 table.delete_state(event.overflow_file)
-            first_line = str(error).strip().splitlines()[0]
-            raise ConcurrentChangeError(f"Another writer was first: {first_line}") from error
+            raise ConcurrentChangeError(f"Another writer was first: {first_line(error)}") from error
         version = _version_of(table, event.write_id)
         if version is not None:
             return version

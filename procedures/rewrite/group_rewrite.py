@@ -55,6 +55,8 @@ class RewriteResult:
         output_bytes: their bytes.
         rows: rows in them.
         new_revision: number of the revision that the commit made, None when the rows fitted an existing one.
+        event: what the commit tells of it.
+        paths: the files written, as in the log.
         warning: what the owner should know about the data, None when nothing.
     """
 
@@ -63,6 +65,8 @@ class RewriteResult:
     output_bytes: int
     rows: int
     new_revision: int | None
+    event: OptimizationEvent
+    paths: tuple[str, ...]
     warning: str | None = None
 
 
@@ -164,7 +168,8 @@ def _run(
     new_revision = revision_id if target and target.new_properties else None
     size, rows_written = sum(f.size for f in written), sum(f.rows for f in written)
     warning = target.warning if target else None
-    return RewriteResult(version, len(written), size, rows_written, new_revision, warning)
+    paths = tuple(f.path for f in written)
+    return RewriteResult(version, len(written), size, rows_written, new_revision, event, paths, warning)
 
 
 def _target(

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.errors import ConcurrentChangeError
+from catalog.errors import ConcurrentChangeError, first_line
 from catalog.session import described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
@@ -100,9 +100,8 @@ def untag(
                     raise
                 if attempt < MAX_ATTEMPTS:
                     continue
-                first_line = str(error).strip().splitlines()[0]
                 raise ConcurrentChangeError(
-                    f"Other writers were first {MAX_ATTEMPTS} times; nothing was committed: {first_line}"
+                    f"Other writers were first {MAX_ATTEMPTS} times; nothing was committed: {first_line(error)}"
                 ) from error
             return Untagged(int(version), totals.files, totals.bytes or 0)
     return None

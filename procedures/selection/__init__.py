@@ -10,6 +10,11 @@ STRATEGIES: dict[str, Strategy] = {s.name: s for s in (UnindexedFiles(), Leveled
 DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
 
 
+def register_strategy(made: Strategy) -> None:
+    """Makes a strategy available by its name; a later registration of the same name replaces the earlier one."""
+    STRATEGIES[made.name] = made
+
+
 def strategy(name: str) -> Strategy:
     """Returns the strategy of this name, any case.
 
@@ -23,4 +28,4 @@ def strategy(name: str) -> Strategy:
     return found
 
 
-__all__ = ["DEFAULT_STRATEGIES", "STRATEGIES", "SelectionSettings", "Strategy", "strategy"]
+__all__ = ["DEFAULT_STRATEGIES", "STRATEGIES", "SelectionSettings", "Strategy", "register_strategy", "strategy"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from catalog.snapshot import TableSnapshot
@@ -23,11 +23,13 @@ class SelectionSettings:
         bytes_per_iter: bytes after which no further file is taken; the crossing file is taken too.
         revision_id: revision to optimize, None = the newest.
         options: values of the strategy's own options, checked and complete.
+        memory: whatever the strategy wants to keep from one iteration of a run to the next; empty when a run begins.
     """
 
     bytes_per_iter: int
     revision_id: int | None
     options: Mapping[str, Any]
+    memory: dict[str, Any] = field(default_factory=dict)
 
 
 class Strategy(ABC):
@@ -40,7 +42,12 @@ class Strategy(ABC):
 
     @abstractmethod
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """Returns the group to rewrite next, if there is one."""
+        """Returns the group to rewrite next, if there is one.
+
+        Args:
+            snapshot: the table; its files are those that may be chosen.
+            settings: what the caller asks for.
+        """
 
 
 def take_until(files: Iterable[InputFile], limit: int) -> tuple[InputFile, ...]:

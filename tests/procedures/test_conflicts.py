@@ -5,10 +5,13 @@ from placement import check_placement
 from pyspark.sql import functions as F
 
 from catalog.errors import ConcurrentChangeError
-from procedures import optimize as optimize_module
-from procedures.optimize import OPTIMIZE, make_plan, optimize
+from catalog.lease import LEASE_FILE
+from procedures import engine
+from procedures.engine import make_plan, optimize
+from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
+from procedures.runs import Run
 
 STEPS = ("read", "write", "verify", "commit")
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
@@ -42,13 +45,12 @@ def table(spark, new_table, request):
 
 
 def _rewrite(table, observe, **given):
-    group = make_plan(table.managed, settings_of(**given)).group
-    assert group is not None
+    (group,) = make_plan(table.managed, settings_of(**given)).groups
     return rewrite(table.managed, group, RewriteContext("call", {}, observe))
 
 
 def _optimize(table, observe, **given):
-    return optimize(table.managed, settings_of(**given), RewriteContext("call", {}, observe))
+    return optimize(table.managed, settings_of(**given), Run.of(table.managed, "call", {}), observe)
 
 
 def test_the_steps_in_their_order(table):
@@ -140,8 +142,14 @@ def test_plain_optimize_of_the_inputs(spark, table):
 
 
 def test_a_second_optimize_at_the_same_time(table):
+    """Two that do not know of each other, as when the lease is lost: one wins, and nothing is there twice."""
+
+    def without_lease():
+        table.managed.delete_state(LEASE_FILE)
+        table.optimize()
+
     before = table.checksum()
-    at = At("commit", table.optimize)
+    at = At("commit", without_lease)
     report = _optimize(table, at)
     assert [r.state for r in report] == ["failed"]
     assert table.checksum() == before
@@ -174,7 +182,7 @@ def test_an_error_leaves_no_file_and_no_commit(table, step):
 
 
 def test_constant_conflicts_end(table, monkeypatch):
-    monkeypatch.setattr(optimize_module, "MAX_CONFLICTS_IN_A_ROW", 2)
+    monkeypatch.setattr(engine, "MAX_CONFLICTS_IN_A_ROW", 2)
     count = iter(range(100))
 
     def always(step):
@@ -191,18 +199,17 @@ def test_planned_is_committed_and_failed_and_skipped(spark, table, monkeypatch):
     for start in (600, 700):
         table.append(spark.range(start, start + 100).selectExpr("id a", "0D b"))
     planned = []
-    real = optimize_module.make_plan
+    real = engine.make_plan
 
     def counting(*arguments):
         plan = real(*arguments)
-        planned.append(plan.group)
+        planned.extend(plan.groups)
         return plan
 
-    monkeypatch.setattr(optimize_module, "make_plan", counting)
+    monkeypatch.setattr(engine, "make_plan", counting)
     at = At("commit", lambda: table.sql("DELETE FROM {t} WHERE a = 0"))
     report = _optimize(table, at, options={"batch_bytes": "1"})
-    groups = [g for g in planned if g is not None]
     outcome = {state: sum(r.state == state for r in report) for state in ("committed", "failed", "skipped")}
-    assert len(groups) == outcome["committed"] + outcome["failed"]
+    assert len(planned) == outcome["committed"] + outcome["failed"]
     assert outcome == {"committed": 3, "failed": 1, "skipped": 0}
     assert table.data.count() == check_placement(table) == 799

@@ -19,7 +19,8 @@ CHILD = """
     sys.path.insert(0, {support!r})
     from sessions import start_session
     from procedures.declaration import Call
-    from procedures.optimize import OPTIMIZE, make_plan
+    from procedures.engine import make_plan
+    from procedures.optimize import OPTIMIZE
     from procedures.optimize_settings import OptimizeSettings
     from procedures.rewrite.group_rewrite import RewriteContext, rewrite
     from catalog.tables import ManagedTable
@@ -33,7 +34,7 @@ CHILD = """
     table = ManagedTable.find(spark, {path!r})
     arguments = {{p.name: None if p.required else p.default for p in OPTIMIZE.parameters}}
     plan = make_plan(table, OptimizeSettings.of({{**arguments, "table": {path!r}}}))
-    rewrite(table, plan.group, RewriteContext("call", {{}}, observe))
+    rewrite(table, plan.groups[0], RewriteContext("call", {{}}, observe))
 """
 
 

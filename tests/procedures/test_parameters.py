@@ -6,7 +6,8 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.errors import UseError
-from procedures.optimize import OPTIMIZE, make_plan
+from procedures.engine import make_plan
+from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
 
@@ -30,8 +31,10 @@ def plan(table, **given):
 
 
 def outline(found):
-    group = found.group
-    return (group.strategy, group.revision_id, len(group.files), group.rows) if group else None
+    if not found.groups:
+        return None
+    (group,) = found.groups
+    return group.strategy, group.revision_id, len(group.files), group.rows
 
 
 def test_the_default_takes_unindexed_files_first(table):
@@ -62,10 +65,10 @@ def test_what_is_selected(table, given, expected):
 def test_bytes_per_iter_takes_the_crossing_file_and_names_what_it_passes_over(table):
     smallest = sorted(f.size for f in table.files if f.revision == 1 and f.rows == 30)
     four = plan(table, strategy="LeveledCompaction", bytes_per_iter=sum(smallest[:3]) + 1)
-    assert (len(four.group.files), four.skipped) == (4, ())
+    assert (len(four.groups[0].files), four.skipped) == (4, ())
     # 90 rows are no block of level 2.
     three = plan(table, strategy="LeveledCompaction", bytes_per_iter=sum(smallest[:3]))
-    assert three.group is None
+    assert three.groups == ()
     assert [(s.reason, s.files) for s in three.skipped] == [("BYTES_PER_ITER_TOO_SMALL", 3)]
 
 
@@ -78,7 +81,7 @@ def test_an_unknown_revision_is_refused(table):
 def test_a_dry_run_shows_the_plan_and_changes_nothing(spark, table):
     before = table.state()
     for given in ({}, {"strategy": "LeveledCompaction"}, {"options": {"batch_bytes": "1"}}):
-        group = plan(table, **given).group
+        group = plan(table, **given).groups[0]
         (row,) = table.optimize(dry_run=True, **given)
         assert (row.state, row.strategy, row.reason) == ("planned", group.strategy, group.reason)
         assert (row.input_files, row.input_bytes, row.rows) == (len(group.files), group.bytes, group.rows)
@@ -99,10 +102,10 @@ def test_the_plan_that_was_shown_is_the_plan_that_is_run(spark, new_table, strat
     (shown,) = table.optimize(strategy=strategy, dry_run=True)
     table.append(numbers(spark, 10, start=100))
 
-    result = rewrite(table.managed, planned.group, RewriteContext())
+    result = rewrite(table.managed, planned.groups[0], RewriteContext())
 
-    assert sorted(table.removed(result.version)) == sorted(f.path for f in planned.group.files)
-    assert (shown.input_files, shown.rows) == (len(planned.group.files), result.rows)
+    assert sorted(table.removed(result.version)) == sorted(f.path for f in planned.groups[0].files)
+    assert (shown.input_files, shown.rows) == (len(planned.groups[0].files), result.rows)
     assert {a["path"] for a in table.added(result.version)} <= table.paths
     assert result.output_files == len(table.added(result.version))
     assert table.data.count() == 112
@@ -138,12 +141,12 @@ def test_from_timestamp_takes_the_files_modified_since(spark, new_table):
     old, new = sorted(table.files, key=lambda f: f.modification_time)
     found = plan(table, options={"from_timestamp": str(new.modification_time)})
     expected = {f.path for f in (old, new) if f.modification_time >= new.modification_time}
-    assert {f.path for f in found.group.files} == expected
+    assert {f.path for f in found.groups[0].files} == expected
 
 
 def test_parameters_that_later_versions_serve_are_refused_by_name(spark, table):
     before = table.state()
-    for given in ({"where": "x > 1"}, {"files": ["f"]}, {"parallelism": 2}):
+    for given in ({"where": "x > 1"}, {"files": ["f"]}):
         with pytest.raises(UseError) as refused:
             sql_ext.call(spark, "optimize", table=table.name, **given)
         assert refused.value.code == "USE_NOT_SUPPORTED"
@@ -177,7 +180,7 @@ def test_file_size_and_cube_size_change_the_layout(spark, new_table):
 def test_order_of_unindexed_files_is_by_time(spark, new_table):
     table = new_table(NUMBERS, index="x").append(numbers(spark, 20, partitions=2), files=2)
     table.append(numbers(spark, 10, start=20))
-    group = plan(table).group
+    group = plan(table).groups[0]
     times = [f.first_time for f in group.files]
     assert times == sorted(times)
     assert table.managed.snapshot().files.agg(F.min("modification_time")).collect()[0][0] == times[0]

@@ -1,8 +1,10 @@
 package io.usespark
 
+import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets
 
-import org.apache.hadoop.fs.{FileSystem, Path}
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, Path}
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
@@ -35,9 +37,34 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       .select("path")
   }
 
-  /** Writes a small text file below the table. */
-  def writeText(file: String, text: String): Unit = {
-    val out = files.create(below(file), false)
+  /** Writes a small text file below the table, in place of one that is there. */
+  def writeText(file: String, text: String): Unit = write(file, text, overwrite = true)
+
+  /** Writes a small text file below the table; false when there is one. */
+  def createText(file: String, text: String): Boolean =
+    try {
+      write(file, text, overwrite = false)
+      true
+    } catch { case _: FileAlreadyExistsException => false }
+
+  /** The text of a small file below the table, null when there is none. */
+  def readText(file: String): String =
+    try {
+      val in = files.open(below(file))
+      try new String(in.readAllBytes(), StandardCharsets.UTF_8)
+      finally in.close()
+    } catch { case _: FileNotFoundException => null }
+
+  /** Names of the files in a folder below the table, as a JSON array; empty when there is no such folder. */
+  def listNames(folder: String): String = {
+    val names = new ObjectMapper().createArrayNode()
+    try files.listStatus(below(folder)).filter(_.isFile).foreach(file => names.add(file.getPath.getName))
+    catch { case _: FileNotFoundException => () }
+    names.toString
+  }
+
+  private def write(file: String, text: String, overwrite: Boolean): Unit = {
+    val out = files.create(below(file), overwrite)
     try out.write(text.getBytes(StandardCharsets.UTF_8))
     finally out.close()
   }

@@ -1,0 +1,136 @@
+"""One lease per table, so that two optimizers do not waste each other's work; correctness never depends on it.
+
+Source:
+    Leases as expiring locks: Gray and Cheriton, "Leases: an efficient fault-tolerant mechanism" (1989).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from catalog.errors import first_line
+from catalog.tables import ManagedTable
+
+logger = logging.getLogger(__name__)
+
+LEASE_FILE = "lease.json"
+# Renewed thrice in its time; a crashed holder is in the way for this long at most.
+LEASE_MILLIS = 60_000
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Who optimizes a table.
+
+    Attributes:
+        run_id: the holder's run.
+        holder: host and process, for people.
+        trigger: who asked for the run.
+        acquired_at: epoch milliseconds.
+        expires_at: epoch milliseconds; afterwards anybody may take it.
+    """
+
+    run_id: str
+    holder: str
+    trigger: str
+    acquired_at: int
+    expires_at: int
+
+    def to_json(self) -> str:
+        """The text of the lease's file."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def this_process() -> str:
+    """Host and process id, as leases and events name it."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def read_lease(table: ManagedTable) -> Lease | None:
+    """The lease on a table, expired or not; None when there is none, or it is being written."""
+    text = table.read_state(LEASE_FILE)
+    try:
+        return None if text is None else Lease(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+
+
+def holder_of(table: ManagedTable, now: int) -> Lease | None:
+    """The lease that is in the way of a run, None when the table is free.
+
+    Args:
+        table: the table.
+        now: epoch milliseconds.
+    """
+    lease = read_lease(table)
+    return lease if lease is not None and lease.expires_at > now else None
+
+
+def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Lease | None:
+    """Takes the lease.
+
+    Returns:
+        None when it was taken, else the lease of somebody else that is in the way.
+    """
+    held = holder_of(table, now)
+    if held is not None and held.run_id != run_id:
+        return held
+    mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS)
+    if not table.create_state(LEASE_FILE, mine.to_json()):
+        # One that has expired, or was left half written.
+        table.write_state(LEASE_FILE, mine.to_json())
+    # Of two that found it free, the last to write has it.
+    found = read_lease(table)
+    return None if found is None or found.run_id == run_id else found
+
+
+@contextmanager
+def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], int]) -> Iterator[None]:
+    """Renews an acquired lease in the background while the block runs, and gives it back afterwards.
+
+    Args:
+        table: the table.
+        run_id: the run that acquired it.
+        trigger: who asked for the run.
+        clock: epoch milliseconds.
+    """
+    ended = threading.Event()
+    acquired = clock()
+
+    def renew() -> None:
+        while not ended.wait(LEASE_MILLIS / 3000):
+            lease = Lease(run_id, this_process(), trigger, acquired, clock() + LEASE_MILLIS)
+            try:
+                table.write_state(LEASE_FILE, lease.to_json())
+            except (Py4JError, PySparkException) as error:
+                logger.warning("%s: the lease could not be renewed: %s", table.name, first_line(error))
+
+    thread = threading.Thread(target=renew, name=f"use-lease-{run_id}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        try:
+            found = read_lease(table)
+            if found is not None and found.run_id == run_id:
+                table.delete_state(LEASE_FILE)
+        except (Py4JError, PySparkException) as error:
+            logger.warning("%s: the lease stays until it expires: %s", table.name, first_line(error))
+
+
+def now_millis() -> int:
+    """Epoch milliseconds of the system's clock."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,257 @@
+"""The loop of ``optimize``: the first strategy that finds files is used, its groups are rewritten, until none does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from catalog import lease
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, UseError, first_line
+from catalog.event_store import record, record_failure
+from catalog.events import FileFacts, FilesStats, event_without_commit
+from catalog.properties import IndexConfiguration
+from catalog.session import described_jobs, interrupted
+from catalog.snapshot import TableSnapshot
+from catalog.tables import ManagedTable
+from procedures.group_runs import GroupOutcome, run_groups, stopped_by_keyboard
+from procedures.optimize_settings import OptimizeSettings
+from procedures.plan import FileGroup, Plan, SkippedGroup
+from procedures.progress import Progress
+from procedures.report import ReportRow, committed_row, failed_row, nothing_row, planned_row, skipped_row
+from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
+from procedures.runs import RUNS, Run
+
+logger = logging.getLogger(__name__)
+
+# A table under constant change: after so many lost races in a row the rest is left for the next run.
+MAX_CONFLICTS_IN_A_ROW = 5
+
+
+def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1) -> Plan:
+    """Asks the strategies in order, and takes groups of the first that finds any; reads metadata only.
+
+    Args:
+        table: the table.
+        settings: what to look for.
+        most: groups wanted at most.
+
+    Raises:
+        IndexConfigurationError: a strategy needs index columns and the table has none.
+    """
+    snapshot = table.snapshot()
+    _check_index(table, snapshot, settings)
+    # Files that a first indexing leaves to another group would lose the race for the new revision.
+    most = most if snapshot.latest_revision is not None else 1
+    skipped: list[SkippedGroup] = []
+    notes: list[str] = []
+    with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
+        looked_at = settings.restricted(snapshot)
+        for strategy in settings.strategies:
+            groups: list[FileGroup] = []
+            rest = looked_at
+            while len(groups) < most:
+                selection = strategy.select(rest, settings.selection[strategy.name])
+                skipped += [s for s in selection.skipped if s not in skipped]
+                if selection.group is None:
+                    notes += [selection.note] if selection.note and not groups else []
+                    break
+                groups.append(selection.group)
+                rest = rest.without([f.path for f in selection.group.files])
+            if groups:
+                return Plan(snapshot.version, tuple(groups), tuple(skipped))
+    return Plan(snapshot.version, (), tuple(skipped), tuple(notes))
+
+
+def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
+    configuration = IndexConfiguration.of(
+        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
+    )
+    needing = [s.name for s in settings.strategies if s.needs_index_columns]
+    if configuration is None and needing:
+        raise IndexConfigurationError.no_columns(table.name, needing[0])
+
+
+@dataclass
+class _State:
+    """Where a run is.
+
+    Attributes:
+        iteration: plans made.
+        conflicts: lost races since the last commit.
+        report: rows so far.
+        seen_skips: groups passed over that are in the report.
+        last_written: strategy and files of the last iteration's output.
+    """
+
+    iteration: int = 0
+    conflicts: int = 0
+    report: list[ReportRow] = field(default_factory=list)
+    seen_skips: set[SkippedGroup] = field(default_factory=set)
+    last_written: tuple[str, frozenset[str]] = ("", frozenset())
+
+
+def optimize(
+    table: ManagedTable, settings: OptimizeSettings, run: Run, observe: Callable[[str], None] = lambda _: None
+) -> list[ReportRow]:
+    """Plans and rewrites group after group; each group is committed as soon as it is done.
+
+    Ends when no strategy finds files, a limit is reached, somebody asks for it (between groups), another run holds the
+    table's lease, or too many races were lost in a row; the last row says which.
+
+    Args:
+        table: the table.
+        settings: what to do.
+        run: its identity, and the way to stop it.
+        observe: called with the name of each step of a rewrite before it begins: ``read``, ``write``, ``verify``,
+            ``commit``; a caller that raises in it stops the rewrite there.
+
+    Raises:
+        UseError: the arguments or the table do not allow it (before anything is touched), or a rewrite failed for
+            another reason than a lost race; groups committed before stay committed.
+    """
+    RUNS.begin(run)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(stopped_by_keyboard(run))
+            return _optimize(table, settings, run, RewriteContext(run.trigger, run.parameters, observe), stack)
+    finally:
+        RUNS.end(run)
+
+
+def _optimize(
+    table: ManagedTable, settings: OptimizeSettings, run: Run, context: RewriteContext, stack: ExitStack
+) -> list[ReportRow]:
+    state = _State()
+    progress: Progress | None = None
+    while True:
+        stop = _stop_reason(table, settings, run)
+        if stop and state.iteration:
+            return [*state.report, nothing_row(state.iteration, stop[0], None, stop[1])]
+        held = None if settings.dry_run or progress else lease.holder_of(table, lease.now_millis())
+        if held is not None:
+            return [_held_row(held)]
+        plan = _next_plan(table, settings, run, state)
+        if plan is None:
+            return state.report
+        if progress is None:
+            table.check_writable()
+            held = lease.acquire(table, run.run_id, run.trigger, lease.now_millis())
+            if held is not None:
+                return [_held_row(held)]
+            stack.enter_context(lease.renewed(table, run.run_id, run.trigger, lease.now_millis))
+            progress = stack.enter_context(Progress(table.spark, f"optimize {table.name}"))
+        _rewrite_groups(table, plan, run, context, state, progress)
+        if state.conflicts >= MAX_CONFLICTS_IN_A_ROW:
+            return state.report
+
+
+def _next_plan(table: ManagedTable, settings: OptimizeSettings, run: Run, state: _State) -> Plan | None:
+    """The plan of the next iteration; None when the run ends with it, for the reason in its last row."""
+    state.iteration += 1
+    run.current = "planning"
+    plan = make_plan(table, settings, _most_groups(settings, run))
+    for passed_over in plan.skipped:
+        if passed_over not in state.seen_skips:
+            state.seen_skips.add(passed_over)
+            state.report.append(skipped_row(state.iteration, passed_over, plan.version))
+    if settings.dry_run:
+        state.report += [planned_row(state.iteration, group, plan.version) for group in plan.groups]
+    if not plan.groups:
+        if not state.report:
+            state.report.append(nothing_row(state.iteration, "NOTHING_TO_DO", plan.version, "; ".join(plan.notes)))
+        return None
+    if _same_again(plan, state):
+        note = f"{plan.groups[0].strategy} chose the files that it has just written"
+        state.report.append(nothing_row(state.iteration, "NO_PROGRESS", plan.version, note))
+        return None
+    return None if settings.dry_run else plan
+
+
+def _rewrite_groups(
+    table: ManagedTable, plan: Plan, run: Run, context: RewriteContext, state: _State, progress: Progress
+) -> None:
+    """Rewrites the groups of a plan; counts each outcome once."""
+    run.current = "; ".join(group.note for group in plan.groups)
+    logger.info("%s: run %s, iteration %d, %s", table.name, run.run_id, state.iteration, run.current)
+    progress.planned(sum(group.bytes for group in plan.groups), run.current)
+
+    def work(group: FileGroup) -> RewriteResult:
+        try:
+            return rewrite(table, group, context)
+        finally:
+            progress.done(group.bytes)
+
+    begun = lease.now_millis()
+    outcomes = run_groups(table.spark, run, plan.groups, work)
+    failure: BaseException | None = None
+    committed = [outcome.result for outcome in outcomes if outcome.result is not None]
+    for outcome in outcomes:
+        if outcome.result is not None:
+            _count_commit(table, run, state, outcome, outcome.result)
+        elif outcome.error is not None:
+            failure = _count_failure(table, run, state, outcome, outcome.error, begun) or failure
+    state.conflicts = 0 if committed else state.conflicts + 1
+    state.last_written = plan.groups[0].strategy, frozenset(path for result in committed for path in result.paths)
+    if isinstance(failure, UseError):
+        failure.message += f" {run.committed} groups were committed before." if run.committed else ""
+    if failure is not None:
+        raise failure
+
+
+def _count_commit(table: ManagedTable, run: Run, state: _State, outcome: GroupOutcome, result: RewriteResult) -> None:
+    run.committed += 1
+    run.committed_bytes += outcome.group.bytes
+    state.report.append(committed_row(state.iteration, outcome.group, outcome.milliseconds, result))
+    record(table, result.event, result.version)
+
+
+def _count_failure(
+    table: ManagedTable, run: Run, state: _State, outcome: GroupOutcome, error: BaseException, begun: int
+) -> BaseException | None:
+    """Notes a group that failed; returns the error unless it is a lost race, which the next plan makes good."""
+    known = error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
+    state.report.append(failed_row(state.iteration, outcome.group, outcome.milliseconds, known))
+    inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in outcome.group.files])
+    times = begun, begun + outcome.milliseconds
+    group = outcome.group
+    event = event_without_commit(group.strategy, run.trigger, group.reason, run.parameters, times, inputs)
+    record_failure(table, event, known)
+    return None if isinstance(error, ConcurrentChangeError) else error
+
+
+def _held_row(held: lease.Lease) -> ReportRow:
+    seconds = max(held.expires_at - lease.now_millis(), 0) // 1000
+    note = f"{held.holder} optimizes the table in run {held.run_id} ({held.trigger}); its lease ends in {seconds} s"
+    return nothing_row(0, "LEASE_HELD", None, note)
+
+
+def _same_again(plan: Plan, state: _State) -> bool:
+    """Whether a strategy chooses what it has just written and nothing else: it would go on for ever."""
+    strategy, written = state.last_written
+    chosen = {file.path for group in plan.groups for file in group.files}
+    return plan.groups[0].strategy == strategy and chosen == written
+
+
+def _most_groups(settings: OptimizeSettings, run: Run) -> int:
+    left = settings.parallelism if settings.max_iterations is None else settings.max_iterations - run.committed
+    return max(1, min(settings.parallelism, left))
+
+
+def _stop_reason(table: ManagedTable, settings: OptimizeSettings, run: Run) -> tuple[str, str] | None:
+    """Why no further group begins, as code and text."""
+    if interrupted(table.spark):
+        run.request_stop("INTERRUPTED", "interrupted")
+    asked = run.stop_reason
+    if asked is not None:
+        return asked[0], f"{asked[1]}; the groups above are committed, more may remain"
+    if settings.max_iterations is not None and run.committed >= settings.max_iterations:
+        return "LIMIT_REACHED", f"max_iterations = {settings.max_iterations} was reached; more may remain"
+    if settings.max_bytes is not None and run.committed_bytes >= settings.max_bytes:
+        note = f"max_bytes = {settings.max_bytes} was reached after {run.committed_bytes} bytes; more may remain"
+        return "LIMIT_REACHED", note
+    seconds = (lease.now_millis() - run.started_at) / 1000
+    if settings.max_seconds is not None and seconds >= settings.max_seconds:
+        return "LIMIT_REACHED", f"max_duration = {settings.max_seconds:g} seconds was reached; more may remain"
+    return None

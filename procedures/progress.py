@@ -1,0 +1,60 @@
+"""A progress bar in terminals and notebooks."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+PROGRESS_KEY = "spark.qbeast.use.progress"
+
+
+def _shown(spark: SparkSession) -> bool:
+    wish = (spark.conf.get(PROGRESS_KEY, "auto") or "auto").strip().lower()
+    if wish in ("true", "false"):
+        return wish == "true"
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class Progress:
+    """Bytes rewritten and groups committed of one run; silent where nobody would see it.
+
+    Args:
+        spark: its setting ``spark.qbeast.use.progress`` is ``true``, ``false``, or ``auto``: where standard error is a
+            terminal, and in notebooks.
+        title: what runs.
+    """
+
+    def __init__(self, spark: SparkSession, title: str) -> None:
+        self._bar: Any = None
+        if _shown(spark):
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(desc=title, unit="B", unit_scale=True, leave=True)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def planned(self, size: int, note: str) -> None:
+        """Shows what is rewritten next.
+
+        Args:
+            size: bytes of the groups that begin now.
+            note: what they are.
+        """
+        if self._bar is not None:
+            self._bar.total = self._bar.n + size
+            self._bar.set_postfix_str(note, refresh=True)
+
+    def done(self, size: int) -> None:
+        """Counts bytes that are through, whatever came of them."""
+        if self._bar is not None:
+            self._bar.update(size)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
