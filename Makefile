@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+# Test processes, each with one small Spark session: planning and committing keep a core busy, tasks hardly any.
+WORKERS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,7 +31,7 @@ demo: java $(INSTALLED) ## run the example on a year of flights
 	@$(BIN)/python examples/flights_demo.py $(ARGS)
 
 test: java $(INSTALLED) test-shim ## run the quick tests (ARGS="-k name" chooses)
-	@$(BIN)/python -m pytest -q -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-all: java $(INSTALLED) test-shim ## run all tests
 	@$(BIN)/python -m pytest -q $(ARGS)

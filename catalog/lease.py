@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -108,27 +109,32 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], 
     ended = threading.Event()
     acquired = clock()
 
-    def renew() -> None:
+    def keep() -> None:
+        # Given back from here too: the caller's thread may be interrupted, and then writes no file any more.
         while not ended.wait(LEASE_MILLIS / 3000):
             lease = Lease(run_id, this_process(), trigger, acquired, clock() + LEASE_MILLIS)
-            try:
-                table.write_state(LEASE_FILE, lease.to_json())
-            except (Py4JError, PySparkException) as error:
-                logger.warning("%s: the lease could not be renewed: %s", table.name, first_line(error))
+            attempt(partial(table.write_state, LEASE_FILE, lease.to_json()))
+        attempt(partial(_give_back, table, run_id))
 
-    thread = threading.Thread(target=renew, name=f"use-lease-{run_id}", daemon=True)
+    def attempt(step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (Py4JError, PySparkException) as error:
+            logger.warning("%s: its lease could not be kept up: %s", table.name, first_line(error))
+
+    thread = threading.Thread(target=keep, name=f"use-lease-{run_id}", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-        try:
-            found = read_lease(table)
-            if found is not None and found.run_id == run_id:
-                table.delete_state(LEASE_FILE)
-        except (Py4JError, PySparkException) as error:
-            logger.warning("%s: the lease stays until it expires: %s", table.name, first_line(error))
+
+
+def _give_back(table: ManagedTable, run_id: str) -> None:
+    found = read_lease(table)
+    if found is not None and found.run_id == run_id:
+        table.delete_state(LEASE_FILE)
 
 
 def now_millis() -> int:

@@ -178,20 +178,29 @@ def _rewrite_groups(
     progress.planned(sum(group.bytes for group in plan.groups), run.current)
 
     def work(group: FileGroup) -> RewriteResult:
+        # Events are kept from here: the caller's thread may be interrupted, and then writes no file any more.
+        begun = lease.now_millis()
         try:
-            return rewrite(table, group, context)
+            result = rewrite(table, group, context)
+            record(table, result.event, result.version)
+            return result
+        except BaseException as error:
+            _record_failure(table, run, group, begun, _known(error))
+            raise
         finally:
             progress.done(group.bytes)
 
-    begun = lease.now_millis()
     outcomes = run_groups(table.spark, run, plan.groups, work)
     failure: BaseException | None = None
     committed = [outcome.result for outcome in outcomes if outcome.result is not None]
     for outcome in outcomes:
         if outcome.result is not None:
-            _count_commit(table, run, state, outcome, outcome.result)
+            _count_commit(run, state, outcome, outcome.result)
         elif outcome.error is not None:
-            failure = _count_failure(table, run, state, outcome, outcome.error, begun) or failure
+            error = _known(outcome.error)
+            state.report.append(failed_row(state.iteration, outcome.group, outcome.milliseconds, error))
+            # The next plan makes a lost race good.
+            failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
     state.conflicts = 0 if committed else state.conflicts + 1
     state.last_written = plan.groups[0].strategy, frozenset(path for result in committed for path in result.paths)
     if isinstance(failure, UseError):
@@ -200,25 +209,21 @@ def _rewrite_groups(
         raise failure
 
 
-def _count_commit(table: ManagedTable, run: Run, state: _State, outcome: GroupOutcome, result: RewriteResult) -> None:
+def _count_commit(run: Run, state: _State, outcome: GroupOutcome, result: RewriteResult) -> None:
     run.committed += 1
     run.committed_bytes += outcome.group.bytes
     state.report.append(committed_row(state.iteration, outcome.group, outcome.milliseconds, result))
-    record(table, result.event, result.version)
 
 
-def _count_failure(
-    table: ManagedTable, run: Run, state: _State, outcome: GroupOutcome, error: BaseException, begun: int
-) -> BaseException | None:
-    """Notes a group that failed; returns the error unless it is a lost race, which the next plan makes good."""
-    known = error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
-    state.report.append(failed_row(state.iteration, outcome.group, outcome.milliseconds, known))
-    inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in outcome.group.files])
-    times = begun, begun + outcome.milliseconds
-    group = outcome.group
+def _known(error: BaseException) -> UseError:
+    return error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
+
+
+def _record_failure(table: ManagedTable, run: Run, group: FileGroup, begun: int, error: UseError) -> None:
+    inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files])
+    times = begun, lease.now_millis()
     event = event_without_commit(group.strategy, run.trigger, group.reason, run.parameters, times, inputs)
-    record_failure(table, event, known)
-    return None if isinstance(error, ConcurrentChangeError) else error
+    record_failure(table, event, error)
 
 
 def _held_row(held: lease.Lease) -> ReportRow:
