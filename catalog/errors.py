@@ -158,6 +158,11 @@ class CommitUnknownError(UseError):
     code = "USE_COMMIT_UNKNOWN"
     sql_state = "40003"
 
+    def __init__(self, message: str, *, write_id: str | None = None) -> None:
+        """``write_id`` is that of the rewrite, which tells later whether the commit appeared."""
+        super().__init__(message)
+        self.write_id = write_id
+
 
 class RowsChangedError(UseError):
     """Rows written differ from rows read; the rewrite was abandoned before its commit."""

@@ -88,6 +88,10 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Lease |
         return held
     mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS)
     if not table.create_state(LEASE_FILE, mine.to_json()):
+        held = holder_of(table, now)
+        if held is not None and held.run_id != run_id:
+            # Somebody was faster.
+            return held
         # One that has expired, or was left half written.
         table.write_state(LEASE_FILE, mine.to_json())
     # Of two that found it free, the last to write has it.
@@ -110,9 +114,13 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], 
 
     def renew() -> None:
         while not ended.wait(LEASE_MILLIS / 3000):
-            lease = Lease(run_id, this_process(), trigger, acquired, clock() + LEASE_MILLIS)
+            now = clock()
+            lease = Lease(run_id, this_process(), trigger, acquired, now + LEASE_MILLIS)
             try:
-                table.write_state(LEASE_FILE, lease.to_json())
+                held = holder_of(table, now)
+                # This process slept for long, and somebody took it over.
+                if held is None or held.run_id == run_id:
+                    table.write_state(LEASE_FILE, lease.to_json())
             except (Py4JError, PySparkException) as error:
                 logger.warning("%s: the lease could not be renewed: %s", table.name, first_line(error))
 

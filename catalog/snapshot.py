@@ -94,6 +94,11 @@ class TableSnapshot:
         return self.revisions.get(newest) if newest else None
 
     @cached_property
+    def bytes(self) -> int:
+        """Bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
+        return int(self.state.sizeInBytes())
+
+    @cached_property
     def files(self) -> DataFrame:
         """Live files.
 
