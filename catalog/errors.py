@@ -79,6 +79,11 @@ class TableError(UseError):
         return cls(f"table = '{name}' was not found{f' ({detail})' if detail else ''}: give a table name or a path.")
 
     @classmethod
+    def gone(cls) -> TableError:
+        """A table that was found a moment ago, or that only the metastore still has."""
+        return cls("The table has no Delta log any more: it was dropped, or its folder was moved.")
+
+    @classmethod
     def invalid_name(cls, name: str, detail: str) -> TableError:
         """The name cannot be parsed."""
         text = f"table = '{name}' is not a table name: {detail.strip()}"

@@ -18,8 +18,14 @@ _IN_COMMIT = (
 _AROUND = "state string, version bigint, error string, error_code string"
 # One event, wherever it was read.
 EVENT_ROW = f"{_IN_COMMIT}, {_AROUND}"
-# A file that vanishes, or that somebody else has put there, must not make the rest unreadable.
-_TOLERANT: Mapping[str, str | bool] = {"mode": "PERMISSIVE", "ignoreMissingFiles": True, "ignoreCorruptFiles": True}
+# A file that vanishes, or that somebody else has put there, must not make the rest unreadable. Brackets and stars in
+# the name of a folder are no patterns.
+_TOLERANT: Mapping[str, str | bool] = {
+    "mode": "PERMISSIVE",
+    "ignoreMissingFiles": True,
+    "ignoreCorruptFiles": True,
+    "__globPaths__": "false",
+}
 
 
 def committed_events(history: DataFrame) -> DataFrame:

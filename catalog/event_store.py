@@ -69,7 +69,7 @@ def _keep(table: ManagedTable, event: OptimizationEvent, more: Mapping[str, obje
         text = json.dumps({**json.loads(named.commit_json()), **more}, separators=(",", ":"))
         table.write_state(f"{EVENTS_FOLDER}/{event.started_at}-{event.write_id}.json", text)
         merge(table, now_millis())
-    except (Py4JError, PySparkException) as error:
+    except (UseError, Py4JError, PySparkException) as error:
         logger.warning("%s: an event could not be kept: %s", table.name, first_line(error))
 
 
@@ -80,7 +80,7 @@ def reconcile(table: ManagedTable) -> None:
     """
     try:
         _reconcile(table)
-    except (Py4JError, PySparkException) as error:
+    except (UseError, Py4JError, PySparkException) as error:
         logger.warning("%s: events could not be copied from the log: %s", table.name, first_line(error))
 
 
