@@ -89,6 +89,10 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Lease |
         return held
     mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS)
     if not table.create_state(LEASE_FILE, mine.to_json()):
+        held = holder_of(table, now)
+        if held is not None and held.run_id != run_id:
+            # Somebody was faster.
+            return held
         # One that has expired, or was left half written.
         table.write_state(LEASE_FILE, mine.to_json())
     # Of two that found it free, the last to write has it.
@@ -112,9 +116,16 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], 
     def keep() -> None:
         # Given back from here too: the caller's thread may be interrupted, and then writes no file any more.
         while not ended.wait(LEASE_MILLIS / 3000):
-            lease = Lease(run_id, this_process(), trigger, acquired, clock() + LEASE_MILLIS)
-            attempt(partial(table.write_state, LEASE_FILE, lease.to_json()))
+            attempt(renew)
         attempt(partial(_give_back, table, run_id))
+
+    def renew() -> None:
+        now = clock()
+        held = holder_of(table, now)
+        # Otherwise this process slept for long, and somebody took it over.
+        if held is None or held.run_id == run_id:
+            lease = Lease(run_id, this_process(), trigger, acquired, now + LEASE_MILLIS)
+            table.write_state(LEASE_FILE, lease.to_json())
 
     def attempt(step: Callable[[], None]) -> None:
         try:

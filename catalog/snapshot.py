@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from catalog.errors import TableError
 from catalog.session import data_frame
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
@@ -48,8 +49,14 @@ class TableSnapshot:
 
     @classmethod
     def of(cls, spark: SparkSession, state: Any) -> TableSnapshot:
-        """Wraps the shim's table state."""
+        """Wraps the shim's table state.
+
+        Raises:
+            TableError: the table was dropped meanwhile.
+        """
         facts = json.loads(state.facts())
+        if facts["version"] < 0:
+            raise TableError.gone()
         return cls(
             spark,
             facts["version"],
@@ -92,6 +99,11 @@ class TableSnapshot:
         """The newest revision that has a space (not the staging one), or None before the first indexing."""
         newest = last_revision_id(self.configuration)
         return self.revisions.get(newest) if newest else None
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
+        return int(self.state.sizeInBytes())
 
     @cached_property
     def files(self) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import TableError, WriteDeniedError
-from catalog.events import read_events
+from catalog.event_rows import committed_events
 from catalog.session import jvm, jvm_session
 from catalog.snapshot import TableSnapshot
 
@@ -71,8 +71,8 @@ class ManagedTable:
         return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
 
     def events(self, limit: int | None = None) -> DataFrame:
-        """The optimizations of the last ``limit`` commits, of all when left out; newest first."""
-        return read_events(self.history(limit), self.state_folder)
+        """The optimizations in the last ``limit`` commits, in all when left out; columns as in ``EVENT_ROW``."""
+        return committed_events(self.history(limit))
 
     @property
     def state_folder(self) -> str:

@@ -8,8 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from catalog import lease
-from catalog.errors import ConcurrentChangeError, IndexConfigurationError, UseError, first_line
-from catalog.event_store import record, record_failure
+from catalog.errors import (
+    CommitUnknownError,
+    ConcurrentChangeError,
+    IndexConfigurationError,
+    UseError,
+    first_line,
+)
+from catalog.event_store import reconcile, record, record_failure
 from catalog.events import FileFacts, FilesStats, event_without_commit
 from catalog.properties import IndexConfiguration
 from catalog.session import described_jobs, interrupted
@@ -141,6 +147,7 @@ def _optimize(
             if held is not None:
                 return [_held_row(held)]
             stack.enter_context(lease.renewed(table, run.run_id, run.trigger, lease.now_millis))
+            reconcile(table)
             progress = stack.enter_context(Progress(table.spark, f"optimize {table.name}"))
         _rewrite_groups(table, plan, run, context, state, progress)
         if state.conflicts >= MAX_CONFLICTS_IN_A_ROW:
@@ -222,7 +229,10 @@ def _known(error: BaseException) -> UseError:
 def _record_failure(table: ManagedTable, run: Run, group: FileGroup, begun: int, error: UseError) -> None:
     inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files])
     times = begun, lease.now_millis()
-    event = event_without_commit(group.strategy, run.trigger, group.reason, run.parameters, times, inputs)
+    write_id = error.write_id if isinstance(error, CommitUnknownError) else None
+    event = event_without_commit(
+        group.strategy, run.trigger, group.reason, run.parameters, times, inputs, write_id=write_id
+    )
     record_failure(table, event, error)
 
 

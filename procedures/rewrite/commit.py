@@ -75,7 +75,8 @@ def commit(
             return version
         raise CommitUnknownError(
             f"The commit of write {event.write_id} to {table.location} failed and may still appear; its files are "
-            f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}"
+            f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}",
+            write_id=event.write_id,
         ) from error
 
 

@@ -149,6 +149,7 @@ def _run(
         written = carry_thresholds(written, target.tree, target.remaining)
     revision_id = target.columns.revision.revision_id if target else -1
     times = min(f.first_time for f in group.files), max(f.last_time for f in group.files)
+    inputs_stats, outputs_stats = FilesStats.of(inputs), FilesStats.of(facts_of(written))
     event = OptimizationEvent(
         optimization_name=group.strategy,
         write_id=write_id,
@@ -156,11 +157,12 @@ def _run(
         revision_id=revision_id,
         started_at=started,
         finished_at=_now(),
-        input_files_stats=FilesStats.of(inputs),
-        output_files_stats=FilesStats.of(facts_of(written)),
+        input_files_stats=inputs_stats,
+        output_files_stats=outputs_stats,
         trigger=context.trigger,
         reason=group.reason,
         parameters=context.parameters,
+        table_bytes=snapshot.bytes - inputs_stats.bytes + outputs_stats.bytes,
     )
     tags = {f.path: tags_of(f, revision_id, write_id, *times) for f in written}
     context.observe("commit")

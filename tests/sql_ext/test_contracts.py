@@ -16,6 +16,7 @@ import catalog
 import procedures
 import sql_ext
 from catalog import errors, properties
+from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
 from procedures.registry import procedures as registered
@@ -43,6 +44,10 @@ def _strategies():
 
 def _virtual_tables():
     return {name: re.split(r", (?=\w+ )", table.schema) for name, table in sorted(VIRTUAL_TABLES.items())}
+
+
+def _system_tables():
+    return {name: re.split(r", (?=\w+ )", table.schema) for name, table in sorted(SYSTEM_TABLES.items())}
 
 
 def _errors():
@@ -77,6 +82,7 @@ CONTRACTS = {
     "procedures": _procedures,
     "strategies": _strategies,
     "virtual_tables": _virtual_tables,
+    "system_tables": _system_tables,
     "errors": _errors,
     "names": _names,
 }

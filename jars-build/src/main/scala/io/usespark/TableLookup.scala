@@ -64,6 +64,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   }
 
   private def write(file: String, text: String, overwrite: Boolean): Unit = {
+    checkThere()
     val out = files.create(below(file), overwrite)
     try out.write(text.getBytes(StandardCharsets.UTF_8))
     finally out.close()
@@ -73,9 +74,14 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 
   /** Creates and deletes an empty file under the table; throws what the file system throws when it denies that. */
   def probeWrite(file: String): Unit = {
+    checkThere()
     files.create(below(file), false).close()
     files.delete(below(file), false)
   }
+
+  /** A table that was dropped meanwhile must not come back as a folder, which would be in the way of its successor. */
+  private def checkThere(): Unit =
+    if (!files.exists(table.deltaLog.logPath)) throw new FileNotFoundException(s"${table.path} has no Delta log")
 
   private def below(file: String): Path = new Path(table.path, file)
   private def files: FileSystem = table.path.getFileSystem(table.deltaLog.newDeltaHadoopConf())
