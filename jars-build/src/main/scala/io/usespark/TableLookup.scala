@@ -63,7 +63,10 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
     names.toString
   }
 
+  /** A dropped table's folder must not come back with a file of ours: no table could be created there again. */
   private def write(file: String, text: String, overwrite: Boolean): Unit = {
+    if (!files.exists(table.deltaLog.logPath))
+      throw new FileNotFoundException(s"${table.path} is no Delta table any more")
     val out = files.create(below(file), overwrite)
     try out.write(text.getBytes(StandardCharsets.UTF_8))
     finally out.close()
