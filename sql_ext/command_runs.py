@@ -166,7 +166,8 @@ def _new_session(wishes: SessionWishes) -> SparkSession:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder
     if _SUBMITTED not in os.environ:
-        builder = builder.appName("use-spark").master("local[*]")
+        # Spark's own progress would be drawn over ours.
+        builder = builder.appName("use-spark").master("local[*]").config("spark.ui.showConsoleProgress", "false")
     for key, value in wishes.conf.items():
         builder = builder.config(key, value)
     if _SUBMITTED not in os.environ:
