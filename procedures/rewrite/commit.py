@@ -67,6 +67,11 @@ def commit(
     try:
         return int(transaction.commit(OPERATION, entries, tags))
     except BaseException as error:
+        # A commit that is sent twice below Delta, as a store's client does when an answer is lost, meets itself: that
+        # looks like another writer's, and deleting our files would then delete the table's.
+        version = _version_of(table, event.write_id)
+        if version is not None:
+            return version
         if is_conflict(error):
             if event.overflow_file is not None:
                 table.delete_state(event.overflow_file)
@@ -74,9 +79,6 @@ def commit(
         if not table.exists():
             # Delta writes no log entry where there is no log.
             raise TableError.missing(table.name, "it was dropped meanwhile") from error
-        version = _version_of(table, event.write_id)
-        if version is not None:
-            return version
         raise CommitUnknownError(
             f"The commit of write {event.write_id} to {table.location} failed and may still appear; its files are "
             f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}"

@@ -129,14 +129,15 @@ class Child:
         wanted = {"support": str(SUPPORT), "folder": str(folder), "path": str(path)}
         script.write_text(textwrap.dedent(ENDLESS).format(**wanted))
         # A group of its own, so that its JVM dies at the same moment.
-        self.process = subprocess.Popen(
-            [sys.executable, str(script)],
-            cwd=SUPPORT.parents[1],
-            env={**os.environ, "PYTHONPATH": str(SUPPORT.parents[1])},
-            stdout=(folder.with_suffix(".log")).open("w"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with folder.with_suffix(".log").open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(script)],
+                cwd=SUPPORT.parents[1],
+                env={**os.environ, "PYTHONPATH": str(SUPPORT.parents[1])},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     def lines(self, name: str) -> list[str]:
         file = self.folder / name
@@ -204,9 +205,9 @@ def test_killed_at_random_moments_while_others_write(spark, tmp_path, monkeypatc
     assert {row.state for row in table.optimize()} == {"skipped"}
     assert differences(spark, table.data, expected) == []
     assert check_placement(table) == len(expected)
-    problems = sql_ext.call(spark, "check", table=table.name, deep=True).where("severity = 'error'").collect()
-    assert problems == []
     assert table.paths <= table.on_disk()
+    problems = sql_ext.call(spark, "check", table=table.name, deep=True).where("severity = 'error'").collect()
+    assert problems == [], (table.paths, table.on_disk())
     sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, force=True)
     assert table.on_disk() == table.paths
     assert differences(spark, table.data, expected) == []
