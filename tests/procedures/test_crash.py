@@ -199,6 +199,7 @@ def test_killed_at_random_moments_while_others_write(spark, tmp_path, monkeypatc
     # The lease of the one killed last has expired by then.
     real = lease.now_millis
     monkeypatch.setattr(lease, "now_millis", lambda: real() + 60_000)
+    assert ledger.vanished(table.version) == set()
     expected = ledger.rows_at(table.version)
     assert differences(spark, table.data, expected) == []
     assert {row.state for row in table.optimize()} <= {"committed", "skipped"}

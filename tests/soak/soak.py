@@ -170,6 +170,8 @@ def _take(name: str, step: Callable[[], None], board: Board) -> None:
 def verdict(spark: SparkSession, table: DeltaTable, ledger: Ledger, board: Board) -> None:
     """What must hold when everybody has gone home."""
     rows = ledger.rows_at(table.version)
+    if ledger.vanished(table.version):
+        board.fail(f"appends are not in the log: {ledger.vanished(table.version)}")
     wrong = differences(spark, table.data, rows)
     if wrong:
         board.fail(f"the table's rows differ: {wrong}")

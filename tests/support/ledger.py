@@ -68,6 +68,7 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._begun: dict[str, Operation] = {}
+        self._acknowledged: set[str] = set()
         self._lock = threading.Lock()
 
     def begin(self, writer: int, operation: Operation) -> str:
@@ -79,14 +80,28 @@ class Ledger:
     def newest(self) -> int:
         return max(int(f.stem) for f in (self.path / "_delta_log").glob("*.json") if f.stem.isdigit())
 
-    def rows_at(self, version: int) -> Rows:
-        rows: Rows = {}
+    def acknowledge(self, key: str) -> None:
+        """The writer was told that it is done; an append must then be in the log, others may have found no row."""
+        if self._begun[key].kind == "append":
+            self._acknowledged.add(key)
+
+    def _logged(self, version: int) -> list[str]:
+        """Keys of the commits up to a version, in their order."""
+        keys = []
         for number in range(version + 1):
             text = (self.path / "_delta_log" / f"{number:020d}.json").read_text(encoding="utf-8")
             infos = [json.loads(line)["commitInfo"] for line in text.splitlines() if line.startswith('{"commitInfo"')]
-            operation = self._begun.get(infos[0].get("userMetadata", ""))
-            if operation is not None:
-                operation.apply(rows)
+            keys.append(infos[0].get("userMetadata", ""))
+        return [key for key in keys if key in self._begun]
+
+    def vanished(self, version: int) -> set[str]:
+        """Appends that were acknowledged and are not in the log."""
+        return self._acknowledged - set(self._logged(version))
+
+    def rows_at(self, version: int) -> Rows:
+        rows: Rows = {}
+        for key in self._logged(version):
+            self._begun[key].apply(rows)
         return rows
 
 
@@ -126,6 +141,7 @@ class Writer:
         try:
             operation.run(self.spark, self.ledger.path, key)
             tally.done += 1
+            self.ledger.acknowledge(key)
         except Exception as error:
             if not is_conflict(error):
                 raise
