@@ -96,7 +96,7 @@ class Runner:
         # No threading.Event: its lock may be in the hands of the very thread that the signal's handler interrupts.
         asked_to_end: list[bool] = []
         with (
-            _session(wishes) as spark,
+            _session(wishes, {SERVICE_ENABLED_KEY: "true"}) as spark,
             _on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)),
         ):
             service = Service(spark, tables=list(tables) or None)
@@ -132,35 +132,44 @@ def _on_signals(act: Callable[[], None], numbers: Sequence[signal.Signals]) -> I
 
 
 @contextmanager
-def _session(wishes: SessionWishes) -> Iterator[SparkSession]:
-    """The active session, left as it was found, or one that lives as long as the command."""
-    present = SparkSession.getActiveSession()
-    spark = present or _new_session(wishes)
+def _session(wishes: SessionWishes, later: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """The active session, left as it was found, or one that lives as long as the command.
+
+    Args:
+        wishes: what the command was told.
+        later: settings that hold once the session is attached, and not yet while it is.
+    """
     asked = dict(wishes.conf)
     if wishes.progress is not None:
         asked[PROGRESS_KEY] = str(wishes.progress).lower()
-    # The service that attach may start is for applications that stay.
-    asked.setdefault(SERVICE_ENABLED_KEY, "false")
-    before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in asked} if present else {}
-    try:
-        for key, value in asked.items():
-            if not present and key in wishes.conf:
-                continue  # it was made with them
-            spark.conf.set(key, value)
-        if present is None:
+    present = SparkSession.getActiveSession()
+    if present is None:
+        # The service that attach would start is for applications that stay.
+        spark = _new_session({**asked, SERVICE_ENABLED_KEY: "false"}, wishes.log_level)
+        try:
             attach(spark)
-        yield spark
-    finally:
-        if present is None:
+            _set(spark, later or {})
+            yield spark
+        finally:
             spark.stop()
-        for key, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, earlier)
+        return
+    asked |= later or {}
+    before = {key: present.conf.get(key, None) for key in asked}
+    try:
+        _set(present, asked)
+        yield present
+    finally:
+        for key in (key for key, value in before.items() if value is None):
+            present.conf.unset(key)
+        _set(present, {key: value for key, value in before.items() if value is not None})
 
 
-def _new_session(wishes: SessionWishes) -> SparkSession:
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+
+
+def _new_session(conf: Mapping[str, str], log_level: str) -> SparkSession:
     # pyspark logs the JVM's stack of each error that it raises; ours are one line.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -168,10 +177,10 @@ def _new_session(wishes: SessionWishes) -> SparkSession:
     if _SUBMITTED not in os.environ:
         # Spark's own progress would be drawn over ours.
         builder = builder.appName("use-spark").master("local[*]").config("spark.ui.showConsoleProgress", "false")
-    for key, value in wishes.conf.items():
+    for key, value in conf.items():
         builder = builder.config(key, value)
     if _SUBMITTED not in os.environ:
         builder = configure(builder)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(wishes.log_level)
+    spark.sparkContext.setLogLevel(log_level)
     return spark

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
@@ -15,8 +16,9 @@ from placement import check_placement
 from pyspark.sql import SparkSession
 from tables import NUMBERS, create, numbers
 
-from sql_ext.command_line import cli
+from sql_ext.command_line import INTERVAL_KEY, cli
 from sql_ext.command_output import ExitCode
+from sql_ext.command_runs import SERVICE_ENABLED_KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
@@ -52,6 +54,30 @@ def test_inside_a_session(spark, new_table):
     (event,) = table.sql("SELECT trigger, parameters FROM {t}.optimizations WHERE state = 'committed'")
     assert event.trigger == "cli"
     assert event.parameters["strategy"] == "UnindexedFiles"
+
+
+def test_the_service_runs_until_a_signal(spark, monkeypatch):
+    seen = []
+
+    class Service:
+        def __init__(self, session, tables):
+            seen.append((tables, session.conf.get(SERVICE_ENABLED_KEY), session.conf.get(INTERVAL_KEY)))
+
+        def start(self):
+            seen.append("started")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def stop(self):
+            seen.append("stopped")
+
+    monkeypatch.setitem(sys.modules, "procedures.service", SimpleNamespace(Service=Service))
+    before, handler = dict(spark.conf.getAll), signal.getsignal(signal.SIGTERM)
+    done = CliRunner().invoke(cli, ["service", "--table=a.b", "--interval=1 minute"])
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert seen == [(["a.b"], "true", "1 minute"), "started", "stopped"]
+    assert "serving a.b" in done.stderr
+    assert dict(spark.conf.getAll) == before
+    assert signal.getsignal(signal.SIGTERM) == handler
 
 
 @pytest.fixture
