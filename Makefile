@@ -21,7 +21,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format scalafmt-check bench-layout bench-planning dist clean distclean java shim test-shim
+.PHONY: help demo test test-all lint format scalafmt-check soak bench-layout bench-planning dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -35,6 +35,11 @@ test: java $(INSTALLED) test-shim ## run the quick tests (ARGS="-k name" chooses
 
 test-all: java $(INSTALLED) test-shim ## run all tests
 	@$(BIN)/python -m pytest -q $(ARGS)
+
+MINUTES ?= 10
+
+soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on one table at once (MINUTES=10)
+	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)
 
 lint: java $(INSTALLED) ## check style, types, imports and formats
 	@$(BIN)/ruff check --quiet

@@ -61,6 +61,13 @@ class ManagedTable:
             case _:
                 raise TableError.missing(name, found.detail())
 
+    def exists(self) -> bool:
+        """Whether the table's log is still there; a file system that does not answer is no reason to say no."""
+        try:
+            return bool(self.handle.exists())
+        except (Py4JJavaError, PySparkException):
+            return True
+
     def snapshot(self) -> TableSnapshot:
         """Returns the newest version of the table."""
         return TableSnapshot.of(self.spark, self.handle.state())

@@ -13,7 +13,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.errors import CommitUnknownError, ConcurrentChangeError, IndexConfigurationError, RowsChangedError
+from catalog.errors import (
+    CommitUnknownError,
+    ConcurrentChangeError,
+    IndexConfigurationError,
+    RowsChangedError,
+    TableError,
+    UseError,
+)
 from catalog.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.properties import IndexConfiguration
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
@@ -83,6 +90,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
             files were deleted.
         RowsChangedError: rows written differ from rows read; nothing was committed.
         CommitUnknownError: the outcome is not known; every file is kept.
+        TableError: the table was dropped meanwhile.
     """
     started = _now()
     session = work_session(table.spark)
@@ -94,10 +102,12 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
             return _run(session, table, transaction, group, context, started)
     except CommitUnknownError:
         raise
-    except BaseException:
+    except BaseException as error:
         left = transaction.discard()
         if left:
             logger.warning("%d new files below %s could not be deleted; vacuum removes them.", left, table.location)
+        if not isinstance(error, UseError) and isinstance(error, Exception) and not table.exists():
+            raise TableError.missing(table.name, "it was dropped meanwhile") from error
         raise
 
 

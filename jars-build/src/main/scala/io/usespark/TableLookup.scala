@@ -37,6 +37,9 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       .select("path")
   }
 
+  /** Whether the log is still there, which a drop removes. */
+  def exists: Boolean = files.exists(table.deltaLog.logPath)
+
   /** Writes a small text file below the table, in place of one that is there. */
   def writeText(file: String, text: String): Unit = write(file, text, overwrite = true)
 
@@ -81,7 +84,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 
   /** A table that was dropped meanwhile must not come back as a folder, which would be in the way of its successor. */
   private def checkThere(): Unit =
-    if (!files.exists(table.deltaLog.logPath)) throw new FileNotFoundException(s"${table.path} has no Delta log")
+    if (!exists) throw new FileNotFoundException(s"${table.path} has no Delta log")
 
   private def below(file: String): Path = new Path(table.path, file)
   private def files: FileSystem = table.path.getFileSystem(table.deltaLog.newDeltaHadoopConf())
