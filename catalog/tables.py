@@ -63,7 +63,7 @@ class ManagedTable:
 
     def snapshot(self) -> TableSnapshot:
         """Returns the newest version of the table."""
-        return TableSnapshot.of(self.spark, self.handle.state())
+        return TableSnapshot.of(self.spark, self.handle.state(), self.location)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""

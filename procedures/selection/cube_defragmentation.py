@@ -75,7 +75,9 @@ class CubeDefragmentation(Strategy):
             return _nothing(groups, settings.bytes_per_iter, revision.revision_id)
         first = kept[0].level
         cubes = len({f.level for f in kept})
-        note = f"{len(kept)} files of fragmented cubes, from level {first} on" + (f", {cubes} levels" if cubes > 1 else "")
+        note = f"{len(kept)} files of fragmented cubes, from level {first} on" + (
+            f", {cubes} levels" if cubes > 1 else ""
+        )
         return Selection(FileGroup(NAME, revision.revision_id, f"FROM_LEVEL_{first}", kept, note))
 
 

@@ -83,7 +83,9 @@ class _Table:
         self.files[name] = name, dict(merged)
 
 
-_CUBES = st.dictionaries(st.sampled_from(["", "A", "B", "AA", "AB", "BA"]), st.integers(1, 3000), min_size=1, max_size=4)
+_CUBES = st.dictionaries(
+    st.sampled_from(["", "A", "B", "AA", "AB", "BA"]), st.integers(1, 3000), min_size=1, max_size=4
+)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
