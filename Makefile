@@ -19,7 +19,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format scalafmt-check bench-layout bench-planning dist clean distclean java shim test-shim
+.PHONY: help demo test test-all lint format scalafmt-check bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -52,6 +52,9 @@ bench-layout: java $(INSTALLED) ## compare layouts: plain, ZORDER, liquid cluste
 
 bench-planning: java $(INSTALLED) ## time the planning of queries over 100,000 files
 	@$(BIN)/python bench/planning.py $(ARGS)
+
+bench-engine: java $(INSTALLED) ## what small appends cost in the long run, against OPTIMIZE and ZORDER (an hour)
+	@$(BIN)/python bench/engine.py $(ARGS)
 
 dist: java $(INSTALLED) ## build the wheel and the sdist into dist/
 	@rm -rf dist && mkdir -p build

@@ -25,7 +25,7 @@ from catalog.row_predicate import RowPredicate, resolve
 
 _HELPER = "__use_bounds"
 _LONGEST_LIST = 1_000
-_OPERATORS: dict[type[exp.Expression], str] = {
+_OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
 }  # fmt: skip
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -87,7 +87,7 @@ class _Translation:
     schema: StructType
     columns: list[tuple[StructField, ...]] = field(default_factory=list)
 
-    def possible(self, node: exp.Expression, wanted: bool) -> str | None:
+    def possible(self, node: exp.Expr, wanted: bool) -> str | None:
         """SQL that is true of a file when ``node`` may be true (false, unless ``wanted``) of a row; None = always."""
         if isinstance(node, exp.Paren):
             return self.possible(node.this, wanted)
@@ -101,7 +101,7 @@ class _Translation:
             return None if None in parts else " OR ".join(f"({part})" for part in parts)
         return self._leaf(node, wanted)
 
-    def _leaf(self, node: exp.Expression, wanted: bool) -> str | None:
+    def _leaf(self, node: exp.Expr, wanted: bool) -> str | None:
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             number = self._column(node.this)
             return None if number is None else f"{_HELPER}.{'null' if wanted else 'some'}{number}"
@@ -129,7 +129,7 @@ class _Translation:
             return None if None in parts else " OR ".join(f"({part})" for part in parts)
         return " AND ".join(f"({part})" for part in parts if part is not None) or None
 
-    def _compared(self, column: exp.Expression, operator: str, value: exp.Expression, wanted: bool) -> str | None:
+    def _compared(self, column: exp.Expr, operator: str, value: exp.Expr, wanted: bool) -> str | None:
         number = self._column(column)
         if number is None:
             return None
@@ -144,7 +144,7 @@ class _Translation:
         text = possible.format(low=f"{_HELPER}.low{number}", high=f"{_HELPER}.high{number}", value=literal)
         return f"{_HELPER}.some{number} AND coalesce({text}, true)"
 
-    def _column(self, node: exp.Expression) -> int | None:
+    def _column(self, node: exp.Expr) -> int | None:
         """The number of a column whose bounds can be known."""
         found = resolve(self.schema, node)
         if found is None:
@@ -160,7 +160,7 @@ class _Translation:
             self.columns.append(found)
         return self.columns.index(found)
 
-    def _literal(self, node: exp.Expression, column: DataType) -> str | None:
+    def _literal(self, node: exp.Expr, column: DataType) -> str | None:
         """SQL of a literal that compares with the column in an order that the column's own values have."""
         if isinstance(node, exp.Paren):
             return self._literal(node.this, column)
@@ -172,7 +172,7 @@ class _Translation:
             return _number(node)
         return self._time(node, column)
 
-    def _time(self, node: exp.Expression, column: DataType) -> str | None:
+    def _time(self, node: exp.Expr, column: DataType) -> str | None:
         kind = column.simpleString()
         if isinstance(node, exp.Literal):
             text = _text(node)
@@ -189,14 +189,14 @@ class _Translation:
         return f"try_cast({text} AS {as_type})"
 
 
-def _text(node: exp.Expression) -> str | None:
+def _text(node: exp.Expr) -> str | None:
     if not isinstance(node, exp.Literal) or not node.is_string:
         return None
     # Whether a backslash escapes is a setting of Spark's.
     return None if "\\" in node.this or "'" in node.this else f"'{node.this}'"
 
 
-def _number(node: exp.Expression) -> str | None:
+def _number(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Neg):
         inner = _number(node.this)
         return None if inner is None else f"-({inner})"

@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from catalog.errors import InvalidArgumentError, UnknownNameError, first_line
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
-_REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
+_REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery"),
     (exp.Window, "a window function"),
     (exp.AggFunc, "an aggregate function"),
@@ -38,7 +38,7 @@ class RowPredicate:
 
     parameter: str
     text: str
-    tree: exp.Expression
+    tree: exp.Expr
 
     @classmethod
     def parse(cls, parameter: str, text: str) -> RowPredicate:
@@ -82,7 +82,7 @@ class RowPredicate:
             raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED}; this is a value of type {kind}")
 
 
-def name_parts(node: exp.Expression) -> tuple[str, ...]:
+def name_parts(node: exp.Expr) -> tuple[str, ...]:
     """The parts of a column's name, as ``a.b.c`` has three; empty when the node is no column."""
     if isinstance(node, exp.Dot):
         inner, last = name_parts(node.this), node.expression
@@ -92,7 +92,7 @@ def name_parts(node: exp.Expression) -> tuple[str, ...]:
     return tuple(part.name for part in node.parts)
 
 
-def resolve(schema: StructType, node: exp.Expression) -> tuple[StructField, ...] | None:
+def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:
     """The fields from the top-level column to the one that a node names; None when it names no such field."""
     found: list[StructField] = []
     inside: DataType = schema

@@ -52,10 +52,10 @@ def _reduce(table, fraction="0.1", **given):
 
 @pytest.fixture
 def appended(spark, new_table):
-    """Four writes of 400 rows, each a file or two that every sample reads."""
+    """Six writes of 300 rows, each a file that every sample reads."""
     table = new_table(NUMBERS, index="x,y", cube_size=1000, file_bytes="6kb")
     table.append(spark.sql("SELECT -1L id, 0D x, 0 y, '' s UNION ALL SELECT -2L, 1D, 999, ''")).index()
-    table.append(numbers(spark, 1600, partitions=4), files=4)
+    table.append(numbers(spark, 1800, partitions=6), files=6)
     table.optimize(strategy="UnindexedFiles", options={"batch_bytes": "1"})
     return table
 
@@ -73,7 +73,7 @@ def test_overhead_is_rewritten_once_and_a_second_run_finds_nothing(appended):
     report = _reduce(appended)
 
     assert [(r.state, r.reason) for r in report] == [("committed", "FRACTION_0.1")]
-    assert report[0].input_files >= 4
+    assert report[0].input_files >= 6
     assert _read_by(appended, 0.1) < 0.6 * read
     assert appended.checksum() == before
     version = appended.version
@@ -83,10 +83,10 @@ def test_overhead_is_rewritten_once_and_a_second_run_finds_nothing(appended):
 
 
 def test_the_set_is_computed_once_per_run(spark, appended):
-    """Half of the files at a time: what the first iteration wrote is not taken again, nor in a second run."""
+    """Three of six files at a time: what the first iteration wrote is not taken again, nor in a second run."""
     sizes = sorted(f.size for f in appended.files if f.rows > 100)
-    report = _reduce(appended, bytes_per_iter=sum(sizes[:2]) - 1)
+    report = _reduce(appended, bytes_per_iter=sum(sizes[:3]) - 1)
     assert [r.state for r in report] == ["committed", "committed"], report
-    assert sum(r.rows for r in report) <= 1602
-    second = _reduce(appended, bytes_per_iter=sum(sizes[:2]) - 1)
+    assert sum(r.rows for r in report) <= 1802
+    second = _reduce(appended, bytes_per_iter=sum(sizes[:3]) - 1)
     assert "committed" not in {r.state for r in second}
