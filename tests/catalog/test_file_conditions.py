@@ -18,7 +18,7 @@ LONG = "abcdefghij" * 5
 
 @pytest.fixture(scope="module")
 def table(spark, shared_table):
-    """Five files in two partitions and one without, with nulls, NaN, long texts and microseconds; columns are mapped."""
+    """Five files in four partitions, with nulls, NaN, long texts and microseconds; columns are mapped."""
     made = shared_table(COLUMNS, properties={"delta.columnMapping.mode": "name"}, tail="PARTITIONED BY (p)")
     number = F.col("id")
     for batch, day in enumerate(["2020-01-01", "2020-01-01", "1969-12-31", None, "2020-01-02"]):
