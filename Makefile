@@ -60,6 +60,9 @@ bench-layout: java $(INSTALLED) ## compare layouts: plain, ZORDER, liquid cluste
 bench-planning: java $(INSTALLED) ## time the planning of queries over 100,000 files
 	@$(BIN)/python bench/planning.py $(ARGS)
 
+bench-engine: java $(INSTALLED) ## what small appends cost in the long run, against OPTIMIZE and ZORDER (an hour)
+	@$(BIN)/python bench/engine.py $(ARGS)
+
 dist: java $(INSTALLED) ## build the wheel and the sdist into dist/
 	@rm -rf dist && mkdir -p build
 	@$(BIN)/python -m build --outdir dist > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.errors import TableError
 from catalog.session import data_frame
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
@@ -34,6 +33,7 @@ class TableSnapshot:
         partition_columns: logical names.
         retention_hours: how long the table promises to keep deleted files.
         state: the shim's table state.
+        location: root of the table, as a URI or path.
         restrictions: each takes the rows of ``log_files`` and leaves out files that are not to be looked at.
     """
 
@@ -45,18 +45,13 @@ class TableSnapshot:
     partition_columns: tuple[str, ...]
     retention_hours: float
     state: Any
+    location: str = ""
     restrictions: tuple[Callable[[DataFrame], DataFrame], ...] = ()
 
     @classmethod
-    def of(cls, spark: SparkSession, state: Any) -> TableSnapshot:
-        """Wraps the shim's table state.
-
-        Raises:
-            TableError: the table was dropped meanwhile.
-        """
+    def of(cls, spark: SparkSession, state: Any, location: str = "") -> TableSnapshot:
+        """Wraps the shim's table state."""
         facts = json.loads(state.facts())
-        if facts["version"] < 0:
-            raise TableError.gone()
         return cls(
             spark,
             facts["version"],
@@ -66,6 +61,7 @@ class TableSnapshot:
             tuple(facts["partition_columns"]),
             facts["retention_ms"] / 3_600_000,
             state,
+            location,
         )
 
     @cached_property

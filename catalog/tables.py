@@ -69,8 +69,15 @@ class ManagedTable:
             return True
 
     def snapshot(self) -> TableSnapshot:
-        """Returns the newest version of the table."""
-        return TableSnapshot.of(self.spark, self.handle.state())
+        """Returns the newest version of the table.
+
+        Raises:
+            TableError: the table was dropped meanwhile.
+        """
+        found = TableSnapshot.of(self.spark, self.handle.state(), self.location)
+        if found.version < 0:
+            raise TableError.gone()
+        return found
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""
