@@ -1,5 +1,6 @@
 """The service across processes: one that alters and appends without our extension, and the end of its own."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -128,7 +129,12 @@ def test_the_end_of_spark_and_of_the_interpreter_is_quiet(tmp_path):
     child = tmp_path / "child.py"
     child.write_text(textwrap.dedent(ENDING).format(support=str(SUPPORT), folder=str(tmp_path)))
     done = subprocess.run(
-        [sys.executable, str(child)], cwd=SUPPORT.parents[1], capture_output=True, text=True, timeout=600
+        [sys.executable, str(child)],
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SUPPORT.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("running")[1:] == [" t\n", " u\n"]
