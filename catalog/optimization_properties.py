@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
+from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
 
 PREFIX = "use.optimization."
 TYPE_KEY = f"{PREFIX}type"
@@ -124,7 +124,14 @@ class OptimizationProperties:
         Raises:
             InvalidArgumentError: a value that is not accepted, or no type.
             UnknownNameError: a key that does not exist, or is not for a manual trigger.
+            NotSupportedError: a property of another kind.
         """
+        outside = sorted(key for key in given if not key.startswith(PREFIX))
+        if outside:
+            raise NotSupportedError(
+                f"ALTER TABLE of {', '.join(outside)} is not available here: a manual trigger takes keys below "
+                f"{PREFIX} and changes no property. Use the table's own name."
+            )
         _check_keys(given, OLDER_FAMILY, options)
         if TYPE_KEY not in given:
             raise InvalidArgumentError.of(TYPE_KEY, None, "a manual trigger names a strategy, or an ordered list")
@@ -144,7 +151,7 @@ def effective_type(configuration: Mapping[str, str]) -> str | None:
     enabled = configuration.get(AUTO_ENABLED_KEY)
     if enabled is None:
         return configuration.get(TYPE_KEY)
-    if enabled.strip().lower() == "false":
+    if enabled.strip().lower() != "true":
         return None
     try:
         return ",".join(_newer(configuration, Triggers()).strategies)

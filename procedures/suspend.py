@@ -8,7 +8,7 @@ from catalog.lease import now_millis
 from catalog.suspension import suspend, suspension_of
 from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.service.service import SUSPENDED, Told, tell_current
+from procedures.service.service import SUSPENDED, Told, tell
 
 RESULT = "table string, state string, message string"
 
@@ -17,7 +17,7 @@ def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     before = suspension_of(table)
     made = suspend(table, now_millis())
-    tell_current(Told(SUSPENDED, table.name, table.location))
+    tell(Told(SUSPENDED, table.name, table.location))
     message = (
         f"It was suspended already, by {made.by}."
         if before is not None

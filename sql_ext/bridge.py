@@ -24,7 +24,7 @@ from procedures.rewrite.current_trees import CURRENT_TREES
 from procedures.rewrite.indexed_write import write_indexed
 from procedures.rewrite.write_settings import index_settings
 from procedures.service.manual import trigger
-from procedures.service.service import Told, tell_current
+from procedures.service.service import Told, tell
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class BridgeHandler:
         CURRENT_TREES.committed(given["write"], given["version"])
 
     def _catalog_changed(self, _: SparkSession, given: Mapping[str, Any]) -> None:
-        tell_current(Told(given["kind"], given["name"], given["location"], given["before"]))
+        tell(Told(given["kind"], given["name"], given["location"], given["before"]))
 
     def _manual_trigger(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
         trigger(spark, given["table"], json.loads(given["properties"]))

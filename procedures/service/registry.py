@@ -17,6 +17,8 @@ class Registry:
     def __init__(self) -> None:
         """Starts empty."""
         self._seen: dict[str, SeenTable] = {}
+        # Those whose properties were wrong when they were last read.
+        self._wrong: set[str] = set()
 
     def tables(self) -> list[SeenTable]:
         """The known tables."""
@@ -53,8 +55,11 @@ class Registry:
             elif sighting.state == log_probe.CHANGED:
                 after = SeenTable(name, location, sighting.table_id, sighting.version, sighting.configuration)
                 self._seen[location] = after
-                again = full and before is not None and isinstance(wish_of(before.configuration), UseError)
+                again = full and location in self._wrong
                 actions += _actions(TableChange(None if again else before, after))
+                self._wrong.discard(location)
+                if isinstance(wish_of(after.configuration), UseError):
+                    self._wrong.add(location)
             elif before is not None and before.name != name:
                 self._seen[location] = SeenTable(name, location, before.table_id, before.version, before.configuration)
         return actions
@@ -67,6 +72,7 @@ class Registry:
 
     def _forget(self, location: str) -> list[Action]:
         before = self._seen.pop(location, None)
+        self._wrong.discard(location)
         return [] if before is None else _actions(TableChange(before, None))
 
 

@@ -92,7 +92,9 @@ class Service:
     # ----------------------------------------------------------------------------------------------- start and stop
 
     def start(self) -> None:
-        """Starts the loop in the background."""
+        """Starts the loop in the background, and listens to what this process does to its tables."""
+        with _lock:
+            _started.append(self)
         jvm(self._spark).io.usespark.Bridge.listen(True)
         self._thread = threading.Thread(target=self._loop, name="use-service", daemon=True)
         self._thread.start()
@@ -108,7 +110,10 @@ class Service:
         """
         self._ending.set()
         self._wake.set()
-        if self.is_alive:
+        with _lock:
+            _started[:] = [service for service in _started if service is not self]
+            alone = not _started
+        if alone and self.is_alive:
             jvm(self._spark).io.usespark.Bridge.listen(False)
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -227,18 +232,20 @@ class Service:
 
 
 _lock = threading.Lock()
+_started: list[Service] = []
+# The one that attaching has started.
 _current: list[Service] = []
 
 
 def current() -> Service | None:
-    """The service that runs beside the attached session, None without one."""
+    """The service that attaching has started, None without one."""
     with _lock:
         found = _current[-1] if _current else None
     return found if found is not None and found.is_alive else None
 
 
 def start_current(make: Callable[[], Service]) -> Service:
-    """Starts the one service of this process, unless it runs; one whose Spark is gone is replaced."""
+    """Starts the service of the attached application, unless it runs; one whose Spark is gone is replaced."""
     found = current()
     if found is not None:
         return found
@@ -251,15 +258,16 @@ def start_current(make: Callable[[], Service]) -> Service:
 
 
 def stop_current(wait: float | None = None) -> None:
-    """Stops the one service of this process, if there is one."""
+    """Stops the service of the attached application, if there is one."""
     with _lock:
         found = _current.pop() if _current else None
     if found is not None:
         found.stop(wait)
 
 
-def tell_current(told: Told) -> None:
-    """Tells the one service of this process of a change, if there is one."""
-    found = current()
-    if found is not None:
-        found.tell(told)
+def tell(told: Told) -> None:
+    """Tells the services of this process of a change; returns at once."""
+    with _lock:
+        services = list(_started)
+    for service in services:
+        service.tell(told)

@@ -142,7 +142,7 @@ class Worker:
 
     def publish(self) -> None:
         """Makes ``AUTOMATIONS`` tell the truth."""
-        waits = self.by_triggers and not self.retries
+        untold = self.run is not None or self.suspended or (self.by_triggers and not self.retries)
         AUTOMATIONS.put(
             Automation(
                 self.name,
@@ -150,7 +150,7 @@ class Worker:
                 self.state,
                 self.wish.strategies,
                 self.last_run,
-                None if waits or self.suspended else self.due_at,
+                None if untold else self.due_at,
                 self.last_error,
                 self.run.run_id if self.run else None,
                 self.wish.note or None,

@@ -98,7 +98,8 @@ class Workers:
             if worker is None:
                 return
             renamed = worker.name != name
-            worker.name, worker.version = name, version
+            # A run that has just ended may know of newer ones, which it made.
+            worker.name, worker.version = name, max(version, worker.version or 0)
             if renamed:
                 worker.publish()
 

@@ -77,7 +77,7 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
 
 def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch):
     told = []
-    monkeypatch.setattr("sql_ext.bridge.tell_current", lambda what: told.append((what.kind, what.name, what.before)))
+    monkeypatch.setattr("sql_ext.bridge.tell", lambda what: told.append((what.kind, what.name, what.before)))
     spark._jvm.io.usespark.Bridge.listen(True)
     try:
         for statement in (
@@ -119,7 +119,7 @@ def test_what_a_hook_meets_never_fails_a_statement(spark, new_table, monkeypatch
     def broken(_):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("sql_ext.bridge.tell_current", broken)
+    monkeypatch.setattr("sql_ext.bridge.tell", broken)
     monkeypatch.setattr("sql_ext.bridge.logger.exception", lambda *_: None)
     spark._jvm.io.usespark.Bridge.listen(True)
     try:
@@ -220,8 +220,8 @@ def test_ignored_triggers_say_why(spark, new_table):
         ("SET TBLPROPERTIES ('use.optimization.bytes-per-iter'='5')", "USE_INVALID_ARGUMENT", "use.optimization.type"),
         (
             "SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles','use.index.columns'='a')",
-            "USE_UNKNOWN_PROPERTY",
-            "'use.index.columns'",
+            "USE_NOT_SUPPORTED",
+            "use.index.columns",
         ),
         (
             "SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles','use.optimization.bytes-per-iter'='-1')",

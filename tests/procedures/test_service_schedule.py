@@ -40,6 +40,16 @@ def test_a_table_that_asks_is_run_at_once_and_then_by_the_interval_when_it_chang
     assert fake.tick(10 * MINUTE) == ["a", "a"]
 
 
+def test_what_a_long_run_committed_is_no_reason_for_another():
+    fake = FakeService()
+    fake.tables.put("a", WANTED)
+    fake.engine.during = lambda run: fake.clock.go_on(15 * MINUTE)
+    fake.tick()
+    # The end of a run wakes the loop before it looks at the tables again.
+    assert fake.tick(look=False) == ["a"]
+    assert AUTOMATIONS.get("file:/a").next_run > fake.clock.time
+
+
 def test_an_idle_table_costs_one_probe():
     fake = FakeService()
     fake.tables.put("a", WANTED)
