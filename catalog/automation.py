@@ -22,6 +22,7 @@ class Automation:
         next_run: when the next one is due, epoch milliseconds; None when only a trigger of the table can tell.
         last_error: code and text of the last error, None after a run that went well.
         run_id: of the run under way.
+        note: what its owner should know, such as properties that do not count.
     """
 
     table: str
@@ -32,6 +33,7 @@ class Automation:
     next_run: int | None = None
     last_error: str | None = None
     run_id: str | None = None
+    note: str | None = None
 
 
 class Automations:

@@ -1,28 +1,249 @@
-"""The table properties that ask for automatic optimization, in both families of names."""
+"""What the properties of a table ask of automatic optimization: two families of keys, one result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
-TYPE_KEY = "use.optimization.type"
-_AUTO = "use.optimization.autoOptimize."
+from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
+
+PREFIX = "use.optimization."
+TYPE_KEY = f"{PREFIX}type"
+BYTES_PER_ITER_KEY = f"{PREFIX}bytes-per-iter"
+REVISION_REWRITE_KEY = f"{PREFIX}revision-rewrite"
+REVISION_ID_KEY = f"{PREFIX}revision-id"
+
+_AUTO = f"{PREFIX}autoOptimize."
+AUTO_ENABLED_KEY = f"{_AUTO}enabled"
+AUTO_REVISION_ID_KEY = f"{_AUTO}revisionId"
+UNINDEXED_ENABLED_KEY = f"{_AUTO}optimizeUnindexedFiles.enabled"
+UNINDEXED_PRIORITIZE_KEY = f"{_AUTO}optimizeUnindexedFiles.prioritize"
+UNINDEXED_BATCH_BYTES_KEY = f"{_AUTO}optimizeUnindexedFiles.batchBytes"
+UNINDEXED_FROM_TIMESTAMP_KEY = f"{_AUTO}optimizeUnindexedFiles.fromTimestamp"
+
+TRIGGER_COMMITS_KEY = f"{PREFIX}trigger.commits"
+TRIGGER_UNINDEXED_BYTES_KEY = f"{PREFIX}trigger.unindexed-bytes"
+TRIGGER_UNINDEXED_SHARE_KEY = f"{PREFIX}trigger.unindexed-share"
+TRIGGER_SMALL_FILES_KEY = f"{PREFIX}trigger.small-files"
+
+OLDER_FAMILY = (TYPE_KEY, BYTES_PER_ITER_KEY, REVISION_REWRITE_KEY, REVISION_ID_KEY)
+NEWER_FAMILY = (
+    AUTO_ENABLED_KEY,
+    AUTO_REVISION_ID_KEY,
+    UNINDEXED_ENABLED_KEY,
+    UNINDEXED_PRIORITIZE_KEY,
+    UNINDEXED_BATCH_BYTES_KEY,
+    UNINDEXED_FROM_TIMESTAMP_KEY,
+)
+TRIGGERS = (
+    TRIGGER_COMMITS_KEY,
+    TRIGGER_UNINDEXED_BYTES_KEY,
+    TRIGGER_UNINDEXED_SHARE_KEY,
+    TRIGGER_SMALL_FILES_KEY,
+)
+
+DEFAULT_BYTES_PER_ITER = 1_000_000_000
+_UNINDEXED, _COMPACTION = "UnindexedFiles", "LeveledCompaction"
+
+
+@dataclass(frozen=True)
+class Triggers:
+    """What starts a run instead of the interval; None = not asked for.
+
+    Attributes:
+        commits: commits since the last optimization.
+        unindexed_bytes: bytes in unindexed files.
+        unindexed_share: their share of the table's bytes, in (0, 1].
+        small_files: files under half the target file size.
+    """
+
+    commits: int | None = None
+    unindexed_bytes: int | None = None
+    unindexed_share: float | None = None
+    small_files: int | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether one is asked for."""
+        return self != Triggers()
+
+    @property
+    def of_files(self) -> bool:
+        """Whether one is asked for that needs a look at the table's files."""
+        return self.any and self != Triggers(commits=self.commits)
+
+
+@dataclass(frozen=True)
+class OptimizationProperties:
+    """What a table asks for.
+
+    Attributes:
+        strategies: names, in the order in which they are asked for files.
+        bytes_per_iter: bytes to optimize in an iteration.
+        revision_id: revision to optimize, None = the newest.
+        revision_rewrite: whether older revisions are indexed again into the newest.
+        options: options of the strategies as text, by the name that the strategy declares.
+        triggers: what starts a run.
+        asked: the properties that count, as they are written.
+        note: one sentence for people, '' when there is nothing to say.
+    """
+
+    strategies: tuple[str, ...]
+    bytes_per_iter: int = DEFAULT_BYTES_PER_ITER
+    revision_id: int | None = None
+    revision_rewrite: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    triggers: Triggers = Triggers()
+    asked: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, str], options: Collection[str]) -> OptimizationProperties | None:
+        """Reads a table's properties; None when it asks for no automatic optimization.
+
+        Args:
+            configuration: all properties of the table.
+            options: names of the options that strategies declare.
+
+        Raises:
+            InvalidArgumentError: a value that is not accepted.
+            UnknownNameError: a property below ``use.optimization.`` that does not exist.
+        """
+        ours = {key: value for key, value in configuration.items() if key.startswith(PREFIX)}
+        _check_keys(ours, (*OLDER_FAMILY, *NEWER_FAMILY, *TRIGGERS), options)
+        triggers = _triggers(ours)
+        if AUTO_ENABLED_KEY in ours:
+            # The newer family decides, also where it says no.
+            return _newer(ours, triggers) if _boolean(ours, AUTO_ENABLED_KEY, False) else None
+        return None if TYPE_KEY not in ours else _older(ours, triggers)
+
+    @classmethod
+    def of_trigger(cls, given: Mapping[str, str], options: Collection[str]) -> OptimizationProperties:
+        """Reads what a manual trigger asks for: keys of the older family and options of strategies.
+
+        Raises:
+            InvalidArgumentError: a value that is not accepted, or no type.
+            UnknownNameError: a key that does not exist, or is not for a manual trigger.
+            NotSupportedError: a property of another kind.
+        """
+        outside = sorted(key for key in given if not key.startswith(PREFIX))
+        if outside:
+            raise NotSupportedError(
+                f"ALTER TABLE of {', '.join(outside)} is not available here: a manual trigger takes keys below "
+                f"{PREFIX} and changes no property. Use the table's own name."
+            )
+        _check_keys(given, OLDER_FAMILY, options)
+        if TYPE_KEY not in given:
+            raise InvalidArgumentError.of(TYPE_KEY, None, "a manual trigger names a strategy, or an ordered list")
+        return _older(given, Triggers())
+
+
+def option_key(option: str) -> str:
+    """The property of a strategy's option: ``batch_bytes`` is ``use.optimization.batch-bytes``."""
+    return PREFIX + option.replace("_", "-")
 
 
 def effective_type(configuration: Mapping[str, str]) -> str | None:
-    """The strategies that the properties ask for, as ``use.optimization.type`` would; None when nothing is asked.
+    """The strategies that automatic optimization runs on a table, separated by commas; None when it is off.
 
-    Where both families are set, the newer one, ``autoOptimize``, decides.
+    Wrong values elsewhere do not matter here: what is asked for is shown, also where it cannot be done.
     """
-    enabled = configuration.get(f"{_AUTO}enabled")
+    enabled = configuration.get(AUTO_ENABLED_KEY)
     if enabled is None:
         return configuration.get(TYPE_KEY)
     if enabled.strip().lower() != "true":
         return None
+    try:
+        return ",".join(_newer(configuration, Triggers()).strategies)
+    except UseError:
+        return f"{_UNINDEXED},{_COMPACTION}"
 
-    def is_on(key: str) -> bool:
-        return configuration.get(f"{_AUTO}optimizeUnindexedFiles.{key}", "true").strip().lower() == "true"
 
-    names = ["LeveledCompaction"] if configuration.get(f"{_AUTO}revisionId", "").strip() != "0" else []
-    if is_on("enabled"):
-        names.insert(0 if is_on("prioritize") else len(names), "UnindexedFiles")
-    return ",".join(names) or None
+def _check_keys(given: Mapping[str, str], known: Collection[str], options: Collection[str]) -> None:
+    accepted = {*known, *(option_key(option) for option in options)}
+    for key in given:
+        if key not in accepted:
+            raise UnknownNameError.of("property", key, accepted)
+
+
+def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
+    names = tuple(name.strip() for name in given[TYPE_KEY].split(","))
+    if not all(names):
+        raise InvalidArgumentError.of(TYPE_KEY, given[TYPE_KEY], "a strategy, or several separated by commas")
+    options = {
+        key.removeprefix(PREFIX).replace("-", "_"): value
+        for key, value in given.items()
+        if key.startswith(PREFIX) and key not in (*OLDER_FAMILY, *NEWER_FAMILY, *TRIGGERS)
+    }
+    return OptimizationProperties(
+        strategies=names,
+        bytes_per_iter=_whole(given, BYTES_PER_ITER_KEY, 1) or DEFAULT_BYTES_PER_ITER,
+        revision_id=_whole(given, REVISION_ID_KEY, 0),
+        revision_rewrite=_boolean(given, REVISION_REWRITE_KEY, False),
+        options=options,
+        triggers=triggers,
+        asked={key: value for key, value in given.items() if key not in NEWER_FAMILY},
+    )
+
+
+def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
+    revision_id = _whole(given, AUTO_REVISION_ID_KEY, 0)
+    unindexed = _boolean(given, UNINDEXED_ENABLED_KEY, True)
+    first = _boolean(given, UNINDEXED_PRIORITIZE_KEY, True)
+    batch = _whole(given, UNINDEXED_BATCH_BYTES_KEY, 1)
+    if revision_id == 0 and not unindexed:
+        raise InvalidArgumentError.of(
+            UNINDEXED_ENABLED_KEY, "false", f"with {AUTO_REVISION_ID_KEY} = 0, nothing would be optimized"
+        )
+    strategies: tuple[str, ...] = (_UNINDEXED, _COMPACTION) if first else (_COMPACTION, _UNINDEXED)
+    if revision_id == 0:
+        strategies = (_UNINDEXED,)
+    elif not unindexed:
+        strategies = (_COMPACTION,)
+    options = {} if batch is None else {"batch_bytes": str(batch)}
+    if UNINDEXED_FROM_TIMESTAMP_KEY in given:
+        options["from_timestamp"] = given[UNINDEXED_FROM_TIMESTAMP_KEY]
+    passed_over = sorted(k for k in given if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *TRIGGERS))
+    return OptimizationProperties(
+        strategies=strategies,
+        revision_id=revision_id,
+        options=options if _UNINDEXED in strategies else {},
+        triggers=triggers,
+        asked={key: given[key] for key in (*NEWER_FAMILY, *TRIGGERS) if key in given},
+        note=f"{AUTO_ENABLED_KEY} is set and wins: {', '.join(passed_over)} do not count" if passed_over else "",
+    )
+
+
+def _triggers(given: Mapping[str, str]) -> Triggers:
+    share: float | None = None
+    text = given.get(TRIGGER_UNINDEXED_SHARE_KEY)
+    if text is not None:
+        try:
+            share = float(text)
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1:
+            raise InvalidArgumentError.of(TRIGGER_UNINDEXED_SHARE_KEY, text, "a number above 0 and at most 1")
+    return Triggers(
+        commits=_whole(given, TRIGGER_COMMITS_KEY, 1),
+        unindexed_bytes=_whole(given, TRIGGER_UNINDEXED_BYTES_KEY, 1),
+        unindexed_share=share,
+        small_files=_whole(given, TRIGGER_SMALL_FILES_KEY, 1),
+    )
+
+
+def _whole(given: Mapping[str, str], key: str, least: int) -> int | None:
+    text = given.get(key)
+    if text is None:
+        return None
+    stripped = text.strip()
+    if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 18 and int(stripped) >= least):
+        raise InvalidArgumentError.of(key, text, f"a whole number of at least {least}")
+    return int(stripped)
+
+
+def _boolean(given: Mapping[str, str], key: str, default: bool) -> bool:
+    text = given.get(key, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidArgumentError.of(key, given[key], "true or false")
+    return text == "true"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.errors import UnknownNameError
+from procedures.cancel import CANCEL
 from procedures.check import CHECK
 from procedures.clustering_information import CLUSTERING_INFORMATION
 from procedures.declaration import Procedure
@@ -11,6 +12,9 @@ from procedures.help import help_procedure
 from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
 from procedures.quantiles import QUANTILES_PROCEDURE
+from procedures.resume import RESUME
+from procedures.status import STATUS
+from procedures.suspend import SUSPEND
 from procedures.vacuum import VACUUM
 
 _PROCEDURES: dict[str, Procedure] = {}
@@ -47,5 +51,9 @@ for _ours in (
     CLUSTERING_INFORMATION,
     CHECK,
     VACUUM,
+    CANCEL,
+    SUSPEND,
+    RESUME,
+    STATUS,
 ):
     register(_ours)

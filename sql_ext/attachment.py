@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import Any
 
@@ -12,13 +13,23 @@ from catalog.errors import NotSupportedError, UseError
 from catalog.session import jvm
 from procedures.declaration import Procedure
 from procedures.registry import procedure, register
+from procedures.service import Service
+from procedures.service.service import current, start_current, stop_current
+from procedures.service.settings import ServiceSettings
 from sql_ext.bridge import BridgeHandler, declarations
 
+# How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
+_SECONDS_AT_EXIT = 10
+
 _attached: list[BridgeHandler] = []
+atexit.register(stop_current, _SECONDS_AT_EXIT)
 
 
 def attach(spark: SparkSession) -> None:
     """Makes SQL reach Python: ``CALL use.…``, virtual tables, and the reading of indexed tables.
+
+    Starts the automatic service too, which is idle until a table's properties ask for it, unless
+    ``spark.qbeast.use.service.enabled`` is false.
 
     Call it once per Spark application, after the session was created with ``configure``; again does no harm.
 
@@ -28,6 +39,7 @@ def attach(spark: SparkSession) -> None:
     Raises:
         UseError: the session lacks our settings.
         NotSupportedError: a kind of session that cannot be attached.
+        InvalidArgumentError: a setting of the service is not accepted.
     """
     if not hasattr(spark, "_jsparkSession"):
         raise NotSupportedError("attach needs the driver's own SparkSession, not a Spark Connect client.")
@@ -44,6 +56,10 @@ def attach(spark: SparkSession) -> None:
     _attached.append(handler)  # Py4J holds the Python side weakly
     jvm(spark).io.usespark.Bridge.attach(handler)
     _declare(spark)
+    if ServiceSettings.of(spark.conf.get).enabled:
+        start_current(lambda: Service(spark))
+    elif current() is None:
+        jvm(spark).io.usespark.Bridge.listen(False)
 
 
 def register_procedure(spark: SparkSession, declared: Procedure) -> None:

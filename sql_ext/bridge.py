@@ -24,6 +24,8 @@ from procedures.registry import procedure, procedures
 from procedures.rewrite.current_trees import CURRENT_TREES
 from procedures.rewrite.indexed_write import write_indexed
 from procedures.rewrite.write_settings import index_settings
+from procedures.service.manual import trigger
+from procedures.service.service import Told, tell
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +71,8 @@ class BridgeHandler:
             "index_settings": self._index_settings,
             "write_files": self._write_files,
             "written": self._written,
+            "catalog_changed": self._catalog_changed,
+            "manual_trigger": self._manual_trigger,
             "unknown_procedure": lambda _, given: procedure(given["name"]),
         }
 
@@ -132,6 +136,12 @@ class BridgeHandler:
 
     def _written(self, _: SparkSession, given: Mapping[str, Any]) -> None:
         CURRENT_TREES.committed(given["write"], given["version"])
+
+    def _catalog_changed(self, _: SparkSession, given: Mapping[str, Any]) -> None:
+        tell(Told(given["kind"], given["name"], given["location"], given["before"]))
+
+    def _manual_trigger(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
+        trigger(spark, given["table"], json.loads(given["properties"]))
 
 
 def _enabled(spark: SparkSession, key: str) -> bool:

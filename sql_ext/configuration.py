@@ -20,6 +20,9 @@ _PROVIDED = (
     "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime,org.apache.logging.log4j:*,"
     "org.slf4j:*,com.fasterxml.jackson.core:*,com.fasterxml.jackson.datatype:*,org.apache.parquet:*"
 )
+# Users' queries go first: the pool `default` outweighs the one of automatic optimization.
+_SCHEDULER_MODE = "spark.scheduler.mode"
+_SCHEDULER_POOLS = "spark.scheduler.allocation.file"
 
 
 def jar() -> Path:
@@ -44,6 +47,8 @@ def spark_conf() -> dict[str, str]:
         "spark.jars.excludes": _PROVIDED,
         "spark.sql.extensions": _EXTENSION,
         **_CATALOGS,
+        _SCHEDULER_MODE: "FAIR",
+        _SCHEDULER_POOLS: (Path(__file__).parent / "pools.xml").as_uri(),
     }
 
 
@@ -57,7 +62,11 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         The same builder.
     """
     present: dict[str, str] = dict(builder._options)
-    for key, value in spark_conf().items():
+    wanted = spark_conf()
+    if _SCHEDULER_MODE in present or _SCHEDULER_POOLS in present:
+        # Who has a scheduler of his own keeps it whole.
+        del wanted[_SCHEDULER_MODE], wanted[_SCHEDULER_POOLS]
+    for key, value in wanted.items():
         merged = value
         if key in ("spark.jars", "spark.jars.packages", "spark.jars.excludes", "spark.sql.extensions"):
             earlier = [part for part in present.get(key, "").split(",") if part and "DeltaSparkSession" not in part]

@@ -2,6 +2,8 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlparse
+from xml.etree import ElementTree as ET
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -207,3 +209,16 @@ def test_configure_keeps_what_the_caller_set():
     assert options["spark.jars"].endswith("use-shim.jar")
     assert options["spark.sql.extensions"] == "my.Extension,io.usespark.UseSessionExtension"
     assert set(sql_ext.spark_conf()) <= set(options)
+
+
+def test_configure_gives_queries_the_greater_weight():
+    from pyspark.sql import SparkSession
+
+    options = sql_ext.configure(SparkSession.Builder())._options
+    assert options["spark.scheduler.mode"] == "FAIR"
+    pools = ET.parse(urlparse(options["spark.scheduler.allocation.file"]).path).getroot()
+    weights = {pool.get("name"): int(pool.find("weight").text) for pool in pools}
+    assert weights["default"] > weights["use"] == 1
+    own = SparkSession.Builder().config("spark.scheduler.mode", "FIFO")
+    assert "spark.scheduler.allocation.file" not in sql_ext.configure(own)._options
+    assert own._options["spark.scheduler.mode"] == "FIFO"

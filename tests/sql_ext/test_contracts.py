@@ -15,7 +15,7 @@ import pytest
 import catalog
 import procedures
 import sql_ext
-from catalog import errors, properties
+from catalog import errors, optimization_properties, properties
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
@@ -24,7 +24,20 @@ from procedures.selection import DEFAULT_STRATEGIES, STRATEGIES
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
-OURS = ("check", "clustering_information", "drop_index", "help", "index", "optimize", "quantiles", "vacuum")
+OURS = (
+    "cancel",
+    "check",
+    "clustering_information",
+    "drop_index",
+    "help",
+    "index",
+    "optimize",
+    "quantiles",
+    "resume",
+    "status",
+    "suspend",
+    "vacuum",
+)
 
 
 def _procedures():
@@ -70,7 +83,9 @@ def _words(pattern):
 
 def _names():
     return {
-        "properties": sorted(v for k, v in vars(properties).items() if k.endswith("_KEY")),
+        "properties": sorted(
+            {v for m in (properties, optimization_properties) for k, v in vars(m).items() if k.endswith("_KEY")}
+        ),
         "settings": sorted(_words(r"spark\.qbeast\.[a-z.-]+[a-z]")),
         "spark_conf": {k: v for k, v in sql_ext.spark_conf().items() if "catalog" in k or "extensions" in k},
         "file_tags": sorted(v for k, v in vars(block).items() if k.endswith("_TAG")),

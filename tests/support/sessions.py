@@ -33,6 +33,8 @@ def start_session(folder: Path) -> SparkSession:
         .config("spark.hadoop.parquet.hadoop.vectored.io.enabled", "false")
         .config("spark.hadoop.fs.deny.impl", "io.usespark.testing.DenyingFileSystem")
         .config("spark.delta.logStore.deny.impl", "io.delta.storage.LocalLogStore")
+        # Tests make a service of their own, with a clock of their own.
+        .config("spark.qbeast.use.service.enabled", "false")
         .enableHiveSupport()
     )
     session = sql_ext.configure(builder).getOrCreate()

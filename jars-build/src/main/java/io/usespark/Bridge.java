@@ -4,6 +4,7 @@ package io.usespark;
 public final class Bridge {
   private static volatile PythonHandler handler;
   private static volatile Declarations declarations = Declarations.empty();
+  private static volatile boolean listening = false;
 
   private Bridge() {}
 
@@ -20,6 +21,15 @@ public final class Bridge {
   /** Returns the handler, or null before Python has attached. */
   public static PythonHandler handler() {
     return handler;
+  }
+
+  /** Says whether Python wants to hear of changes to the catalog. */
+  public static void listen(boolean wanted) {
+    listening = wanted;
+  }
+
+  public static boolean listening() {
+    return listening && handler != null;
   }
 
   public static Declarations declarations() {

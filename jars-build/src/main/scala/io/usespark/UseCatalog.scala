@@ -3,6 +3,9 @@ package io.usespark
 import java.{util => ju}
 import java.util.Locale
 
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.catalog._
@@ -54,7 +57,17 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
       }
   }
 
-  override def alterTable(identifier: Identifier, changes: TableChange*): Table = refuse("ALTER TABLE")
+  /** `SET TBLPROPERTIES` triggers one optimization and changes no property; what and whether is decided by Python. */
+  override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
+    val asked = changes.collect { case set: TableChange.SetProperty => set.property() -> set.value() }
+    if (changes.exists(_.isInstanceOf[TableChange.RemoveProperty])) refuse("ALTER TABLE … UNSET TBLPROPERTIES")
+    if (asked.isEmpty || asked.size != changes.size) refuse("ALTER TABLE")
+    val properties = new ObjectMapper().writeValueAsString(asked.toMap.asJava)
+    val table = Identifiers.quoted(identifier.namespace().toSeq :+ identifier.name())
+    Python.text("manual_trigger", Map("table" -> table, "properties" -> properties))
+    loadTable(identifier)
+  }
+
   override def listTables(namespace: Array[String]): Array[Identifier] =
     if (!isSystem(namespace)) Array.empty
     else Bridge.declarations().systemTables.keys.toArray.sorted.map(Identifier.of(namespace, _))

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
-import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableCatalog}
+import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableCatalog, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOptions}
 import org.apache.spark.sql.delta.actions.Metadata
@@ -50,6 +50,37 @@ class UseDeltaCatalog extends DeltaCatalog {
     }
   }
 
+  // ------------------------------------------------------------------------------- what the optimization service hears
+
+  override def alterTable(identifier: Identifier, changes: TableChange*): Table =
+    told(identifier)(super.alterTable(identifier, changes: _*))
+
+  override def dropTable(identifier: Identifier): Boolean = toldIfDropped(identifier, super.dropTable(identifier))
+
+  override def purgeTable(identifier: Identifier): Boolean = toldIfDropped(identifier, super.purgeTable(identifier))
+
+  override def renameTable(from: Identifier, to: Identifier): Unit = {
+    super.renameTable(from, to)
+    CatalogChanges.renamed(fullName(from), fullName(to), loadTable(to))
+  }
+
+  private def told(identifier: Identifier)(make: => Table): Table = {
+    val made = make
+    CatalogChanges.made(fullName(identifier), made)
+    made
+  }
+
+  private def toldWhenCommitted(identifier: Identifier)(staged: StagedTable): StagedTable =
+    ToldStagedTable.of(staged)(CatalogChanges.made(fullName(identifier), loadTable(identifier)))
+
+  private def toldIfDropped(identifier: Identifier, dropped: Boolean): Boolean = {
+    if (dropped) CatalogChanges.dropped(fullName(identifier))
+    dropped
+  }
+
+  private def fullName(identifier: Identifier): String =
+    Identifiers.quoted(name() +: identifier.namespace().toSeq :+ identifier.name())
+
   // ------------------------------------------------------------------------------------------- tables USING qbeast
 
   override def loadCatalogTable(identifier: Identifier, table: CatalogTable): Table =
@@ -69,8 +100,10 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): Table =
-    if (!isQbeast(properties)) super.createTable(identifier, schema, partitions, properties)
-    else super.createTable(identifier, schema, partitions, plain(identifier, schema, partitions, properties))
+    told(identifier) {
+      if (!isQbeast(properties)) super.createTable(identifier, schema, partitions, properties)
+      else super.createTable(identifier, schema, partitions, plain(identifier, schema, partitions, properties))
+    }
 
   override def stageCreate(
       identifier: Identifier,
@@ -78,11 +111,13 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    if (!isQbeast(properties)) super.stageCreate(identifier, schema, partitions, properties)
-    else
-      staged(identifier, schema, partitions, properties, TableCreationModes.Create) {
-        super.stageCreate(identifier, schema, partitions, _)
-      }
+    toldWhenCommitted(identifier) {
+      if (!isQbeast(properties)) super.stageCreate(identifier, schema, partitions, properties)
+      else
+        staged(identifier, schema, partitions, properties, TableCreationModes.Create) {
+          super.stageCreate(identifier, schema, partitions, _)
+        }
+    }
 
   override def stageReplace(
       identifier: Identifier,
@@ -90,11 +125,13 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    if (!isQbeast(properties)) super.stageReplace(identifier, schema, partitions, properties)
-    else
-      staged(identifier, schema, partitions, properties, TableCreationModes.Replace) {
-        super.stageReplace(identifier, schema, partitions, _)
-      }
+    toldWhenCommitted(identifier) {
+      if (!isQbeast(properties)) super.stageReplace(identifier, schema, partitions, properties)
+      else
+        staged(identifier, schema, partitions, properties, TableCreationModes.Replace) {
+          super.stageReplace(identifier, schema, partitions, _)
+        }
+    }
 
   override def stageCreateOrReplace(
       identifier: Identifier,
@@ -102,11 +139,13 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    if (!isQbeast(properties)) super.stageCreateOrReplace(identifier, schema, partitions, properties)
-    else
-      staged(identifier, schema, partitions, properties, TableCreationModes.CreateOrReplace) {
-        super.stageCreateOrReplace(identifier, schema, partitions, _)
-      }
+    toldWhenCommitted(identifier) {
+      if (!isQbeast(properties)) super.stageCreateOrReplace(identifier, schema, partitions, properties)
+      else
+        staged(identifier, schema, partitions, properties, TableCreationModes.CreateOrReplace) {
+          super.stageCreateOrReplace(identifier, schema, partitions, _)
+        }
+    }
 
   private def isQbeast(properties: ju.Map[String, String]): Boolean =
     IndexedTables.isQbeast(properties.get(TableCatalog.PROP_PROVIDER))

@@ -1,0 +1,98 @@
+package io.usespark
+
+import java.util.concurrent.{Callable, Executors}
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{SparkSession, classic}
+import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.util.FileNames
+
+/** Looks at the logs of many tables at once, and loads no snapshot of those that did not change. */
+object LogProbe {
+  private val Threads = 8
+
+  /**
+   * What became of tables since they were last seen.
+   *
+   * @param questions JSON array of `location` and `version`; a version of -1 or less asks for everything anew
+   * @return JSON array, in the same order, of `state` (unchanged, changed, missing, failed), and where it changed
+   *   `version`, `table_id` and the `configuration` of ours; `detail` where looking failed
+   */
+  def look(session: SparkSession, questions: String): String = {
+    val mapper = new ObjectMapper()
+    val asked = mapper.readTree(questions).elements().asScala.toSeq
+    val classicSession = session.asInstanceOf[classic.SparkSession]
+    val conf = classicSession.sessionState.newHadoopConf()
+    val results = mapper.createArrayNode()
+    if (asked.sizeIs <= Threads) asked.foreach(one => results.add(lookAt(classicSession, conf, mapper, one)))
+    else {
+      val pool = Executors.newFixedThreadPool(Threads)
+      try {
+        val tasks: Seq[Callable[ObjectNode]] = asked.map(one => () => lookAt(classicSession, conf, mapper, one))
+        pool.invokeAll(tasks.asJava).asScala.foreach(done => results.add(done.get()))
+      } finally pool.shutdownNow()
+    }
+    results.toString
+  }
+
+  private def lookAt(
+      session: classic.SparkSession,
+      conf: Configuration,
+      mapper: ObjectMapper,
+      question: JsonNode
+  ): ObjectNode = {
+    val answer = mapper.createObjectNode()
+    try {
+      val path = new Path(question.get("location").asText())
+      val known = question.get("version").asLong()
+      val next = FileNames.unsafeDeltaFile(new Path(path, "_delta_log"), known + 1)
+      if (known >= 0 && !path.getFileSystem(conf).exists(next)) answer.put("state", "unchanged")
+      else {
+        SparkSession.setActiveSession(session)
+        val snapshot = DeltaLog.forTable(session, path).update()
+        if (snapshot.version < 0) answer.put("state", "missing")
+        else {
+          val ours = snapshot.metadata.configuration.filter(_._1.startsWith("use."))
+          answer.put("state", "changed").put("version", snapshot.version).put("table_id", snapshot.metadata.id)
+          answer.set[JsonNode]("configuration", mapper.valueToTree(ours.asJava))
+        }
+      }
+    } catch { case NonFatal(error) => answer.put("state", "failed").put("detail", String.valueOf(error.getMessage)) }
+    answer
+  }
+
+  /** Whether there is a file below a table. */
+  def exists(session: SparkSession, location: String, file: String): Boolean = {
+    val path = new Path(location, file)
+    path.getFileSystem(session.asInstanceOf[classic.SparkSession].sessionState.newHadoopConf()).exists(path)
+  }
+
+  /** The location with its file system's scheme and authority, so that it has one spelling. */
+  def qualified(session: SparkSession, location: String): String = {
+    val path = new Path(location)
+    path
+      .getFileSystem(session.asInstanceOf[classic.SparkSession].sessionState.newHadoopConf())
+      .makeQualified(path)
+      .toString
+  }
+
+  /**
+   * How many commits are newer than the newest one of `operation`.
+   *
+   * @param after commits up to this version do not count
+   * @param most counting ends here
+   */
+  def commitsSince(session: SparkSession, location: String, operation: String, after: Long, most: Int): Int = {
+    val log = DeltaLog.forTable(session.asInstanceOf[classic.SparkSession], new Path(location))
+    val newest = log.update().version
+    val oldest = math.max(after + 1, newest - most + 1)
+    if (oldest > newest) 0
+    else log.history.getHistory(oldest, Some(newest), None).takeWhile(_.operation != operation).size
+  }
+}

@@ -1,0 +1,32 @@
+"""``CALL use.resume``: ends a suspension."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from catalog.automation import SCHEDULED
+from catalog.optimization_properties import effective_type
+from catalog.suspension import resume
+from catalog.tables import ManagedTable
+from procedures.declaration import Call, Parameter, Procedure
+from procedures.service.service import RESUMED, Told, tell
+
+RESULT = "table string, state string, message string"
+
+
+def _run(call: Call) -> DataFrame:
+    table = ManagedTable.find(call.spark, call["table"])
+    was = resume(table)
+    tell(Told(RESUMED, table.name, table.location))
+    state = SCHEDULED if effective_type(table.snapshot().configuration) is not None else "idle"
+    message = "It is optimized as its properties ask for." if was else "It was not suspended."
+    return call.spark.createDataFrame([(table.name, state, message)], RESULT)
+
+
+RESUME = Procedure(
+    "resume",
+    "Ends the suspension of a table.",
+    (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
+    RESULT,
+    _run,
+)

@@ -1,0 +1,31 @@
+"""Time as the service sees it, so that tests can make it pass."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time and waits."""
+
+    def now(self) -> int:
+        """Epoch milliseconds."""
+        ...
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Waits until the event is set, for so many seconds at most; whether it is set."""
+        ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> int:
+        """Epoch milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """See ``Clock.wait``."""
+        return event.wait(seconds)

@@ -1,0 +1,106 @@
+"""What the service needs of the engine: running a wish, and the looks that decide whether to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from catalog.log_probe import commits_since_optimized, is_suspended
+from catalog.properties import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY, bytes_of
+from catalog.session import described_jobs, jvm, jvm_session
+from catalog.tables import ManagedTable
+from procedures.engine import optimize
+from procedures.report import FAILED, ReportRow
+from procedures.runs import Run
+from procedures.service.wish import Wish
+
+
+@dataclass(frozen=True)
+class Files:
+    """What triggers ask of a table's files; sizes in bytes, small = under half the target file size."""
+
+    bytes: int
+    unindexed_bytes: int
+    small_files: int
+
+
+class Engine(Protocol):
+    """Everything that touches a table."""
+
+    def run(self, run: Run, wish: Wish, pool: str) -> int | None:
+        """Optimizes the table; returns the version at which nothing was left to do, None when something may be."""
+        ...
+
+    def suspended(self, location: str) -> bool:
+        """Whether the table is suspended."""
+        ...
+
+    def commits(self, location: str, after: int, most: int) -> int:
+        """Commits of others since the last optimization; see ``commits_since_optimized``."""
+        ...
+
+    def files(self, table: str) -> Files:
+        """What the table's files are."""
+        ...
+
+
+class SparkEngine:
+    """The engine of this process, in a session of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, run: Run, wish: Wish, pool: str) -> int | None:
+        """See ``Engine.run``; to be called in a thread of its own."""
+        prepare_thread(self._spark, pool)
+        rows = optimize(ManagedTable.find(self._spark, run.table), wish.settings(), run)
+        return settled_version(rows, run)
+
+    def suspended(self, location: str) -> bool:
+        """See ``Engine.suspended``."""
+        return is_suspended(self._spark, location)
+
+    def commits(self, location: str, after: int, most: int) -> int:
+        """See ``Engine.commits``."""
+        return commits_since_optimized(self._spark, location, after, most)
+
+    def files(self, table: str) -> Files:
+        """See ``Engine.files``; one Spark job."""
+        snapshot = ManagedTable.find(self._spark, table).snapshot()
+        text = snapshot.configuration.get(TARGET_FILE_BYTES_KEY, str(DEFAULT_TARGET_FILE_BYTES))
+        small = bytes_of(TARGET_FILE_BYTES_KEY, text) // 2
+        size, unindexed = F.col("size"), F.col("revision") == 0
+        with described_jobs(self._spark, f"USE service: looking at {table}"):
+            found = snapshot.files.agg(
+                F.coalesce(F.sum(size), F.lit(0)).alias("bytes"),
+                F.coalesce(F.sum(F.when(unindexed, size)), F.lit(0)).alias("unindexed_bytes"),
+                F.count(F.when(size < small, 1)).alias("small_files"),
+            ).collect()[0]
+        return Files(found["bytes"], found.unindexed_bytes, found.small_files)
+
+
+def prepare_thread(spark: SparkSession, pool: str) -> None:
+    """Makes the calling thread, and the threads that it starts, work for the service."""
+    jvm(spark).org.apache.spark.sql.SparkSession.setActiveSession(jvm_session(spark))
+    # Users' queries go first: see the weights of the pools.
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+
+
+def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
+    """The version at which a run found nothing more to do; None when it ended for another reason."""
+    if run.stop_reason is not None or not rows or rows[-1].state == FAILED:
+        return None
+    if any(row.reason in ("LEASE_HELD", "LIMIT_REACHED") for row in rows):
+        return None
+    return max((row.version for row in rows if row.version is not None), default=None)
+
+
+def is_running(spark: SparkSession) -> bool:
+    """Whether the session's SparkContext is the running one."""
+    context = spark.sparkContext
+    return SparkContext._active_spark_context is context and context._jsc is not None

@@ -1,0 +1,125 @@
+"""The manual trigger: one run in the background, asked for by ``ALTER TABLE use_catalog.… SET TBLPROPERTIES``."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from catalog import automation, lease
+from catalog.automation import AUTOMATIONS, Automation
+from catalog.errors import IndexConfigurationError, UseError, first_line
+from catalog.event_store import record_failure, record_ignored
+from catalog.events import event_without_commit
+from catalog.log_probe import qualified
+from catalog.optimization_properties import effective_type
+from catalog.properties import IndexConfiguration
+from catalog.suspension import suspension_of
+from catalog.tables import ManagedTable
+from procedures.engine import optimize
+from procedures.runs import MANUAL, RUNS, Run
+from procedures.selection import strategy
+from procedures.service.engine import is_running, prepare_thread
+from procedures.service.settings import ServiceSettings
+from procedures.service.wish import Wish
+from procedures.service.workers import Spawn, spawn_thread
+
+logger = logging.getLogger(__name__)
+
+ALREADY_RUNNING, AUTOMATIC, SUSPENDED = "ALREADY_RUNNING", "AUTOMATIC", "SUSPENDED"
+
+_begin = threading.Lock()
+
+
+def trigger(spark: SparkSession, name: str, properties: Mapping[str, str], spawn: Spawn = spawn_thread) -> str | None:
+    """Starts one optimization in the background, unless there is a reason to ignore the trigger.
+
+    An ignored trigger is no error: it becomes a row of the table's ``optimizations`` with its reason.
+
+    Args:
+        spark: session that asks.
+        name: the table.
+        properties: ``use.optimization.type`` and what else is asked for.
+        spawn: starts a thread.
+
+    Returns:
+        The reason why it was ignored, None when a run was started.
+
+    Raises:
+        UseError: the table is none that can be optimized, or a property is not accepted.
+    """
+    wish = Wish.of_trigger(properties)
+    own = spark.newSession()
+    table = ManagedTable.find(own, name)
+    configuration = _check_index(table, wish)
+    # Two triggers at once: the second must see the run of the first.
+    with _begin:
+        reason = _why_not(table, configuration)
+        run = RUNS.begin(Run.of(table, MANUAL, wish.parameters)) if reason is None else None
+    if run is None:
+        _ignored(table, wish, str(reason))
+        return reason
+    pool = ServiceSettings.of(spark.conf.get).pool
+    spawn(f"use-optimize-{run.run_id}", lambda: _work(own, table, wish, run, pool))
+    return None
+
+
+def _check_index(table: ManagedTable, wish: Wish) -> dict[str, str]:
+    """The table's properties; refuses a table that the strategies cannot work on."""
+    snapshot = table.snapshot()
+    index = IndexConfiguration.of(
+        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
+    )
+    needing = [name for name in wish.strategies if strategy(name).needs_index_columns]
+    if index is None and needing:
+        raise IndexConfigurationError.no_columns(table.name, needing[0])
+    return snapshot.configuration
+
+
+def _why_not(table: ManagedTable, configuration: Mapping[str, str]) -> str | None:
+    place = qualified(table.spark, table.location)
+    running = RUNS.live(lambda run: qualified(table.spark, run.location) == place)
+    if running or lease.holder_of(table, lease.now_millis()) is not None:
+        return ALREADY_RUNNING
+    if effective_type(configuration) is not None:
+        return AUTOMATIC
+    return SUSPENDED if suspension_of(table) is not None else None
+
+
+def _ignored(table: ManagedTable, wish: Wish, reason: str) -> None:
+    logger.info("%s: a manual trigger was ignored: %s", table.name, reason)
+    now = lease.now_millis()
+    record_ignored(table, event_without_commit(",".join(wish.strategies), MANUAL, reason, wish.parameters, (now, now)))
+
+
+def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: str) -> None:
+    place = qualified(spark, table.location)
+    before = AUTOMATIONS.get(place)
+    AUTOMATIONS.put(Automation(table.name, place, automation.RUNNING, wish.strategies, run_id=run.run_id))
+    try:
+        prepare_thread(spark, pool)
+        rows = optimize(table, wish.settings(), run)
+        if any(row.reason == "LEASE_HELD" for row in rows):
+            _ignored(table, wish, ALREADY_RUNNING)
+    except Exception as error:  # noqa: BLE001 - nobody waits for it: what happened is kept with the table
+        if is_running(spark):
+            _failed(table, wish, run, error)
+    finally:
+        RUNS.end(run)
+        after = AUTOMATIONS.get(place)
+        if after is not None and after.run_id == run.run_id:
+            AUTOMATIONS.remove(place)
+            if before is not None:
+                AUTOMATIONS.put(before)
+
+
+def _failed(table: ManagedTable, wish: Wish, run: Run, error: Exception) -> None:
+    known = error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
+    logger.warning("%s: manual run %s failed: %s", table.name, run.run_id, known.message)
+    if run.current == "planning" and not run.committed:
+        # What fails later has been kept with its group.
+        times = run.started_at, lease.now_millis()
+        strategies = ",".join(wish.strategies)
+        record_failure(table, event_without_commit(strategies, MANUAL, "NOT_STARTED", wish.parameters, times), known)

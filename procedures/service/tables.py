@@ -1,0 +1,95 @@
+"""Where the service learns of tables: the metastore, the tables that it is given, and what the catalog tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from catalog.errors import TableError
+from catalog.log_probe import Sighting, look, qualified
+from catalog.metastore import tables_of
+from catalog.tables import ManagedTable
+
+
+class Tables(Protocol):
+    """Knows which tables there are, and looks at them."""
+
+    def listed(self) -> Mapping[str, str]:
+        """Names of all tables, by location."""
+        ...
+
+    def add(self, name: str, location: str) -> str | None:
+        """Takes notice of a table that the metastore may not list.
+
+        Returns:
+            Its location in the one spelling; None when the service does not care for it.
+        """
+        ...
+
+    def look(self, questions: Sequence[tuple[str, int | None]]) -> list[Sighting]:
+        """See ``log_probe.look``."""
+        ...
+
+
+class SparkTables:
+    """The tables of a session.
+
+    Args:
+        spark: the session.
+        only: names or paths; the whole metastore when left out.
+
+    Raises:
+        TableError: one of ``only`` is not there, or not a Delta table.
+    """
+
+    def __init__(self, spark: SparkSession, only: Sequence[str] | None = None) -> None:
+        self._spark = spark
+        self._only = only
+        self._places: dict[str, str] = {}
+        self._by_path: dict[str, str] = {}
+        for name in only or ():
+            ManagedTable.find(spark, name)
+
+    def listed(self) -> Mapping[str, str]:
+        """See ``Tables.listed``; one listing of the metastore, and no look at a table."""
+        if self._only is not None:
+            return self._given(self._only)
+        found = dict(self._by_path)
+        for table in sorted(tables_of(self._spark), key=lambda t: t.full_name, reverse=True):
+            # A location that several tables share is one table; the first name stands for it.
+            found[self._place(table.location)] = table.full_name
+        return found
+
+    def add(self, name: str, location: str) -> str | None:
+        """See ``Tables.add``."""
+        place = self._place(location)
+        if self._only is not None:
+            return place if place in self._given(self._only) else None
+        if _is_path(name):
+            self._by_path[place] = name
+        return place
+
+    def look(self, questions: Sequence[tuple[str, int | None]]) -> list[Sighting]:
+        """See ``Tables.look``."""
+        return look(self._spark, questions)
+
+    def _given(self, names: Sequence[str]) -> dict[str, str]:
+        found = {}
+        for name in names:
+            try:
+                table = ManagedTable.find(self._spark, name)
+            except TableError:
+                continue  # dropped since; it may come back
+            found[self._place(table.location)] = table.name
+        return found
+
+    def _place(self, location: str) -> str:
+        if location not in self._places:
+            self._places[location] = qualified(self._spark, location)
+        return self._places[location]
+
+
+def _is_path(name: str) -> bool:
+    return ".delta.`" in name or name.startswith("delta.`")

@@ -1,0 +1,261 @@
+"""All workers of the service: which of them may run now, each run in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from catalog import automation
+from catalog.automation import AUTOMATIONS, Automation
+from catalog.errors import ConcurrentChangeError, UseError, first_line
+from procedures.runs import Run
+from procedures.service.clock import Clock
+from procedures.service.engine import Engine
+from procedures.service.settings import ServiceSettings
+from procedures.service.wish import Wish
+from procedures.service.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+Spawn = Callable[[str, Callable[[], None]], threading.Thread | None]
+
+
+def spawn_thread(name: str, work: Callable[[], None]) -> threading.Thread:
+    """Starts a thread that does not keep the process alive."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+class Workers:
+    """The workers by location.
+
+    Args:
+        engine: what touches the tables.
+        clock: the time.
+        wake: called when a run has ended.
+        spawn: starts a thread.
+    """
+
+    def __init__(
+        self, engine: Engine, clock: Clock, wake: Callable[[], None] = lambda: None, spawn: Spawn = spawn_thread
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._wake = wake
+        self._spawn = spawn
+        self._lock = threading.RLock()
+        self._workers: dict[str, Worker] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        self._interval = ServiceSettings().optimization_interval
+        self.quiet: Callable[[], bool] = lambda: False
+        """Whether errors are of no interest, because Spark is gone."""
+
+    # ---------------------------------------------------------------------------------------- what actions ask for
+
+    def start(self, name: str, location: str, wish: Wish, version: int) -> None:
+        """Starts a table's worker, or gives it a new wish."""
+        with self._lock:
+            worker = self._workers.get(location)
+            if worker is None:
+                worker = self._workers[location] = Worker(name, location, wish, self._clock.now())
+                worker.version = version
+                worker.publish()
+                return
+            worker.name, worker.version = name, version
+            worker.change(wish, self._clock.now())
+
+    def stop(self, location: str, code: str, why: str) -> None:
+        """Ends a table's worker; a run that is under way ends at the next boundary between groups."""
+        with self._lock:
+            worker = self._workers.get(location)
+            if worker is None:
+                AUTOMATIONS.remove(location)
+            elif worker.run is not None:
+                worker.leaving, worker.next_wish = True, None
+                worker.run.request_stop(code, why)
+            else:
+                del self._workers[location]
+                AUTOMATIONS.remove(location)
+
+    def refuse(self, name: str, location: str, strategies: str, error: UseError) -> None:
+        """Ends a table's worker, because its properties are wrong; the error stays to be seen."""
+        with self._lock:
+            self.stop(location, "PROPERTIES_CHANGED", "the table's properties are not accepted")
+            worker = self._workers.get(location)
+            text = f"{error.code}: {error.message}"
+            if worker is not None:
+                worker.last_error = text
+                return
+            names = tuple(part.strip() for part in strategies.split(",") if part.strip())
+            AUTOMATIONS.put(Automation(name, location, automation.FAILED, names, last_error=text))
+
+    def seen(self, name: str, location: str, version: int) -> None:
+        """Takes notice of a table's name and newest version."""
+        with self._lock:
+            worker = self._workers.get(location)
+            if worker is None:
+                return
+            renamed = worker.name != name
+            # A run that has just ended may know of newer ones, which it made.
+            worker.name, worker.version = name, max(version, worker.version or 0)
+            if renamed:
+                worker.publish()
+
+    def suspension_changed(self, location: str, suspended: bool) -> None:
+        """Takes notice of a suspension, or of its end."""
+        with self._lock:
+            worker = self._workers.get(location)
+            if worker is None:
+                return
+            worker.suspended = suspended
+            if suspended and worker.run is not None:
+                worker.run.request_stop("SUSPENDED", "automatic optimization of the table was suspended")
+            if not suspended:
+                worker.due_at, worker.measured = self._clock.now(), None
+            worker.publish()
+
+    # -------------------------------------------------------------------------------------------------------- runs
+
+    def start_due(self, settings: ServiceSettings) -> None:
+        """Starts runs of the tables that are due, those that wait longest first, as many as may run at once."""
+        now = self._clock.now()
+        self._interval = settings.optimization_interval
+        with self._lock:
+            due = sorted((w for w in self._workers.values() if w.is_due(now)), key=lambda w: (w.due_at, w.name))
+        waiting = False
+        for worker in due:
+            with self._lock:
+                running = sum(w.run is not None for w in self._workers.values())
+            if running >= settings.max_tables:
+                waiting = True
+                break
+            if self._is_time(worker, now):
+                self._begin(worker, settings.pool)
+        if waiting:
+            self._make_room(now)
+
+    def look_for_suspensions(self) -> None:
+        """Stops runs of tables that another process has suspended."""
+        with self._lock:
+            running = [worker for worker in self._workers.values() if worker.run is not None]
+        for worker in running:
+            if self._engine.suspended(worker.location):
+                self.suspension_changed(worker.location, True)
+
+    def next_due(self) -> int | None:
+        """When the next worker is due by the interval, epoch milliseconds."""
+        with self._lock:
+            times = [w.due_at for w in self._workers.values() if w.run is None and not w.by_triggers]
+        return min(times, default=None)
+
+    def _is_time(self, worker: Worker, now: int) -> bool:
+        """Whether a worker that is due has something to do; looks at the table only where it must."""
+        try:
+            suspended = self._engine.suspended(worker.location)
+            idle = suspended or worker.is_settled
+            reached = not idle and (not worker.by_triggers or self._is_reached(worker))
+        except Exception as error:  # noqa: BLE001 - one table's trouble is not the service's
+            self._failed_look(worker, error)
+            return False
+        with self._lock:
+            worker.suspended = suspended
+            if idle:
+                worker.pass_by(now, self._interval)
+            elif not reached:
+                worker.not_reached()
+        return reached
+
+    def _is_reached(self, worker: Worker) -> bool:
+        wanted = worker.wish.triggers
+        if wanted.commits is not None:
+            after = -1 if worker.settled is None else worker.settled
+            if self._engine.commits(worker.location, after, wanted.commits) >= wanted.commits:
+                return True
+        if not wanted.of_files:
+            return False
+        files = self._engine.files(worker.name)
+        return (
+            (wanted.unindexed_bytes is not None and files.unindexed_bytes >= wanted.unindexed_bytes)
+            or (
+                wanted.unindexed_share is not None
+                and files.unindexed_bytes > 0
+                and files.unindexed_bytes >= wanted.unindexed_share * files.bytes
+            )
+            or (wanted.small_files is not None and files.small_files >= wanted.small_files)
+        )
+
+    def _failed_look(self, worker: Worker, error: Exception) -> None:
+        with self._lock:
+            worker.look_failed(_text(error), self._clock.now(), self._interval)
+
+    def _begin(self, worker: Worker, pool: str) -> None:
+        with self._lock:
+            run, wish = worker.begin(self._clock.now()), worker.wish
+        thread = self._spawn(f"use-optimize-{run.run_id}", lambda: self._work(worker, run, wish, pool))
+        if thread is not None and thread.is_alive():
+            with self._lock:
+                self._threads[run.run_id] = thread
+
+    def _work(self, worker: Worker, run: Run, wish: Wish, pool: str) -> None:
+        settled: int | None = None
+        problem: str | None = None
+        try:
+            settled = self._engine.run(run, wish, pool)
+        except ConcurrentChangeError:
+            logger.info("%s: lost a race; the next run goes on", worker.name)
+        except Exception as error:  # noqa: BLE001 - it is shown in the table's state, and tried again
+            problem = _text(error)
+            if not self.quiet():
+                logger.warning("%s: automatic optimization failed: %s", worker.name, problem)
+        with self._lock:
+            self._threads.pop(run.run_id, None)
+            if worker.leaving:
+                self._leave(worker)
+            else:
+                worker.end(settled, problem, self._clock.now(), self._interval)
+        self._wake()
+
+    def _leave(self, worker: Worker) -> None:
+        self._workers.pop(worker.location, None)
+        worker.run = None
+        if worker.last_error is None:
+            AUTOMATIONS.remove(worker.location)
+        else:
+            worker.publish()
+
+    def _make_room(self, now: int) -> None:
+        """Others wait: a run that has had its interval ends at the next boundary, and goes on when it is due again."""
+        with self._lock:
+            for worker in self._workers.values():
+                if worker.run is not None and now - worker.run.started_at >= self._interval:
+                    worker.run.request_stop("YIELDED", "other tables wait for their turn")
+
+    # --------------------------------------------------------------------------------------------------------- end
+
+    def stop_all(self, code: str, why: str) -> None:
+        """Ends every worker."""
+        with self._lock:
+            for location in list(self._workers):
+                self.stop(location, code, why)
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Waits for the runs that are under way; whether all have ended.
+
+        Args:
+            seconds: at most so long per run; as long as it takes when left out.
+        """
+        with self._lock:
+            threads = list(self._threads.values())
+        for thread in threads:
+            thread.join(seconds)
+        return not any(thread.is_alive() for thread in threads)
+
+
+def _text(error: Exception) -> str:
+    return (
+        f"{error.code}: {error.message}"
+        if isinstance(error, UseError)
+        else f"{type(error).__name__}: {first_line(error)}"
+    )

@@ -1,0 +1,146 @@
+"""``CALL use.status``: what is optimized now, what is planned, and who holds which table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from datetime import datetime, timezone
+
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog import automation
+from catalog.automation import AUTOMATIONS, Automation
+from catalog.errors import TableError
+from catalog.lease import Lease, holder_of, now_millis
+from catalog.log_probe import qualified
+from catalog.suspension import suspension_of
+from catalog.tables import ManagedTable
+from procedures.declaration import Call, Parameter, Procedure
+from procedures.runs import AUTOMATIC, RUNS, Run
+
+RESULT = (
+    "table string, location string, state string, trigger string, run_id string, strategy string, current string, "
+    "committed_groups bigint, committed_bytes bigint, started_at timestamp, last_run timestamp, next_run timestamp, "
+    "last_error string, lease_holder string, lease_expires_at timestamp, message string"
+)
+IDLE = "idle"
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    """One row; columns as in ``RESULT``."""
+
+    table: str
+    location: str
+    state: str
+    trigger: str | None
+    run_id: str | None
+    strategy: str | None
+    current: str | None
+    committed_groups: int | None
+    committed_bytes: int | None
+    started_at: datetime | None
+    last_run: datetime | None
+    next_run: datetime | None
+    last_error: str | None
+    lease_holder: str | None
+    lease_expires_at: datetime | None
+    message: str | None
+
+
+def status_row(
+    name: str,
+    location: str,
+    known: Automation | None = None,
+    run: Run | None = None,
+    lease: Lease | None = None,
+    suspended: bool = False,
+) -> StatusRow:
+    """One row out of what is known of a table and of a run of it; pure.
+
+    Args:
+        name: of the table.
+        location: its root.
+        known: what the automatic service of this process knows.
+        run: a live run of this process.
+        lease: the table's lease that has not expired.
+        suspended: whether the table is suspended.
+    """
+    if run is not None or lease is not None:
+        state = automation.RUNNING
+    elif suspended:
+        state = automation.SUSPENDED
+    else:
+        state = IDLE if known is None else known.state
+    strategy = ",".join(known.strategies) if known is not None and known.strategies else None
+    trigger = run.trigger if run else lease.trigger if lease else AUTOMATIC if known else None
+    return StatusRow(
+        table=name,
+        location=location,
+        state=state,
+        trigger=trigger,
+        run_id=run.run_id if run else lease.run_id if lease else None,
+        strategy=run.parameters.get("strategy", strategy) if run else strategy,
+        current=run.current if run else None,
+        committed_groups=run.committed if run else None,
+        committed_bytes=run.committed_bytes if run else None,
+        started_at=_moment(run.started_at if run else lease.acquired_at if lease else None),
+        last_run=_moment(known.last_run if known else None),
+        next_run=_moment(known.next_run if known else None),
+        last_error=known.last_error if known else None,
+        lease_holder=lease.holder if lease else None,
+        lease_expires_at=_moment(lease.expires_at if lease else None),
+        message=known.note if known else None,
+    )
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
+
+
+def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
+    known: dict[str, tuple[str, Automation | None]] = {a.location: (a.table, a) for a in AUTOMATIONS.all()}
+    runs: dict[str, list[Run]] = {}
+    for run in RUNS.live():
+        runs.setdefault(qualified(spark, run.location), []).append(run)
+        known.setdefault(qualified(spark, run.location), (run.table, None))
+    if wanted is not None:
+        table = ManagedTable.find(spark, wanted)
+        place = qualified(spark, table.location)
+        known = {place: known.get(place, (table.name, None))}
+    rows: list[StatusRow] = []
+    for place, (name, record) in known.items():
+        lease, suspended = _of_files(spark, name)
+        live = runs.get(place, [])
+        rows += [
+            status_row(name, place, record, run, lease if lease and lease.run_id == run.run_id else None)
+            for run in live
+        ]
+        if lease is not None and all(lease.run_id != run.run_id for run in live):
+            rows.append(status_row(name, place, record, None, lease))
+        elif not live:
+            rows.append(status_row(name, place, record, suspended=suspended))
+    return rows
+
+
+def _of_files(spark: SparkSession, name: str) -> tuple[Lease | None, bool]:
+    """The lease and the suspension of a table; none of a table that has gone meanwhile."""
+    try:
+        table = ManagedTable.find(spark, name)
+    except TableError:
+        return None, False
+    return holder_of(table, now_millis()), suspension_of(table) is not None
+
+
+def _run(call: Call) -> DataFrame:
+    rows = sorted(_rows(call.spark, call["table"]), key=lambda row: (row.table, row.run_id or ""))
+    return call.spark.createDataFrame([astuple(row) for row in rows], RESULT)
+
+
+STATUS = Procedure(
+    "status",
+    "Shows the runs of this process, the tables that its service takes care of, and the leases on them.",
+    (Parameter("table", "STRING", "Only this table, also when nothing is known of it; all when left out.", None),),
+    RESULT,
+    _run,
+)

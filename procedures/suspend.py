@@ -1,0 +1,35 @@
+"""``CALL use.suspend``: keeps automatic optimization off a table, for every process, until it is resumed."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from catalog.lease import now_millis
+from catalog.suspension import suspend, suspension_of
+from catalog.tables import ManagedTable
+from procedures.declaration import Call, Parameter, Procedure
+from procedures.service.service import SUSPENDED, Told, tell
+
+RESULT = "table string, state string, message string"
+
+
+def _run(call: Call) -> DataFrame:
+    table = ManagedTable.find(call.spark, call["table"])
+    before = suspension_of(table)
+    made = suspend(table, now_millis())
+    tell(Told(SUSPENDED, table.name, table.location))
+    message = (
+        f"It was suspended already, by {made.by}."
+        if before is not None
+        else "Automatic optimization and manual triggers are off; CALL use.optimize still works."
+    )
+    return call.spark.createDataFrame([(table.name, "suspended", message)], RESULT)
+
+
+SUSPEND = Procedure(
+    "suspend",
+    "Suspends automatic optimization of a table, for every process; a run under way ends at the next boundary.",
+    (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
+    RESULT,
+    _run,
+)

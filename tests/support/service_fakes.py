@@ -1,0 +1,143 @@
+"""A clock, an engine and a catalog for tests of the service: nothing here takes time, and nothing touches a table."""
+
+from types import SimpleNamespace
+
+from catalog.log_probe import Sighting
+from procedures.service import Service
+from procedures.service.engine import Files
+
+MINUTE = 60_000
+
+
+class FakeClock:
+    """A clock that stands until it is told to go on."""
+
+    def __init__(self):
+        self.time = 1_000_000_000
+
+    def now(self):
+        return self.time
+
+    def wait(self, event, seconds):
+        self.time += int(seconds * 1000)
+        return event.is_set()
+
+    def go_on(self, milliseconds):
+        self.time += milliseconds
+
+
+class FakeTables:
+    """Tables by location, each with a version and properties."""
+
+    def __init__(self):
+        self.names, self.versions, self.properties, self.ids = {}, {}, {}, {}
+        self.probes, self.loads = 0, 0
+
+    def put(self, name, properties, location=None):
+        place = location or f"file:/{name}"
+        self.names[place] = name
+        self.versions[place] = self.versions.get(place, -1) + 1
+        self.properties[place] = dict(properties)
+        self.ids.setdefault(place, f"id of {place}")
+        return place
+
+    def commit(self, name):
+        self.versions[self.place(name)] += 1
+
+    def drop(self, name):
+        place = self.place(name)
+        for facts in (self.names, self.versions, self.properties, self.ids):
+            facts.pop(place)
+
+    def place(self, name):
+        return next(place for place, known in self.names.items() if known == name)
+
+    def listed(self):
+        return dict(self.names)
+
+    def add(self, name, location):
+        return location
+
+    def look(self, questions):
+        return [self._look(*question) for question in questions]
+
+    def _look(self, place, version):
+        if place not in self.versions:
+            return Sighting("missing")
+        self.probes += 1
+        if version == self.versions[place]:
+            return Sighting("unchanged")
+        self.loads += 1
+        return Sighting("changed", self.versions[place], self.ids[place], dict(self.properties[place]))
+
+
+class FakeEngine:
+    """Remembers the runs; each finds nothing more to do at once, unless it is told otherwise."""
+
+    def __init__(self, tables):
+        self.tables = tables
+        self.runs, self.looks = [], []
+        self.is_suspended = set()
+        self.during = lambda run: None
+        self.unsettled = False
+        self.error = None
+        self.commits_of_others = 0
+        self.of_files = Files(0, 0, 0)
+
+    def run(self, run, wish, pool):
+        self.runs.append((run.table, wish.strategies, pool))
+        self.during(run)
+        if self.error:
+            raise self.error
+        if run.stop_reason or self.unsettled:
+            return None
+        # As if it had found files, and committed them.
+        self.tables.versions[run.location] += 1
+        return self.tables.versions[run.location]
+
+    def suspended(self, location):
+        return location in self.is_suspended
+
+    def commits(self, location, after, most):
+        self.looks.append(location)
+        return self.commits_of_others
+
+    def files(self, table):
+        self.looks.append(table)
+        return self.of_files
+
+
+class FakeThreads:
+    """Threads that run when they are told to."""
+
+    def __init__(self, at_once=True):
+        self.at_once = at_once
+        self.waiting = []
+
+    def __call__(self, name, work):
+        self.waiting.append(work)
+        if self.at_once:
+            self.run_all()
+
+    def run_all(self):
+        while self.waiting:
+            self.waiting.pop(0)()
+
+
+class FakeService:
+    """A service over fakes of everything; ``conf`` are its settings."""
+
+    def __init__(self, at_once=True, **conf):
+        self.conf = {f"spark.qbeast.use.{key.replace('_', '-')}": value for key, value in conf.items()}
+        context = SimpleNamespace(_jsc=None)
+        session = SimpleNamespace(
+            conf=SimpleNamespace(get=lambda key, default=None: self.conf.get(key, default)), sparkContext=context
+        )
+        self.clock, self.tables, self.threads = FakeClock(), FakeTables(), FakeThreads(at_once)
+        self.engine = FakeEngine(self.tables)
+        self.service = Service(session, clock=self.clock, engine=self.engine, source=self.tables, spawn=self.threads)
+
+    def tick(self, after=0, **more):
+        self.clock.go_on(after)
+        self.service.tick(**more)
+        return [name for name, *_ in self.engine.runs]
