@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+# Test processes, each with one small Spark session: planning and committing keep a core busy, tasks hardly any.
+WORKERS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,7 +21,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format scalafmt-check bench-layout bench-planning dist clean distclean java shim test-shim
+.PHONY: help demo test test-all lint format scalafmt-check soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -29,10 +31,15 @@ demo: java $(INSTALLED) ## run the example on a year of flights
 	@$(BIN)/python examples/flights_demo.py $(ARGS)
 
 test: java $(INSTALLED) test-shim ## run the quick tests (ARGS="-k name" chooses)
-	@$(BIN)/python -m pytest -q -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-all: java $(INSTALLED) test-shim ## run all tests
 	@$(BIN)/python -m pytest -q $(ARGS)
+
+MINUTES ?= 10
+
+soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on one table at once (MINUTES=10)
+	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)
 
 lint: java $(INSTALLED) ## check style, types, imports and formats
 	@$(BIN)/ruff check --quiet
@@ -52,6 +59,9 @@ bench-layout: java $(INSTALLED) ## compare layouts: plain, ZORDER, liquid cluste
 
 bench-planning: java $(INSTALLED) ## time the planning of queries over 100,000 files
 	@$(BIN)/python bench/planning.py $(ARGS)
+
+bench-engine: java $(INSTALLED) ## what small appends cost in the long run, against OPTIMIZE and ZORDER (an hour)
+	@$(BIN)/python bench/engine.py $(ARGS)
 
 dist: java $(INSTALLED) ## build the wheel and the sdist into dist/
 	@rm -rf dist && mkdir -p build

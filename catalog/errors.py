@@ -79,6 +79,11 @@ class TableError(UseError):
         return cls(f"table = '{name}' was not found{f' ({detail})' if detail else ''}: give a table name or a path.")
 
     @classmethod
+    def gone(cls) -> TableError:
+        """A table that was found a moment ago, or that only the metastore still has."""
+        return cls("The table has no Delta log any more: it was dropped, or its folder was moved.")
+
+    @classmethod
     def invalid_name(cls, name: str, detail: str) -> TableError:
         """The name cannot be parsed."""
         text = f"table = '{name}' is not a table name: {detail.strip()}"
@@ -157,6 +162,11 @@ class CommitUnknownError(UseError):
 
     code = "USE_COMMIT_UNKNOWN"
     sql_state = "40003"
+
+    def __init__(self, message: str, *, write_id: str | None = None) -> None:
+        """``write_id`` is that of the rewrite, which tells later whether the commit appeared."""
+        super().__init__(message)
+        self.write_id = write_id
 
 
 class RowsChangedError(UseError):

@@ -1,4 +1,4 @@
-"""The event that each optimization leaves in its commit: schema, building, reading back."""
+"""The event that each optimization leaves in its commit and beside the log: schema and building."""
 
 from __future__ import annotations
 
@@ -8,36 +8,24 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 OPERATION = "USE OPTIMIZE"
 # Every reader of the log parses every commit: longer lists of file names are kept beside the log.
 MAX_NAMES_IN_COMMIT = 1000
 EVENT_KEY = "event"
+# Where these lists are, below the state folder.
+LISTS_FOLDER = "lists"
 
 _STATS_TYPE = (
     "struct<files:array<string>,file_levels:array<bigint>,element_count:bigint,bytes:bigint,num_files:bigint,"
     "num_cubes:bigint,num_blocks:bigint,avg_num_blocks_per_file:double,avg_block_element_count_per_file:double>"
 )
-_EVENT_FIELDS = (
+EVENT_FIELDS = (
     "optimization_name string, write_id string, table_id string, revision_id bigint, started_at bigint, "
     "finished_at bigint, process_time_ms bigint, "
     f"input_files_stats {_STATS_TYPE}, output_files_stats {_STATS_TYPE}"
 )
-_EVENT_NAMES = (
-    "optimization_name",
-    "write_id",
-    "table_id",
-    "revision_id",
-    "started_at",
-    "finished_at",
-    "process_time_ms",
-    "input_files_stats",
-    "output_files_stats",
-)
 _LOG_FIELDS = "kind string, trigger string, state string, reason string, parameters map<string,string>, error string"
-OPTIMIZATIONS_SCHEMA = f"{_EVENT_FIELDS}, version bigint, {_LOG_FIELDS}"
+OPTIMIZATIONS_SCHEMA = f"{EVENT_FIELDS}, version bigint, {_LOG_FIELDS}, error_code string, write_amplification double"
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,10 @@ class FilesStats:
 
 @dataclass(frozen=True)
 class OptimizationEvent:
-    """One optimization; times in epoch milliseconds."""
+    """One optimization; times in epoch milliseconds.
+
+    ``table_bytes`` are the bytes of the table's live files after it, None where nothing was written.
+    """
 
     optimization_name: str
     write_id: str
@@ -111,6 +102,7 @@ class OptimizationEvent:
     trigger: str
     reason: str
     parameters: Mapping[str, str]
+    table_bytes: int | None = None
 
     def to_json(self) -> str:
         """The whole event."""
@@ -120,7 +112,7 @@ class OptimizationEvent:
     def overflow_file(self) -> str | None:
         """Where the whole event is kept when its lists are too long for a commit; relative to the state folder."""
         longest = max(self.input_files_stats.num_files, self.output_files_stats.num_files)
-        return f"events/{self.write_id}.json" if longest > MAX_NAMES_IN_COMMIT else None
+        return f"{LISTS_FOLDER}/{self.write_id}.json" if longest > MAX_NAMES_IN_COMMIT else None
 
     def commit_json(self) -> str:
         """The event as it is stored in the commit: without the lists when they are kept in ``overflow_file``."""
@@ -146,6 +138,7 @@ def event_without_commit(
     times: tuple[int, int],
     inputs: FilesStats | None = None,
     table_id: str = "",
+    write_id: str | None = None,
 ) -> OptimizationEvent:
     """The event of what did not become a commit: a group that failed, or a trigger that was ignored.
 
@@ -156,12 +149,13 @@ def event_without_commit(
         parameters: what was asked for.
         times: start and end, epoch milliseconds.
         inputs: what the group would have read; nothing when left out.
-        table_id: Delta's metadata id.
+        table_id: Delta's metadata id; the event store fills it in when left out.
+        write_id: of the rewrite whose commit may yet appear; one of its own when left out.
     """
     nothing = FilesStats.of([])
     return OptimizationEvent(
         optimization_name=strategy,
-        write_id=uuid.uuid4().hex,
+        write_id=write_id or uuid.uuid4().hex,
         table_id=table_id,
         revision_id=-1,
         started_at=times[0],
@@ -171,45 +165,4 @@ def event_without_commit(
         trigger=trigger,
         reason=reason,
         parameters=parameters,
-    )
-
-
-def read_events(history: DataFrame, state_folder: str) -> DataFrame:
-    """Turns ``DESCRIBE HISTORY`` into the rows of ``<table>.optimizations``, newest first.
-
-    Args:
-        history: the table's history.
-        state_folder: URI of the table's state folder, where long lists are kept.
-    """
-    stored = f"{_EVENT_FIELDS}, kind string, trigger string, reason string, parameters map<string,string>"
-    events = history.where(F.col("operation") == OPERATION).select(
-        F.col("version").alias("version"),
-        F.from_json(F.col("operationParameters")[EVENT_KEY], f"{stored}, overflow_file string").alias("e"),
-    )
-    long_ones = [
-        r.file
-        for r in events.where("e.overflow_file IS NOT NULL").select(F.col("e.overflow_file").alias("file")).collect()
-    ]
-    if long_ones:
-        whole = history.sparkSession.read.schema(stored).json([f"{state_folder}/{file}" for file in long_ones])
-        lists = whole.select(
-            F.col("write_id").alias("of"),
-            F.col("input_files_stats").alias("inputs"),
-            F.col("output_files_stats").alias("outputs"),
-        )
-        events = events.join(lists, F.col("e.write_id") == F.col("of"), "left").withColumn(
-            "e",
-            F.col("e")
-            .withField("input_files_stats", F.coalesce("inputs", "e.input_files_stats"))
-            .withField("output_files_stats", F.coalesce("outputs", "e.output_files_stats")),
-        )
-    return events.orderBy(F.col("version").desc()).select(
-        *[F.col(f"e.{name}").alias(name) for name in _EVENT_NAMES],
-        "version",
-        "e.kind",
-        "e.trigger",
-        F.lit("committed").alias("state"),
-        "e.reason",
-        "e.parameters",
-        F.lit(None).cast("string").alias("error"),
     )

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -88,6 +89,10 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Lease |
         return held
     mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS)
     if not table.create_state(LEASE_FILE, mine.to_json()):
+        held = holder_of(table, now)
+        if held is not None and held.run_id != run_id:
+            # Somebody was faster.
+            return held
         # One that has expired, or was left half written.
         table.write_state(LEASE_FILE, mine.to_json())
     # Of two that found it free, the last to write has it.
@@ -108,27 +113,39 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], 
     ended = threading.Event()
     acquired = clock()
 
-    def renew() -> None:
+    def keep() -> None:
+        # Given back from here too: the caller's thread may be interrupted, and then writes no file any more.
         while not ended.wait(LEASE_MILLIS / 3000):
-            lease = Lease(run_id, this_process(), trigger, acquired, clock() + LEASE_MILLIS)
-            try:
-                table.write_state(LEASE_FILE, lease.to_json())
-            except (Py4JError, PySparkException) as error:
-                logger.warning("%s: the lease could not be renewed: %s", table.name, first_line(error))
+            attempt(renew)
+        attempt(partial(_give_back, table, run_id))
 
-    thread = threading.Thread(target=renew, name=f"use-lease-{run_id}", daemon=True)
+    def renew() -> None:
+        now = clock()
+        held = holder_of(table, now)
+        # Otherwise this process slept for long, and somebody took it over.
+        if held is None or held.run_id == run_id:
+            lease = Lease(run_id, this_process(), trigger, acquired, now + LEASE_MILLIS)
+            table.write_state(LEASE_FILE, lease.to_json())
+
+    def attempt(step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (Py4JError, PySparkException) as error:
+            logger.warning("%s: its lease could not be kept up: %s", table.name, first_line(error))
+
+    thread = threading.Thread(target=keep, name=f"use-lease-{run_id}", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-        try:
-            found = read_lease(table)
-            if found is not None and found.run_id == run_id:
-                table.delete_state(LEASE_FILE)
-        except (Py4JError, PySparkException) as error:
-            logger.warning("%s: the lease stays until it expires: %s", table.name, first_line(error))
+
+
+def _give_back(table: ManagedTable, run_id: str) -> None:
+    found = read_lease(table)
+    if found is not None and found.run_id == run_id:
+        table.delete_state(LEASE_FILE)
 
 
 def now_millis() -> int:

@@ -33,6 +33,7 @@ class TableSnapshot:
         partition_columns: logical names.
         retention_hours: how long the table promises to keep deleted files.
         state: the shim's table state.
+        location: root of the table, as a URI or path.
         restrictions: each takes the rows of ``log_files`` and leaves out files that are not to be looked at.
     """
 
@@ -44,10 +45,11 @@ class TableSnapshot:
     partition_columns: tuple[str, ...]
     retention_hours: float
     state: Any
+    location: str = ""
     restrictions: tuple[Callable[[DataFrame], DataFrame], ...] = ()
 
     @classmethod
-    def of(cls, spark: SparkSession, state: Any) -> TableSnapshot:
+    def of(cls, spark: SparkSession, state: Any, location: str = "") -> TableSnapshot:
         """Wraps the shim's table state."""
         facts = json.loads(state.facts())
         return cls(
@@ -59,6 +61,7 @@ class TableSnapshot:
             tuple(facts["partition_columns"]),
             facts["retention_ms"] / 3_600_000,
             state,
+            location,
         )
 
     @cached_property
@@ -92,6 +95,11 @@ class TableSnapshot:
         """The newest revision that has a space (not the staging one), or None before the first indexing."""
         newest = last_revision_id(self.configuration)
         return self.revisions.get(newest) if newest else None
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
+        return int(self.state.sizeInBytes())
 
     @cached_property
     def files(self) -> DataFrame:

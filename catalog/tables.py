@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import TableError, WriteDeniedError
-from catalog.events import read_events
+from catalog.event_rows import committed_events
 from catalog.session import jvm, jvm_session
 from catalog.snapshot import TableSnapshot
 
@@ -61,9 +61,23 @@ class ManagedTable:
             case _:
                 raise TableError.missing(name, found.detail())
 
+    def exists(self) -> bool:
+        """Whether the table's log is still there; a file system that does not answer is no reason to say no."""
+        try:
+            return bool(self.handle.exists())
+        except (Py4JJavaError, PySparkException):
+            return True
+
     def snapshot(self) -> TableSnapshot:
-        """Returns the newest version of the table."""
-        return TableSnapshot.of(self.spark, self.handle.state())
+        """Returns the newest version of the table.
+
+        Raises:
+            TableError: the table was dropped meanwhile.
+        """
+        found = TableSnapshot.of(self.spark, self.handle.state(), self.location)
+        if found.version < 0:
+            raise TableError.gone()
+        return found
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""
@@ -71,8 +85,8 @@ class ManagedTable:
         return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
 
     def events(self, limit: int | None = None) -> DataFrame:
-        """The optimizations of the last ``limit`` commits, of all when left out; newest first."""
-        return read_events(self.history(limit), self.state_folder)
+        """The optimizations in the last ``limit`` commits, in all when left out; columns as in ``EVENT_ROW``."""
+        return committed_events(self.history(limit))
 
     @property
     def state_folder(self) -> str:

@@ -127,12 +127,28 @@ def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_
     by_weight = weights[order]
     bands: list[Band] = []
     files = 0
-    for first, end in _bands(by_weight, target, rows / target_rows):
+    for first, end in weight_bands(by_weight, rows, target_rows):
         start, stop = np.searchsorted(by_weight, [first, end], side="left")
         runs = tuple(_runs(np.sort(keys[order[start:stop]]), target, files))
         bands.append(Band(first, runs))
         files += sum(run.width for run in runs)
     return Packing(tuple(bands), files)
+
+
+def weight_bands(by_weight: NDArray[np.int32], rows: int, target_rows: int) -> list[tuple[int, int]]:
+    """Say between which weights `pack` puts rows into the same files.
+
+    Args:
+        by_weight: weights of a sample of the rows, ascending.
+        rows: how many rows there are in all.
+        target_rows: rows that a file should hold.
+
+    Returns:
+        [first, end) of each band, lowest weights first; one band when all rows fit into one file.
+    """
+    if rows <= _LARGEST_FILE * target_rows or len(by_weight) == 0:
+        return [(MIN_WEIGHT, MAX_WEIGHT + 1)]
+    return _bands(by_weight, target_rows * len(by_weight) / rows, rows / target_rows)
 
 
 def _bands(by_weight: NDArray[np.int32], target: float, files: float) -> list[tuple[int, int]]:
@@ -162,6 +178,11 @@ def _bands(by_weight: NDArray[np.int32], target: float, files: float) -> list[tu
             bands.append((limits[start], limits[end]))
         start = end
     return bands
+
+
+def band_limits(decades: int) -> list[int]:
+    """Return the weights at which bands may end, ascending, down to 1 / 10 ** decades."""
+    return sorted({weight_of(step / 10**decade) for decade in range(1, decades + 1) for step in _FINE_LIMITS})
 
 
 def _fractions(files: float) -> Iterable[float]:

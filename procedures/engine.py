@@ -8,8 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from catalog import lease
-from catalog.errors import ConcurrentChangeError, IndexConfigurationError, UseError, first_line
-from catalog.event_store import record, record_failure
+from catalog.errors import (
+    CommitUnknownError,
+    ConcurrentChangeError,
+    IndexConfigurationError,
+    UseError,
+    first_line,
+)
+from catalog.event_store import reconcile, record, record_failure
 from catalog.events import FileFacts, FilesStats, event_without_commit
 from catalog.properties import IndexConfiguration
 from catalog.session import described_jobs, interrupted
@@ -141,6 +147,7 @@ def _optimize(
             if held is not None:
                 return [_held_row(held)]
             stack.enter_context(lease.renewed(table, run.run_id, run.trigger, lease.now_millis))
+            reconcile(table)
             progress = stack.enter_context(Progress(table.spark, f"optimize {table.name}"))
         _rewrite_groups(table, plan, run, context, state, progress)
         if state.conflicts >= MAX_CONFLICTS_IN_A_ROW:
@@ -178,20 +185,29 @@ def _rewrite_groups(
     progress.planned(sum(group.bytes for group in plan.groups), run.current)
 
     def work(group: FileGroup) -> RewriteResult:
+        # Events are kept from here: the caller's thread may be interrupted, and then writes no file any more.
+        begun = lease.now_millis()
         try:
-            return rewrite(table, group, context)
+            result = rewrite(table, group, context)
+            record(table, result.event, result.version)
+            return result
+        except BaseException as error:
+            _record_failure(table, run, group, begun, _known(error))
+            raise
         finally:
             progress.done(group.bytes)
 
-    begun = lease.now_millis()
     outcomes = run_groups(table.spark, run, plan.groups, work)
     failure: BaseException | None = None
     committed = [outcome.result for outcome in outcomes if outcome.result is not None]
     for outcome in outcomes:
         if outcome.result is not None:
-            _count_commit(table, run, state, outcome, outcome.result)
+            _count_commit(run, state, outcome, outcome.result)
         elif outcome.error is not None:
-            failure = _count_failure(table, run, state, outcome, outcome.error, begun) or failure
+            error = _known(outcome.error)
+            state.report.append(failed_row(state.iteration, outcome.group, outcome.milliseconds, error))
+            # The next plan makes a lost race good.
+            failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
     state.conflicts = 0 if committed else state.conflicts + 1
     state.last_written = plan.groups[0].strategy, frozenset(path for result in committed for path in result.paths)
     if isinstance(failure, UseError):
@@ -200,25 +216,24 @@ def _rewrite_groups(
         raise failure
 
 
-def _count_commit(table: ManagedTable, run: Run, state: _State, outcome: GroupOutcome, result: RewriteResult) -> None:
+def _count_commit(run: Run, state: _State, outcome: GroupOutcome, result: RewriteResult) -> None:
     run.committed += 1
     run.committed_bytes += outcome.group.bytes
     state.report.append(committed_row(state.iteration, outcome.group, outcome.milliseconds, result))
-    record(table, result.event, result.version)
 
 
-def _count_failure(
-    table: ManagedTable, run: Run, state: _State, outcome: GroupOutcome, error: BaseException, begun: int
-) -> BaseException | None:
-    """Notes a group that failed; returns the error unless it is a lost race, which the next plan makes good."""
-    known = error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
-    state.report.append(failed_row(state.iteration, outcome.group, outcome.milliseconds, known))
-    inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in outcome.group.files])
-    times = begun, begun + outcome.milliseconds
-    group = outcome.group
-    event = event_without_commit(group.strategy, run.trigger, group.reason, run.parameters, times, inputs)
-    record_failure(table, event, known)
-    return None if isinstance(error, ConcurrentChangeError) else error
+def _known(error: BaseException) -> UseError:
+    return error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
+
+
+def _record_failure(table: ManagedTable, run: Run, group: FileGroup, begun: int, error: UseError) -> None:
+    inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files])
+    times = begun, lease.now_millis()
+    write_id = error.write_id if isinstance(error, CommitUnknownError) else None
+    event = event_without_commit(
+        group.strategy, run.trigger, group.reason, run.parameters, times, inputs, write_id=write_id
+    )
+    record_failure(table, event, error)
 
 
 def _held_row(held: lease.Lease) -> ReportRow:

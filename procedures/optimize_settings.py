@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError
+from pyspark.sql import functions as F
+
+from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.file_conditions import files_that_may_match
+from catalog.named_files import find_files
+from catalog.row_predicate import RowPredicate
 from catalog.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
+from procedures.selection.file_list import NAME as FILE_LIST
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
-from procedures.selection.unindexed_files import epoch_millis
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
@@ -30,6 +36,9 @@ class OptimizeSettings:
         parallelism: groups rewritten at the same time.
         dry_run: plan only.
         parameters: the call's arguments as text, for the event.
+        where: only files that may hold rows of it are chosen; None = all.
+        files: only these files are chosen, as the caller spells them; None = all.
+        found: the paths of ``files`` in the log, once they were looked up.
     """
 
     strategies: tuple[Strategy, ...]
@@ -40,6 +49,9 @@ class OptimizeSettings:
     parallelism: int
     dry_run: bool
     parameters: Mapping[str, str]
+    where: RowPredicate | None = None
+    files: tuple[str, ...] | None = None
+    found: list[str] = field(default_factory=list, compare=False)
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> OptimizeSettings:
@@ -48,7 +60,6 @@ class OptimizeSettings:
         Raises:
             InvalidArgumentError: a value out of its range.
             UnknownNameError: a strategy or option that does not exist.
-            NotSupportedError: a parameter that this version declares and does not serve yet.
         """
         for name in ("bytes_per_iter", "max_iterations", "max_bytes", "parallelism"):
             value = arguments[name]
@@ -59,8 +70,11 @@ class OptimizeSettings:
             raise InvalidArgumentError.of("revision_id", revision_id, "0 for unindexed files, or a revision's number")
         if revision_id == 0 and arguments["revision_rewrite"]:
             raise InvalidArgumentError.of("revision_id", 0, "with revision_rewrite, the number of an indexed revision")
-        _refuse_unserved(arguments)
-        strategies = _strategies(arguments["strategy"], revision_id, arguments["revision_rewrite"])
+        where, files = arguments["where"], arguments["files"]
+        if files is not None and not files:
+            raise InvalidArgumentError.of("files", "array()", "at least one file; leave it out for all")
+        predicate = None if where is None else RowPredicate.parse("where", where)
+        strategies = _strategies(arguments)
         given: dict[str, str] = dict(arguments["options"])
         known = {o.name for s in strategies for o in s.options}
         for name in given:
@@ -75,6 +89,8 @@ class OptimizeSettings:
             )
             for s in strategies
         }
+        for chosen in strategies:
+            chosen.check_options(selection[chosen.name].options)
         return cls(
             strategies=strategies,
             selection=selection,
@@ -84,47 +100,79 @@ class OptimizeSettings:
             parallelism=arguments["parallelism"],
             dry_run=arguments["dry_run"],
             parameters={k: str(v) for k, v in arguments.items() if v is not None and v != {} and k != "table"},
+            where=predicate,
+            files=None if files is None else tuple(files),
         )
 
     def restricted(self, snapshot: TableSnapshot) -> TableSnapshot:
-        """The snapshot with the files that may be chosen."""
+        """The snapshot with the files that may be chosen.
+
+        Raises:
+            UnknownNameError: ``files`` names one that the table did not have when the run began, or ``where`` a column
+                that it does not have.
+            InvalidArgumentError: ``where`` is no condition over the table's columns.
+        """
+        if self.files is not None:
+            if not self.found:  # later on, files that were rewritten are rightly gone
+                self.found.extend(find_files(snapshot, self.files))
+            snapshot = snapshot.only(lambda files: files.where(F.col("path").isin(self.found)))
+        if self.where is not None:
+            spark, schema = snapshot.spark, snapshot.schema
+            self.where.check(spark, schema)
+            snapshot = snapshot.only(files_that_may_match(spark, schema, snapshot.partition_columns, self.where))
         return snapshot
 
 
-def _strategies(text: str | None, revision_id: int | None, revision_rewrite: bool) -> tuple[Strategy, ...]:
+def _strategies(arguments: Mapping[str, Any]) -> tuple[Strategy, ...]:
+    text, revision_id, rewrite = arguments["strategy"], arguments["revision_id"], arguments["revision_rewrite"]
+    files = arguments["files"]
     names = list(DEFAULT_STRATEGIES) if text is None else text.split(",")
     found = tuple(strategy(name) for name in names)
     if len({s.name for s in found}) != len(found):
         raise InvalidArgumentError.of("strategy", text, "each strategy once")
-    if revision_rewrite:
+    if files is None and any(s.name == FILE_LIST for s in found):
+        raise InvalidArgumentError.of("strategy", text, f"{FILE_LIST} needs the parameter files")
+    if rewrite:
         return strategy(REVISION_REWRITE), *(s for s in found if s.name != REVISION_REWRITE)
+    if text is None and files is not None:
+        return (strategy(FILE_LIST),)
     if text is None and revision_id is not None:
         wanted = "UnindexedFiles" if revision_id == 0 else "LeveledCompaction"
         return tuple(s for s in found if s.name == wanted)
     return found
 
 
-def _refuse_unserved(arguments: Mapping[str, Any]) -> None:
-    for name in ("where", "files"):
-        if arguments[name] is not None:
-            raise NotSupportedError(f"{name} = {arguments[name]} is not available in this version; only NULL is.")
-
-
 def option_value(option: Parameter, text: str | None) -> Any:
     """The value of a strategy's option.
 
     Raises:
-        InvalidArgumentError: it does not fit the option's type.
+        InvalidArgumentError: it does not fit the option's type, or is required and missing.
     """
     if text is None:
+        if option.required:
+            raise InvalidArgumentError.of(option.name, None, f"a {option.type} is required: {option.doc}")
         return option.default
-    if option.type == "BIGINT":
+    if option.type in ("BIGINT", "INT"):
         if not re.fullmatch(r"\s*\d{1,18}\s*", text) or int(text) < 1:
             raise InvalidArgumentError.of(option.name, text, "a whole number of at least 1")
         return int(text)
-    if option.name == "from_timestamp":
-        epoch_millis(option.name, text)
+    if option.type == "DOUBLE":
+        return _finite(option.name, text)
+    if option.type == "BOOLEAN":
+        if text.strip().lower() not in ("true", "false"):
+            raise InvalidArgumentError.of(option.name, text, "true or false")
+        return text.strip().lower() == "true"
     return text
+
+
+def _finite(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidArgumentError.of(name, text, "a number")
+    return value
 
 
 def duration_seconds(name: str, text: str | None) -> float | None:

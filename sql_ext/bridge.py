@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.session import data_frame
+from catalog.system_tables import SYSTEM_TABLES
 from catalog.tables import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
@@ -32,7 +33,7 @@ _SAMPLING = "spark.qbeast.use.sampling.enabled"
 
 
 def declarations() -> str:
-    """Procedures and virtual tables as the shim takes them, as JSON."""
+    """Procedures, virtual tables and system tables as the shim takes them, as JSON."""
     return json.dumps(
         {
             "procedures": [
@@ -46,6 +47,7 @@ def declarations() -> str:
                 for p in procedures().values()
             ],
             "virtual_tables": {table.name: table.schema for table in VIRTUAL_TABLES.values()},
+            "system_tables": {table.name: table.schema for table in SYSTEM_TABLES.values()},
         }
     )
 
@@ -63,6 +65,7 @@ class BridgeHandler:
         self._operations: dict[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
             "call": self._call,
             "virtual_table": self._virtual_table,
+            "system_table": self._system_table,
             "plan_sample": self._plan_sample,
             "plan_read": self._plan_read,
             "index_settings": self._index_settings,
@@ -102,6 +105,10 @@ class BridgeHandler:
 
     def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
+
+    def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
+        table = SYSTEM_TABLES[given["kind"]]
+        return table.read(spark, [name for name in given["columns"].split(",") if name])._jdf
 
     def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
         if not _enabled(spark, _SAMPLING):

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from catalog.errors import CommitUnknownError, ConcurrentChangeError, first_line
+from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError, first_line
 from catalog.events import EVENT_KEY, OPERATION, OptimizationEvent
 from catalog.session import jvm
 from catalog.tables import ManagedTable
@@ -49,6 +49,7 @@ def commit(
 
     Raises:
         ConcurrentChangeError: not committed, another writer was first.
+        TableError: not committed, the table was dropped.
         CommitUnknownError: the commit failed in a way that leaves its outcome open.
     """
     parameters = {"strategy": event.optimization_name, "revision": str(event.revision_id)}
@@ -66,16 +67,22 @@ def commit(
     try:
         return int(transaction.commit(OPERATION, entries, tags))
     except BaseException as error:
+        # A commit that is sent twice below Delta, as a store's client does when an answer is lost, meets itself: that
+        # looks like another writer's, and deleting our files would then delete the table's.
+        version = _version_of(table, event.write_id)
+        if version is not None:
+            return version
         if is_conflict(error):
             if event.overflow_file is not None:
                 table.delete_state(event.overflow_file)
             raise ConcurrentChangeError(f"Another writer was first: {first_line(error)}") from error
-        version = _version_of(table, event.write_id)
-        if version is not None:
-            return version
+        if not table.exists():
+            # Delta writes no log entry where there is no log.
+            raise TableError.missing(table.name, "it was dropped meanwhile") from error
         raise CommitUnknownError(
             f"The commit of write {event.write_id} to {table.location} failed and may still appear; its files are "
-            f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}"
+            f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}",
+            write_id=event.write_id,
         ) from error
 
 

@@ -13,7 +13,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.errors import CommitUnknownError, ConcurrentChangeError, IndexConfigurationError, RowsChangedError
+from catalog.errors import (
+    CommitUnknownError,
+    ConcurrentChangeError,
+    IndexConfigurationError,
+    RowsChangedError,
+    TableError,
+    UseError,
+)
 from catalog.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.properties import IndexConfiguration
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
@@ -83,6 +90,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
             files were deleted.
         RowsChangedError: rows written differ from rows read; nothing was committed.
         CommitUnknownError: the outcome is not known; every file is kept.
+        TableError: the table was dropped meanwhile.
     """
     started = _now()
     session = work_session(table.spark)
@@ -94,10 +102,12 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
             return _run(session, table, transaction, group, context, started)
     except CommitUnknownError:
         raise
-    except BaseException:
+    except BaseException as error:
         left = transaction.discard()
         if left:
             logger.warning("%d new files below %s could not be deleted; vacuum removes them.", left, table.location)
+        if not isinstance(error, UseError) and isinstance(error, Exception) and not table.exists():
+            raise TableError.missing(table.name, "it was dropped meanwhile") from error
         raise
 
 
@@ -149,6 +159,7 @@ def _run(
         written = carry_thresholds(written, target.tree, target.remaining)
     revision_id = target.columns.revision.revision_id if target else -1
     times = min(f.first_time for f in group.files), max(f.last_time for f in group.files)
+    inputs_stats, outputs_stats = FilesStats.of(inputs), FilesStats.of(facts_of(written))
     event = OptimizationEvent(
         optimization_name=group.strategy,
         write_id=write_id,
@@ -156,11 +167,12 @@ def _run(
         revision_id=revision_id,
         started_at=started,
         finished_at=_now(),
-        input_files_stats=FilesStats.of(inputs),
-        output_files_stats=FilesStats.of(facts_of(written)),
+        input_files_stats=inputs_stats,
+        output_files_stats=outputs_stats,
         trigger=context.trigger,
         reason=group.reason,
         parameters=context.parameters,
+        table_bytes=snapshot.bytes - inputs_stats.bytes + outputs_stats.bytes,
     )
     tags = {f.path: tags_of(f, revision_id, write_id, *times) for f in written}
     context.observe("commit")

@@ -2,11 +2,24 @@
 
 from catalog.errors import UnknownNameError
 from procedures.selection.base import SelectionSettings, Strategy
+from procedures.selection.cube_defragmentation import CubeDefragmentation
+from procedures.selection.file_list import FileList
 from procedures.selection.leveled_compaction import LeveledCompaction
 from procedures.selection.revision_rewrite import RevisionRewrite
+from procedures.selection.sampling_overhead import SamplingOverheadReduction
 from procedures.selection.unindexed_files import UnindexedFiles
 
-STRATEGIES: dict[str, Strategy] = {s.name: s for s in (UnindexedFiles(), LeveledCompaction(), RevisionRewrite())}
+STRATEGIES: dict[str, Strategy] = {
+    s.name: s
+    for s in (
+        UnindexedFiles(),
+        LeveledCompaction(),
+        CubeDefragmentation(),
+        SamplingOverheadReduction(),
+        RevisionRewrite(),
+        FileList(),
+    )
+}
 DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
 
 

@@ -40,6 +40,16 @@ class Strategy(ABC):
     options: ClassVar[tuple[Parameter, ...]] = ()
     needs_index_columns: ClassVar[bool] = True
 
+    def check_options(self, options: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing to check
+        """Refuses values of the strategy's options that fit their types and still make no sense.
+
+        Args:
+            options: all of them, by name.
+
+        Raises:
+            InvalidArgumentError: such a value.
+        """
+
     @abstractmethod
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
         """Returns the group to rewrite next, if there is one.

@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.errors import UnknownNameError
-from catalog.snapshot import TableSnapshot, file_levels
+from catalog.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
 from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.selection.block_groups import (
+    GROUPS_CONSIDERED,
+    BlockGroup,
+    block_groups,
+    groups_of,
+    indexed_revision,
+    leveled_blocks,
+    limit_note,
+)
 
 NAME = "LeveledCompaction"
-# The first group is taken; the others stand by in case the byte limit cuts the ones before them too short.
-_GROUPS_CONSIDERED = 1000
-
-
-@dataclass(frozen=True)
-class BlockGroup:
-    """Blocks of one cube in the files of one level.
-
-    Attributes:
-        level: file level, floor(log10(elements of a file's largest block)).
-        cube_id: cube.
-        depth: depth of the cube.
-        blocks: number of blocks, where the blocks of one write count as one.
-        element_count: rows in them.
-    """
-
-    level: int
-    cube_id: str
-    depth: int
-    blocks: int
-    element_count: int
-
-    @property
-    def can_rise(self) -> bool:
-        """Whether merging the blocks makes one of the next level; a single block is not fragmented."""
-        return self.blocks >= 2 and self.element_count >= next_level_elements(self.level)
 
 
 @dataclass(frozen=True)
@@ -108,43 +90,18 @@ class LeveledCompaction(Strategy):
 
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
         """See ``Strategy.select``."""
-        if settings.revision_id == 0:
-            return Selection(note=f"{NAME}: revision 0 is not indexed")
-        revision = snapshot.latest_revision
-        if settings.revision_id is not None:
-            revision = snapshot.revisions.get(settings.revision_id)
-            if revision is None:
-                known = [str(number) for number in snapshot.revisions if number > 0]
-                raise UnknownNameError.of("revision", str(settings.revision_id), known)
-        if revision is None:
-            return Selection(note=f"{NAME}: the table has no indexed files yet")
+        revision = indexed_revision(snapshot, settings.revision_id, NAME)
+        if isinstance(revision, Selection):
+            return revision
         leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
-        symbols = symbols_per_level(revision.dimensions)
-        groups = block_groups(leveled, symbols).limit(_GROUPS_CONSIDERED).collect()
-        found = (BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in groups)
-        return choose(
-            found, lambda group: _files(snapshot, leveled, group), settings.bytes_per_iter, revision.revision_id
+        groups = groups_of(block_groups(leveled, symbols_per_level(revision.dimensions)))
+        found = choose(
+            groups[:GROUPS_CONSIDERED],
+            lambda group: _files(snapshot, leveled, group),
+            settings.bytes_per_iter,
+            revision.revision_id,
         )
-
-
-def leveled_blocks(blocks: DataFrame) -> DataFrame:
-    """Adds to each block its file's level; the blocks of one cube and one write count as one block.
-
-    Args:
-        blocks: as ``TableSnapshot.blocks`` gives them.
-    """
-    return blocks.where("element_count > 0").join(file_levels(blocks), "path")
-
-
-def block_groups(leveled: DataFrame, symbols_per_level: int) -> DataFrame:
-    """Groups by level and cube, the ones that can rise, in the order in which to consider them."""
-    return (
-        leveled.groupBy("level", "cube_id")
-        .agg(F.count_distinct("write_id").alias("blocks"), F.sum("element_count").alias("element_count"))
-        .withColumn("depth", (F.length("cube_id") / symbols_per_level).cast("int"))
-        .where((F.col("blocks") >= 2) & (F.length(F.col("element_count").cast("string")) > F.col("level") + 1))
-        .orderBy("level", "depth", "blocks", "cube_id")
-    )
+        return found if found.group else replace(found, note=found.note + limit_note(NAME, len(groups)))
 
 
 def _files(snapshot: TableSnapshot, leveled: DataFrame, group: BlockGroup) -> Iterable[GroupFile]:

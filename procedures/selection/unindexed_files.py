@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyspark.sql import functions as F
 
@@ -57,6 +57,10 @@ class UnindexedFiles(Strategy):
             "0",
         ),
     )
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """See ``Strategy.check_options``."""
+        epoch_millis("from_timestamp", options["from_timestamp"])
 
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
         """See ``Strategy.select``."""

@@ -1,14 +1,23 @@
 """A process that is killed while it optimizes leaves a table that reads the same and can be optimized."""
 
+import os
 import random
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from ledger import COLUMNS, Ledger, Writer, differences
 from placement import check_placement
-from tables import DeltaTable, numbers
+from tables import DeltaTable, create, numbers
+
+import sql_ext
+from catalog import lease
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
@@ -66,3 +75,140 @@ def test_killed_at_a_step(spark, tmp_path):
     assert [r.state for r in table.optimize()] == ["committed"], step
     assert table.checksum() == before
     assert check_placement(table) == 500
+
+
+ENDLESS = """
+    import os, sys, time
+    from pathlib import Path
+
+    sys.path.insert(0, {support!r})
+    from sessions import start_session
+    from catalog import lease
+    from catalog.errors import UseError
+    from catalog.tables import ManagedTable
+    from procedures.engine import optimize
+    from procedures.optimize import OPTIMIZE
+    from procedures.optimize_settings import OptimizeSettings
+    from procedures.runs import Run
+
+    lease.LEASE_MILLIS = 1_500
+    folder = Path({folder!r})
+    folder.mkdir()
+
+    def note(name, text):
+        with open(folder / name, "a") as file:
+            file.write(text + "\\n")
+
+    spark = start_session(folder / "spark")
+    note("ready", "")
+    while not (folder / "go").exists():
+        time.sleep(0.05)
+    arguments = {{p.name: None if p.required else p.default for p in OPTIMIZE.parameters}}
+    wanted = {{"table": {path!r}, "parallelism": 2, "options": {{"batch_bytes": "1"}}, "bytes_per_iter": 20_000}}
+    while True:
+        table = ManagedTable.find(spark, {path!r})
+        try:
+            settings = OptimizeSettings.of({{**arguments, **wanted}})
+            rows = optimize(table, settings, Run.of(table, "call", {{}}), lambda step: note("steps", step))
+            note("rows", repr([(r.state, r.reason) for r in rows]))
+        except BaseException as error:
+            note("errors", f"{{type(error).__name__}}: {{error}}")
+            raise
+"""
+
+
+KINDS = ("append", "append", "delete")
+
+
+class Child:
+    """A process, with a JVM of its own, that optimizes a table for ever once it is let go."""
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self.folder = folder
+        script = folder.with_suffix(".py")
+        wanted = {"support": str(SUPPORT), "folder": str(folder), "path": str(path)}
+        script.write_text(textwrap.dedent(ENDLESS).format(**wanted))
+        # A group of its own, so that its JVM dies at the same moment.
+        with folder.with_suffix(".log").open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(script)],
+                cwd=SUPPORT.parents[1],
+                env={**os.environ, "PYTHONPATH": str(SUPPORT.parents[1])},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def lines(self, name: str) -> list[str]:
+        file = self.folder / name
+        return file.read_text().splitlines() if file.exists() else []
+
+    def wait_for(self, name: str, count: int) -> None:
+        """Waits until a file of the child has so many lines."""
+        deadline = time.monotonic() + 600
+        while len(self.lines(name)) < count:
+            assert self.process.poll() is None, self.folder.with_suffix(".log").read_text()[-3000:]
+            assert time.monotonic() < deadline, f"no {name} in time"
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_while_others_write(spark, tmp_path, monkeypatch):
+    """``USE_KILLS`` says how often, ``USE_KILLS_SEED`` repeats the same choices."""
+    kills = int(os.environ.get("USE_KILLS", "5"))
+    seed = int(os.environ.get("USE_KILLS_SEED", random.randrange(1_000_000)))
+    print(f"USE_KILLS_SEED={seed}")
+    chance, path = random.Random(seed), tmp_path / "t"
+    table = create(spark, f"delta.`{path}`", COLUMNS, index="x,y", cube_size=50)
+    ledger, ended, failures = Ledger(path), threading.Event(), []
+    writers = [Writer(spark.newSession(), ledger, n, random.Random(seed + n)) for n in (1, 2)]
+    for writer in writers:
+        writer.step(("append",))
+
+    threads = [threading.Thread(target=writer.work, args=(ended, KINDS, failures)) for writer in writers]
+    children = [Child(tmp_path / "c0", path)]
+    for thread in threads:
+        thread.start()
+    moments = []
+    try:
+        for number in range(1, kills + 1):
+            child = children[-1]
+            child.wait_for("ready", 1)
+            (child.folder / "go").touch()
+            if number < kills:
+                # It starts while this one works: most of the time would go into starting.
+                children.append(Child(tmp_path / f"c{number}", path))
+            child.wait_for("steps", chance.randint(1, 14))
+            time.sleep(chance.random())
+            child.kill()
+            moments.append((child.lines("steps") or ["none"])[-1])
+            assert child.lines("errors") == []
+    finally:
+        ended.set()
+        for child in children:
+            if child.process.poll() is None:
+                child.kill()
+        for thread in threads:
+            thread.join()
+    print("killed at", Counter(moments), [writer.tally for writer in writers])
+    assert failures == []
+    # The lease of the one killed last has expired by then.
+    real = lease.now_millis
+    monkeypatch.setattr(lease, "now_millis", lambda: real() + 60_000)
+    assert ledger.vanished(table.version) == set()
+    expected = ledger.rows_at(table.version)
+    assert differences(spark, table.data, expected) == []
+    assert {row.state for row in table.optimize()} <= {"committed", "skipped"}
+    assert {row.state for row in table.optimize()} == {"skipped"}
+    assert differences(spark, table.data, expected) == []
+    assert check_placement(table) == len(expected)
+    assert table.paths <= table.on_disk()
+    problems = sql_ext.call(spark, "check", table=table.name, deep=True).where("severity = 'error'").collect()
+    assert problems == [], (table.paths, table.on_disk())
+    sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, force=True)
+    assert table.on_disk() == table.paths
+    assert differences(spark, table.data, expected) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError
+from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings, duration_seconds, option_value
@@ -59,7 +59,12 @@ def test_a_revision_rewrite_comes_first_and_owns_the_revision():
     ("given", "error", "code", "named"),
     [
         ({"strategy": "LeveledCompacton"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "mean LeveledCompaction?"),
-        ({"strategy": "x"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "Known: LeveledCompaction, RevisionRewrite"),
+        (
+            {"strategy": "x"},
+            UnknownNameError,
+            "USE_UNKNOWN_STRATEGY",
+            "Known: CubeDefragmentation, FileList, LeveledCompaction",
+        ),
         ({"strategy": ""}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
         ({"strategy": "LeveledCompaction,"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
         ({"strategy": "UnindexedFiles,unindexedfiles"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "once"),
@@ -69,15 +74,34 @@ def test_a_revision_rewrite_comes_first_and_owns_the_revision():
         ({"max_iterations": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_iterations"),
         ({"max_duration": "soon"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_duration = 'soon'"),
         ({"revision_id": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "revision_id"),
-        ({"where": "x > 1"}, NotSupportedError, "USE_NOT_SUPPORTED", "where = x > 1"),
-        ({"files": ["f"]}, NotSupportedError, "USE_NOT_SUPPORTED", "files"),
+        ({"where": " "}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "where = ' ' is not accepted"),
+        ({"where": "x >"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "one predicate"),
+        ({"where": "x > 1; y > 1"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "one predicate"),
+        ({"where": "x > 1 LIMIT 5"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "one predicate"),
+        ({"where": "x IN (SELECT y FROM u)"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "without a subquery"),
+        ({"where": "exists(SELECT 1)"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "without a subquery"),
+        ({"where": "sum(x) > 1"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "without an aggregate"),
+        (
+            {"where": "row_number() OVER (ORDER BY x) > 1"},
+            InvalidArgumentError,
+            "USE_INVALID_ARGUMENT",
+            "without a window",
+        ),
+        ({"where": "DROP TABLE t"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "one predicate"),
+        ({"files": []}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "at least one file"),
+        ({"strategy": "FileList"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "needs the parameter files"),
+        (
+            {"strategy": "SamplingOverheadReduction"},
+            InvalidArgumentError,
+            "USE_INVALID_ARGUMENT",
+            "fraction = None is not accepted: a DOUBLE is required",
+        ),
         (
             {"revision_rewrite": True, "revision_id": 0},
             InvalidArgumentError,
             "USE_INVALID_ARGUMENT",
             "number of an indexed revision",
         ),
-        ({"parallelism": 2}, NotSupportedError, "USE_NOT_SUPPORTED", "parallelism = 2"),
         ({"options": {"batch_byte": "1"}}, UnknownNameError, "USE_UNKNOWN_OPTION", "mean batch_bytes?"),
         (
             {"strategy": "LeveledCompaction", "options": {"batch_bytes": "1"}},
@@ -89,6 +113,15 @@ def test_a_revision_rewrite_comes_first_and_owns_the_revision():
         ({"options": {"batch_bytes": "0"}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "batch_bytes"),
         ({"options": {"batch_bytes": "1.5"}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "batch_bytes"),
         ({"options": {"batch_bytes": "9" * 30}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "batch_bytes"),
+        *(
+            (
+                {"strategy": "SamplingOverheadReduction", "options": {"fraction": text}},
+                InvalidArgumentError,
+                "USE_INVALID_ARGUMENT",
+                f"fraction = {shown}",
+            )
+            for text, shown in (("0", "0.0"), ("1.1", "1.1"), ("-1", "-1.0"), ("nan", "'nan'"), ("half", "'half'"))
+        ),
         ({"options": {"from_timestamp": "soon"}}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "from_timestamp"),
     ],
 )
@@ -149,3 +182,23 @@ def test_durations_refused(text):
 
 def test_an_option_left_out_has_its_default():
     assert option_value(Parameter("n", "BIGINT", "A number.", 5), None) == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [("DOUBLE", " 0.5 ", 0.5), ("BOOLEAN", "TRUE", True), ("INT", "3", 3), ("STRING", "x", "x")],
+)
+def test_an_option_is_read_by_its_type(kind, text, value):
+    assert option_value(Parameter("o", kind, "An option.", None), text) == value
+
+
+@pytest.mark.parametrize(("kind", "text"), [("DOUBLE", "inf"), ("DOUBLE", ""), ("BOOLEAN", "yes"), ("INT", "1.5")])
+def test_an_option_of_another_type_is_refused(kind, text):
+    with pytest.raises(InvalidArgumentError, match=f"o = '{text}'"):
+        option_value(Parameter("o", kind, "An option.", None), text)
+
+
+def test_files_without_a_strategy_are_rewritten_as_they_are():
+    assert [s.name for s in _of(files=["f"]).strategies] == ["FileList"]
+    assert [s.name for s in _of(files=["f"], strategy="UnindexedFiles").strategies] == ["UnindexedFiles"]
+    assert [s.name for s in _of(where="x > 1").strategies] == ["UnindexedFiles", "LeveledCompaction"]

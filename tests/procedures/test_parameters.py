@@ -1,10 +1,11 @@
 """Each declared parameter of ``optimize`` changes the plan, and the plan that is shown is the plan that is run."""
 
+from urllib.parse import unquote
+
 import pytest
 from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
-import sql_ext
 from catalog.errors import UseError
 from procedures.engine import make_plan
 from procedures.optimize import OPTIMIZE
@@ -144,14 +145,68 @@ def test_from_timestamp_takes_the_files_modified_since(spark, new_table):
     assert {f.path for f in found.groups[0].files} == expected
 
 
-def test_parameters_that_later_versions_serve_are_refused_by_name(spark, table):
+@pytest.mark.parametrize(
+    ("given", "code", "named"),
+    [
+        ({"where": "z > 1"}, "USE_UNKNOWN_COLUMN", "no column 'z'"),
+        ({"where": "x.y > 1"}, "USE_UNKNOWN_COLUMN", "no column 'x.y'"),
+        ({"where": "x + 1"}, "USE_INVALID_ARGUMENT", "where = 'x + 1' is not accepted"),
+        ({"where": "nosuchfunction(x)"}, "USE_INVALID_ARGUMENT", "where"),
+        ({"files": ["part-0.parquet"]}, "USE_UNKNOWN_FILE", "no file 'part-0.parquet'"),
+    ],
+    ids=str,
+)
+def test_what_the_table_does_not_have_is_refused_before_anything_is_touched(table, given, code, named):
     before = table.state()
-    for given in ({"where": "x > 1"}, {"files": ["f"]}):
-        with pytest.raises(UseError) as refused:
-            sql_ext.call(spark, "optimize", table=table.name, **given)
-        assert refused.value.code == "USE_NOT_SUPPORTED"
-        assert next(iter(given)) in refused.value.message
+    with pytest.raises(UseError) as refused:
+        table.optimize(**given)
+    assert refused.value.code == code
+    assert named in refused.value.message
     assert table.state() == before
+
+
+def test_where_leaves_out_files_that_cannot_hold_such_rows(table):
+    newest = {f.path for f in table.unindexed if f.stats["maxValues"]["id"] >= 170}
+    assert 0 < len(newest) < 3
+    found = plan(table, where="id >= 170").groups[0]
+    assert (found.strategy, {f.path for f in found.files}) == ("UnindexedFiles", newest)
+    assert outline(plan(table, where="id BETWEEN 5 AND 115")) == ("LeveledCompaction", 1, 4, 120)
+    assert outline(plan(table, where="id > 1000")) is None
+    (row,) = table.optimize(where="id > 1000", dry_run=True)
+    assert row.reason == "NOTHING_TO_DO"
+
+
+def test_files_are_the_only_candidates(table):
+    one, two = sorted(f.path for f in table.unindexed)[:2]
+    indexed = next(f.path for f in table.files if f.revision == 1 and f.rows == 30)
+    assert [f.path for f in plan(table, files=[two], strategy="UnindexedFiles").groups[0].files] == [two]
+    assert outline(plan(table, files=[one], strategy="LeveledCompaction")) is None
+    named = plan(table, files=[one, str(table.path / two), indexed, one])
+    assert [f.path for f in named.groups[0].files] == [one, two]
+    assert (named.groups[0].strategy, named.groups[0].revision_id, named.groups[0].reason) == (
+        "FileList",
+        0,
+        "NAMED_FILES",
+    )
+    both = plan(table, files=[one, indexed], revision_id=1)
+    assert (both.groups[0].revision_id, [f.path for f in both.groups[0].files]) == (1, [indexed])
+
+
+def test_named_files_are_rewritten_once_each_revision_by_itself(spark, new_table):
+    made = new_table("p STRING, " + NUMBERS, index="x,y", cube_size=5000, tail="PARTITIONED BY (p)")
+    spaced = numbers(spark, 60, partitions=2).select(F.lit("a b+c%20").alias("p"), "*")
+    made.append(spaced, files=2).index()
+    made.append(spaced.withColumn("id", F.col("id") + 60), files=2)
+    before = made.checksum()
+    indexed = next(f.path for f in made.files if f.revision == 1)
+    encoded, plain = sorted(f.path for f in made.unindexed)
+    report = made.optimize(files=[encoded, unquote(plain), f"file://{made.path}/{unquote(indexed)}"])
+    assert [(r.state, r.strategy, r.input_files, r.rows) for r in report] == [
+        ("committed", "FileList", 2, 60),
+        ("committed", "FileList", 1, 60),
+    ]
+    assert not {encoded, plain, indexed} & {f.path for f in made.files}
+    assert made.checksum() == before
 
 
 def test_every_parameter_has_a_test_here():

@@ -3,7 +3,8 @@
 import pytest
 
 from procedures.plan import InputFile
-from procedures.selection.leveled_compaction import BlockGroup, GroupFile, choose
+from procedures.selection.block_groups import BlockGroup
+from procedures.selection.leveled_compaction import GroupFile, choose
 
 
 def _group(level=0, cube="A", depth=1, blocks=2, elements=10):

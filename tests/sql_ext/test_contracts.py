@@ -16,6 +16,7 @@ import catalog
 import procedures
 import sql_ext
 from catalog import errors, optimization_properties, properties
+from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
 from procedures.registry import procedures as registered
@@ -58,6 +59,10 @@ def _virtual_tables():
     return {name: re.split(r", (?=\w+ )", table.schema) for name, table in sorted(VIRTUAL_TABLES.items())}
 
 
+def _system_tables():
+    return {name: re.split(r", (?=\w+ )", table.schema) for name, table in sorted(SYSTEM_TABLES.items())}
+
+
 def _errors():
     found = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.UseError)]
     unknown = {
@@ -92,6 +97,7 @@ CONTRACTS = {
     "procedures": _procedures,
     "strategies": _strategies,
     "virtual_tables": _virtual_tables,
+    "system_tables": _system_tables,
     "errors": _errors,
     "names": _names,
 }

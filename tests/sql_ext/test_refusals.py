@@ -5,6 +5,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from tables import DeltaTable, numbers
 
 import sql_ext
+from catalog.event_store import optimizations
 
 
 @pytest.fixture(scope="module")
@@ -308,6 +309,10 @@ def test_a_commit_that_cannot_be_written_keeps_every_file(spark, denying):
         table.optimize()
     switch.deny(None)
     assert unknown.value.code == "USE_COMMIT_UNKNOWN"
+    (failed,) = optimizations(table.managed).collect()
+    assert (failed.state, failed.error_code) == ("failed", "USE_COMMIT_UNKNOWN")
+    # By it, the commit is known should it appear.
+    assert failed.write_id in unknown.value.message
     assert table.on_disk() > files
     assert table.data.count() == 50
     assert table.optimize()[0].state == "committed"

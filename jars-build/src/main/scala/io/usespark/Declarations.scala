@@ -11,25 +11,29 @@ final case class ParameterDeclaration(name: String, dataType: DataType, default:
 
 final case class ProcedureDeclaration(name: String, doc: String, parameters: Seq[ParameterDeclaration])
 
-/** What Python declared at attach: the shim itself knows no procedure and no virtual table. */
+/** What Python declared at attach: the shim itself knows none of these by name. */
 final class Declarations(
     val procedures: Map[String, ProcedureDeclaration],
-    val virtualTables: Map[String, StructType]
+    val virtualTables: Map[String, StructType],
+    val systemTables: Map[String, StructType]
 ) {
 
   def procedure(name: String): Option[ProcedureDeclaration] = procedures.get(name.toLowerCase(Locale.ROOT))
 
   /** The schema of the virtual table `name` that every managed table has, such as `optimizations`. */
   def virtualTable(name: String): Option[StructType] = virtualTables.get(name.toLowerCase(Locale.ROOT))
+
+  /** The schema of the table about all tables `name`, such as `metastore_summary`. */
+  def systemTable(name: String): Option[StructType] = systemTables.get(name.toLowerCase(Locale.ROOT))
 }
 
 object Declarations {
-  val empty: Declarations = new Declarations(Map.empty, Map.empty)
+  val empty: Declarations = new Declarations(Map.empty, Map.empty, Map.empty)
 
   def parse(json: String): Declarations = {
     val root = new ObjectMapper().readTree(json)
     val procedures = root.get("procedures").elements().asScala.map(procedure).map(p => p.name -> p).toMap
-    new Declarations(procedures, schemas(root.get("virtual_tables")))
+    new Declarations(procedures, schemas(root.get("virtual_tables")), schemas(root.get("system_tables")))
   }
 
   private def procedure(node: JsonNode): ProcedureDeclaration = ProcedureDeclaration(

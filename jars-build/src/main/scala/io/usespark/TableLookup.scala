@@ -37,6 +37,9 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       .select("path")
   }
 
+  /** Whether the log is still there, which a drop removes. */
+  def exists: Boolean = files.exists(table.deltaLog.logPath)
+
   /** Writes a small text file below the table, in place of one that is there. */
   def writeText(file: String, text: String): Unit = write(file, text, overwrite = true)
 
@@ -64,6 +67,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   }
 
   private def write(file: String, text: String, overwrite: Boolean): Unit = {
+    checkThere()
     val out = files.create(below(file), overwrite)
     try out.write(text.getBytes(StandardCharsets.UTF_8))
     finally out.close()
@@ -73,9 +77,14 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 
   /** Creates and deletes an empty file under the table; throws what the file system throws when it denies that. */
   def probeWrite(file: String): Unit = {
+    checkThere()
     files.create(below(file), false).close()
     files.delete(below(file), false)
   }
+
+  /** A table that was dropped meanwhile must not come back as a folder, which would be in the way of its successor. */
+  private def checkThere(): Unit =
+    if (!exists) throw new FileNotFoundException(s"${table.path} has no Delta log")
 
   private def below(file: String): Path = new Path(table.path, file)
   private def files: FileSystem = table.path.getFileSystem(table.deltaLog.newDeltaHadoopConf())

@@ -22,6 +22,9 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     json.toString
   }
 
+  /** Bytes of all live files: from the version's checksum, or else added up. */
+  def sizeInBytes: Long = snapshot.checksumOpt.fold(snapshot.sizeInBytes)(_.tableSizeBytes)
+
   /** The rows stored in these files (AddFile rows), those included that deletion vectors hide. */
   def rowsStored(files: DataFrame): DataFrame = {
     import org.apache.spark.sql.delta.implicits._

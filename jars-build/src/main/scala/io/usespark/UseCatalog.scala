@@ -1,6 +1,7 @@
 package io.usespark
 
 import java.{util => ju}
+import java.util.Locale
 
 import scala.jdk.CollectionConverters._
 
@@ -11,19 +12,34 @@ import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** `use_catalog.<catalog>.<db>.<table>[.<virtual table>]`: looks into tables, and never changes one. */
+/**
+ * `use_catalog.<catalog>.<db>.<table>[.<virtual table>]` looks into tables, and never changes one;
+ * `use_catalog.system_lake_tables.<name>` is about all tables.
+ */
 class UseCatalog extends TableCatalog with SupportsNamespaces {
   private var catalogName: String = _
 
   override def initialize(name: String, options: CaseInsensitiveStringMap): Unit = catalogName = name
   override def name(): String = catalogName
 
-  override def loadTable(identifier: Identifier): Table = {
+  override def loadTable(identifier: Identifier): Table =
+    if (isSystem(identifier.namespace())) system(identifier) else ofTable(identifier)
+
+  private def isSystem(namespace: Array[String]): Boolean =
+    namespace.length == 1 && namespace.head.equalsIgnoreCase(UseCatalog.System)
+
+  private def system(identifier: Identifier): Table = {
+    val kind = identifier.name().toLowerCase(Locale.ROOT)
+    val schema = Bridge.declarations().systemTable(kind).getOrElse(throw new NoSuchTableException(identifier))
+    VirtualTable.ofSystem(s"$catalogName.${UseCatalog.System}.$kind", kind, schema)
+  }
+
+  private def ofTable(identifier: Identifier): Table = {
     val parts = identifier.namespace().toSeq
     val virtual = for {
       schema <- Bridge.declarations().virtualTable(identifier.name())
       if parts.length >= 2 && underlying(parts).isDefined
-    } yield new VirtualTable(Identifiers.quoted(parts), identifier.name().toLowerCase, schema)
+    } yield VirtualTable.of(Identifiers.quoted(parts), identifier.name().toLowerCase, schema)
     virtual.orElse(underlying(parts :+ identifier.name()).map(new TableFacade(_))).getOrElse {
       throw new NoSuchTableException(identifier)
     }
@@ -44,6 +60,7 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   /** `SET TBLPROPERTIES` triggers one optimization and changes no property; what and whether is decided by Python. */
   override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
     val asked = changes.collect { case set: TableChange.SetProperty => set.property() -> set.value() }
+    if (isSystem(identifier.namespace())) refuse("ALTER TABLE")
     if (changes.exists(_.isInstanceOf[TableChange.RemoveProperty])) refuse("ALTER TABLE … UNSET TBLPROPERTIES")
     if (asked.isEmpty || asked.size != changes.size) refuse("ALTER TABLE")
     val properties = new ObjectMapper().writeValueAsString(asked.toMap.asJava)
@@ -52,13 +69,15 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
     loadTable(identifier)
   }
 
-  override def listTables(namespace: Array[String]): Array[Identifier] = Array.empty
+  override def listTables(namespace: Array[String]): Array[Identifier] =
+    if (!isSystem(namespace)) Array.empty
+    else Bridge.declarations().systemTables.keys.toArray.sorted.map(Identifier.of(namespace, _))
   override def createTable(i: Identifier, c: Array[Column], p: Array[Transform], o: ju.Map[String, String]): Table =
     refuse("CREATE TABLE")
   override def dropTable(identifier: Identifier): Boolean = refuse("DROP TABLE")
   override def renameTable(from: Identifier, to: Identifier): Unit = refuse("ALTER TABLE … RENAME")
 
-  override def listNamespaces(): Array[Array[String]] = Array.empty
+  override def listNamespaces(): Array[Array[String]] = Array(Array(UseCatalog.System))
   override def listNamespaces(namespace: Array[String]): Array[Array[String]] = Array.empty
   override def loadNamespaceMetadata(namespace: Array[String]): ju.Map[String, String] = ju.Collections.emptyMap()
   override def createNamespace(namespace: Array[String], properties: ju.Map[String, String]): Unit =
@@ -70,6 +89,10 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
     s"$statement is not available through $catalogName, which is for reading: " +
       "use the table's own name, and CALL use.optimize(…) to run an optimization."
   )
+}
+
+object UseCatalog {
+  private val System = "system_lake_tables"
 }
 
 /** A table as `use_catalog` shows it: its schema and properties, to be described but not read. */

@@ -42,7 +42,7 @@ class UseDeltaCatalog extends DeltaCatalog {
         try
           super.loadTable(Identifier.of(owner.init, owner.last)) match {
             case delta: DeltaTableV2 if delta.tableExists =>
-              Some(new VirtualTable(Identifiers.quoted(name() +: owner.toSeq), identifier.name().toLowerCase, schema))
+              Some(VirtualTable.of(Identifiers.quoted(name() +: owner.toSeq), identifier.name().toLowerCase, schema))
             case _ => None
           }
         catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }

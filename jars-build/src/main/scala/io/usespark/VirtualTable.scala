@@ -13,27 +13,53 @@ import org.apache.spark.sql.sources.{BaseRelation, TableScan}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** `<table>.<kind>`, such as `db.t.optimizations`: the schema is declared, the rows are asked for when read. */
-final class VirtualTable(tableName: String, kind: String, override val schema: StructType)
+/**
+ * Rows that Python computes, such as `db.t.optimizations`: the schema is declared, the rows are asked for when read, by
+ * the names of the columns that are needed.
+ */
+final class VirtualTable(override val name: String, override val schema: StructType, ask: Seq[String] => DataFrame)
     extends Table
     with SupportsRead {
-  override def name(): String = s"$tableName.$kind"
   override def capabilities(): ju.Set[TableCapability] = ju.EnumSet.of(TableCapability.BATCH_READ)
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
     new ScanBuilder with SupportsPushDownRequiredColumns {
       private var wanted = schema
-      override def pruneColumns(required: StructType): Unit = wanted = required
-      override def build(): Scan = new VirtualScan(wanted, () => rows(), VirtualTable.this.name())
+      // Whole columns: the rows that come have their structs with all fields.
+      override def pruneColumns(required: StructType): Unit =
+        wanted = StructType(schema.filter(field => required.fieldNames.contains(field.name)))
+      override def build(): Scan = new VirtualScan(wanted, () => rows(wanted), name)
     }
 
-  private def rows(): DataFrame = {
-    val data = Python.data("virtual_table", Map("table" -> tableName, "kind" -> kind))
-    require(
-      data.schema.map(_.dataType.catalogString) == schema.map(_.dataType.catalogString),
-      s"virtual table $kind declares ${schema.toDDL} but returned ${data.schema.toDDL}"
+  private def rows(wanted: StructType): DataFrame = {
+    val data = ask(wanted.fieldNames.toSeq)
+    val found = data.schema.map(field => field.name -> field.dataType.catalogString).toMap
+    wanted.foreach(field =>
+      require(
+        found.get(field.name).contains(field.dataType.catalogString),
+        s"$name declares ${field.toDDL} but returned ${data.schema.toDDL}"
+      )
     )
     data
   }
+}
+
+object VirtualTable {
+
+  /** `<table>.<kind>`: about one table. */
+  def of(table: String, kind: String, schema: StructType): VirtualTable =
+    new VirtualTable(
+      s"$table.$kind",
+      schema,
+      _ => Python.data("virtual_table", Map("table" -> table, "kind" -> kind))
+    )
+
+  /** `use_catalog.system_lake_tables.<kind>`: about all tables. */
+  def ofSystem(name: String, kind: String, schema: StructType): VirtualTable =
+    new VirtualTable(
+      name,
+      schema,
+      columns => Python.data("system_table", Map("kind" -> kind, "columns" -> columns.mkString(",")))
+    )
 }
 
 /** The DataFrame behind a virtual table as a scan: its partitions are those of the scan, and nothing is collected. */

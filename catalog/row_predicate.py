@@ -1,0 +1,126 @@
+"""A predicate over a table's rows as users write it: parsed, and checked against the schema before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StructField, StructType, VariantType
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from catalog.errors import InvalidArgumentError, UnknownNameError, first_line
+
+_ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
+_REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
+    (exp.Query, "a subquery"),
+    (exp.Window, "a window function"),
+    (exp.AggFunc, "an aggregate function"),
+    (exp.DDL, "a statement"),
+    (exp.DML, "a statement"),
+    (exp.Command, "a statement"),
+)
+
+
+@dataclass(frozen=True)
+class RowPredicate:
+    """A predicate that could be parsed.
+
+    Attributes:
+        parameter: name of the argument that gave it, for errors.
+        text: as the user wrote it.
+        tree: the same parsed.
+    """
+
+    parameter: str
+    text: str
+    tree: exp.Expr
+
+    @classmethod
+    def parse(cls, parameter: str, text: str) -> RowPredicate:
+        """Parses what a user wrote.
+
+        Raises:
+            InvalidArgumentError: not one predicate.
+        """
+        try:
+            found = sqlglot.parse(text, read="spark")
+        except SqlglotError as error:
+            raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({first_line(error)})") from error
+        tree = found[0] if len(found) == 1 else None
+        if not isinstance(tree, exp.Expression):
+            raise InvalidArgumentError.of(parameter, text, _ACCEPTED)
+        for kind, name in _REFUSED:
+            # EXISTS(array, x -> ...) is a function over an array unless a query is in it.
+            if tree.find(kind) is not None:
+                raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED}, without {name}")
+        if not isinstance(tree, (exp.Condition, exp.Func, exp.Boolean)):
+            raise InvalidArgumentError.of(parameter, text, _ACCEPTED)
+        return cls(parameter, text, tree)
+
+    def check(self, spark: SparkSession, schema: StructType) -> None:
+        """Refuses a predicate that the rows of a schema cannot answer; no row is read.
+
+        Raises:
+            UnknownNameError: a column that the schema does not have.
+            InvalidArgumentError: Spark does not accept it as a condition.
+        """
+        for node in self.tree.find_all(exp.Column):
+            _check_column(schema, name_parts(node))
+        rows = spark.createDataFrame([], schema)
+        try:
+            data_type = rows.select(F.expr(self.text)).schema[0].dataType
+            rows.where(self.text).schema  # noqa: B018 - analysed when it is asked for
+        except PySparkException as error:
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({first_line(error)})") from error
+        if not isinstance(data_type, BooleanType):
+            kind = data_type.simpleString()
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED}; this is a value of type {kind}")
+
+
+def name_parts(node: exp.Expr) -> tuple[str, ...]:
+    """The parts of a column's name, as ``a.b.c`` has three; empty when the node is no column."""
+    if isinstance(node, exp.Dot):
+        inner, last = name_parts(node.this), node.expression
+        return (*inner, last.name) if inner and isinstance(last, exp.Identifier) else ()
+    if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
+        return ()
+    return tuple(part.name for part in node.parts)
+
+
+def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:
+    """The fields from the top-level column to the one that a node names; None when it names no such field."""
+    found: list[StructField] = []
+    inside: DataType = schema
+    for part in name_parts(node):
+        field = _field(inside, part)
+        if field is None:
+            return None
+        found.append(field)
+        inside = field.dataType
+    return tuple(found) or None
+
+
+def _check_column(schema: StructType, parts: Sequence[str]) -> None:
+    inside: DataType = schema
+    for number, part in enumerate(parts):
+        field = _field(inside, part)
+        if field is None and isinstance(inside, (ArrayType, MapType, VariantType)):
+            return  # whether this can be taken out of it is for Spark to say
+        if field is None:
+            before = "".join(f"{p}." for p in parts[:number])
+            known = [f"{before}{name}" for name in inside.names] if isinstance(inside, StructType) else []
+            raise UnknownNameError.of("column", ".".join(parts), known)
+        inside = field.dataType
+
+
+def _field(inside: DataType, name: str) -> StructField | None:
+    """A field in any case; a name that only differs in case from another is nobody's."""
+    if not isinstance(inside, StructType):
+        return None
+    found = [f for f in inside.fields if f.name.lower() == name.lower()]
+    return found[0] if len(found) == 1 else None

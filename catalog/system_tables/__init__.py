@@ -1,0 +1,12 @@
+"""Tables about all tables, one file each: ``use_catalog.system_lake_tables.<name>``.
+
+Adding one is adding a file and its line in ``SYSTEM_TABLES``.
+"""
+
+from catalog.system_tables.base import SystemTable
+from catalog.system_tables.metastore_summary import METASTORE_SUMMARY
+from catalog.system_tables.optimizations import OPTIMIZATIONS
+
+SYSTEM_TABLES: dict[str, SystemTable] = {table.name: table for table in (METASTORE_SUMMARY, OPTIMIZATIONS)}
+
+__all__ = ["SYSTEM_TABLES", "SystemTable"]

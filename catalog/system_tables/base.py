@@ -1,0 +1,96 @@
+"""What a system table is, and the tables that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from catalog.automation import AUTOMATIONS, Automation
+from catalog.errors import UseError, first_line
+from catalog.metastore import SESSION_CATALOG, KnownTable, tables_of
+
+
+@dataclass(frozen=True)
+class SystemTable:
+    """Rows about all tables of the metastore, and those by path that the service of this process takes care of.
+
+    Attributes:
+        name: last part of its name in SQL.
+        schema: DDL; a contract with users.
+        rows: computes the rows: values by column, at least those of the columns asked for.
+    """
+
+    name: str
+    schema: str
+    rows: Callable[[SparkSession, Sequence[str]], Iterable[Mapping[str, Any]]]
+
+    def read(self, spark: SparkSession, columns: Sequence[str]) -> DataFrame:
+        """The rows with these columns only; with one that costs nothing when there are none, as for a count.
+
+        Args:
+            spark: session of the query.
+            columns: names of columns of the schema.
+        """
+        # Its static type is that of any data type.
+        schema: Any = StructType.fromDDL(self.schema)
+        wanted = list(columns) or schema.names[:1]
+        rows = [tuple(row[name] for name in wanted) for row in self.rows(spark, wanted)]
+        return spark.createDataFrame(rows, StructType([schema[name] for name in wanted]))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table to be shown.
+
+    Attributes:
+        lookup: what ``ManagedTable.find`` finds it by.
+        shown: its values of catalog, namespace, name, location and provider.
+        automation: what the service of this process knows of it.
+    """
+
+    lookup: str
+    shown: Mapping[str, str | None]
+    automation: Automation | None
+
+
+def listed_tables(spark: SparkSession) -> list[Listed]:
+    """The tables of the metastore, then those by path; no log is read for it."""
+    known = tables_of(spark)
+    tables = [Listed(table.full_name, _shown(table), AUTOMATIONS.get(table.location)) for table in known]
+    locations = {table.location for table in known}
+    for automation in AUTOMATIONS.all():
+        if automation.location not in locations:
+            shown = {
+                "catalog": None,
+                "namespace": None,
+                "name": automation.table.removeprefix(f"{SESSION_CATALOG}."),
+                "location": automation.location,
+                "provider": "delta",
+            }
+            tables.append(Listed(automation.location, shown, automation))
+    return tables
+
+
+def _shown(table: KnownTable) -> dict[str, str | None]:
+    return {
+        "catalog": table.catalog,
+        "namespace": table.namespace,
+        "name": table.name,
+        "location": table.location,
+        "provider": table.provider,
+    }
+
+
+def error_text(error: BaseException) -> str:
+    """An error as one line: its code, where it has one, and what it says."""
+    if isinstance(error, UseError):
+        return f"{error.code}: {first_line(Exception(error.message))}"
+    if isinstance(error, Py4JJavaError):
+        # Py4J's own first line only tells which object was called.
+        return first_line(Exception(str(error.java_exception.toString())))
+    return first_line(error) or type(error).__name__

@@ -1,0 +1,112 @@
+"""``metastore_summary``: one row per table, with its index and its automatic optimization."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from catalog.automation import RUNNING, SCHEDULED, SUSPENDED
+from catalog.errors import UseError
+from catalog.event_rows import FAILED
+from catalog.event_store import newest_event
+from catalog.lease import holder_of, now_millis
+from catalog.optimization_properties import TYPE_KEY, effective_type
+from catalog.properties import IndexConfiguration
+from catalog.session import described_jobs
+from catalog.snapshot import TableSnapshot
+from catalog.suspension import suspension_of
+from catalog.system_tables.base import Listed, SystemTable, error_text, listed_tables
+from catalog.tables import ManagedTable
+from otree.errors import IndexFormatError
+
+logger = logging.getLogger(__name__)
+
+_SCHEMA = (
+    "catalog string, namespace string, name string, location string, provider string, "
+    "table_properties map<string,string>, index_columns array<string>, last_version bigint, unindexed_files bigint, "
+    "unindexed_bytes bigint, state string, last_run timestamp, next_run timestamp, last_error string"
+)
+_OF_LISTING = frozenset({"catalog", "namespace", "name", "location", "provider"})
+_OF_FILES = frozenset({"unindexed_files", "unindexed_bytes"})
+_OF_RUNS = frozenset({"state", "last_run", "next_run", "last_error"})
+_UNKNOWN: Mapping[str, Any] = dict.fromkeys(
+    ("table_properties", "index_columns", "last_version", *_OF_FILES, "state", "last_run", "next_run", "last_error")
+)
+# Whatever a table's log, properties or folder may hold: it is shown in the table's row.
+_UNREADABLE = (UseError, IndexFormatError, Py4JError, PySparkException, ValueError)
+
+
+def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    wanted = frozenset(columns)
+    for listed in listed_tables(spark):
+        row = {**_UNKNOWN, **listed.shown}
+        if wanted - _OF_LISTING:
+            try:
+                _look(spark, listed, wanted, row)
+            except _UNREADABLE as error:
+                logger.info("%s cannot be read: %s", listed.lookup, error_text(error))
+                row["last_error"] = error_text(error)
+            _add_automation(listed, row)
+        yield row
+
+
+def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> None:
+    """Fills in what the table itself tells, as far as it is asked for, until something cannot be read."""
+    table = ManagedTable.find(spark, listed.lookup)
+    snapshot = table.snapshot()
+    row["last_version"], row["table_properties"] = snapshot.version, snapshot.configuration
+    if wanted & _OF_RUNS:
+        _add_last_run(table, snapshot, row)
+        if suspension_of(table) is not None:
+            row["state"] = SUSPENDED
+        elif holder_of(table, now_millis()) is not None:
+            row["state"] = RUNNING
+    if wanted & _OF_FILES:
+        with described_jobs(spark, f"USE metastore_summary: unindexed files of {table.name}"):
+            found = snapshot.files.where("revision = 0").agg(
+                F.count(F.lit(1)).alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes")
+            )
+            row["unindexed_files"], row["unindexed_bytes"] = found.collect()[0]
+    effective = effective_type(snapshot.configuration)
+    others = {key: value for key, value in snapshot.configuration.items() if key != TYPE_KEY}
+    row["table_properties"] = others if effective is None else {**others, TYPE_KEY: effective}
+    if effective is not None and row["state"] is None:
+        row["state"] = SCHEDULED
+    index = IndexConfiguration.of(
+        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
+    )
+    row["index_columns"] = None if index is None else list(index.logical_columns)
+
+
+def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, Any]) -> None:
+    event = newest_event(table, snapshot.table_id)
+    if event is not None:
+        row["last_run"] = _time(event.get("finished_at"))
+        if event["state"] == FAILED:
+            row["last_error"] = f"{event.get('error_code')}: {event.get('error')}"
+
+
+def _add_automation(listed: Listed, row: dict[str, Any]) -> None:
+    """What the service of this process knows is newer than what the table's folder tells."""
+    automation = listed.automation
+    if automation is None:
+        return
+    row["state"] = automation.state
+    row["next_run"] = _time(automation.next_run)
+    if automation.last_run is not None:
+        row["last_run"], row["last_error"] = _time(automation.last_run), automation.last_error
+    row["last_error"] = automation.last_error or row["last_error"]
+
+
+def _time(millis: int | None) -> datetime | None:
+    return None if millis is None else datetime.fromtimestamp(millis / 1000, tz=timezone.utc)
+
+
+METASTORE_SUMMARY = SystemTable("metastore_summary", _SCHEMA, _rows)

@@ -1,0 +1,19 @@
+"""``python -m sql_ext`` and ``spark-submit sql_ext/__main__.py``: the command line, as ``use-spark`` is."""
+
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+
+
+def _make_importable() -> None:
+    """Started by its path, as spark-submit does, the script sees its own folder where the package should be."""
+    if sys.path and Path(sys.path[0]).resolve() == _HERE and (_HERE / "__init__.py").is_file():
+        sys.path[0] = str(_HERE.parent)
+
+
+if __name__ == "__main__":
+    _make_importable()
+    from sql_ext.command_line import main
+
+    main()

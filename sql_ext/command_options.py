@@ -1,0 +1,89 @@
+"""From the declared parameters of a procedure to the options of a command, and from what was typed to arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from catalog.errors import InvalidArgumentError
+from procedures.declaration import Parameter
+
+_TYPES: dict[str, click.ParamType[Any]] = {
+    "STRING": click.STRING,
+    "INT": click.INT,
+    "BIGINT": click.INT,
+    "DOUBLE": click.FLOAT,
+    "BOOLEAN": click.BOOL,
+    "ARRAY<STRING>": click.STRING,
+}
+
+
+class KeyValue(click.ParamType[tuple[str, str]]):
+    """``key=value``, as one entry of a map or one setting of Spark."""
+
+    name = "key=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Splits at the first ``=``."""
+        if isinstance(value, tuple):
+            return value
+        key, sign, text = str(value).partition("=")
+        if not sign or not key.strip():
+            self.fail(f"'{value}' is not key=value.", param, ctx)
+        return key.strip(), text
+
+
+KEY_VALUE = KeyValue()
+
+
+def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | None = None) -> click.Option:
+    """The option for a parameter: ``--its-name``, of its type, with its default and its sentence as help.
+
+    A list is an option that may be repeated; a map, whose name is a plural, is one that may be repeated in the singular
+    with ``key=value``; a boolean takes ``true`` or ``false``, and stands for ``true`` alone.
+
+    Args:
+        parameter: as declared.
+        synonyms: names of options in place of the parameter's own, by parameter.
+    """
+    names = (synonyms or {}).get(parameter.name, (_option_name(parameter),))
+    shared: dict[str, Any] = {
+        "required": parameter.required,
+        "help": f"{parameter.doc} Default: {parameter.default_text}." if _shows_default(parameter) else parameter.doc,
+        "callback": _checked(parameter),
+    }
+    declared = [*names, parameter.name]
+    if parameter.type == "MAP<STRING,STRING>":
+        return click.Option(declared, type=KEY_VALUE, multiple=True, metavar="KEY=VALUE", **shared)
+    if parameter.type == "ARRAY<STRING>":
+        return click.Option(declared, type=click.STRING, multiple=True, metavar="TEXT", **shared)
+    if parameter.type == "BOOLEAN":
+        shared |= {"is_flag": False, "flag_value": "true", "metavar": "true|false"}
+    return click.Option(declared, type=_TYPES[parameter.type], **shared)
+
+
+def _option_name(parameter: Parameter) -> str:
+    name = parameter.name.removesuffix("s") if parameter.type == "MAP<STRING,STRING>" else parameter.name
+    return "--" + name.replace("_", "-")
+
+
+def _shows_default(parameter: Parameter) -> bool:
+    return not parameter.required and parameter.default is not None and parameter.default != {}
+
+
+def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Turns what click parsed into the value that the procedure takes, checked as in SQL."""
+
+    def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+        if parameter.type == "MAP<STRING,STRING>":
+            value = dict(value) or None
+        elif parameter.type == "ARRAY<STRING>":
+            value = list(value) or None
+        try:
+            return parameter.check(value)
+        except InvalidArgumentError as error:
+            raise click.BadParameter(error.message, ctx, option) from error
+
+    return check

@@ -1,0 +1,145 @@
+"""The files of the event store, without Spark: merging, and finding the newest."""
+
+import json
+
+import pytest
+from folders import folder_table
+
+from catalog import event_store
+from catalog.event_store import EVENTS_FOLDER, GRACE_MILLIS, MOST_FILES, merge, newest_event
+
+NOW = 10_000_000
+
+
+@pytest.fixture
+def table(tmp_path):
+    return folder_table(tmp_path)
+
+
+def _event(number, state="committed", table_id="t"):
+    return {"write_id": f"w{number}", "started_at": number, "state": state, "table_id": table_id}
+
+
+def _put(table, name, *events):
+    table.write_state(f"{EVENTS_FOLDER}/{name}", "\n".join(json.dumps(e) for e in events))
+
+
+def _fill(table, numbers):
+    for number in numbers:
+        _put(table, f"{number}-w{number}.json", _event(number))
+
+
+def _stored(table):
+    """States of all events by write id, whatever files hold them."""
+    found = {}
+    for name in table.list_state(EVENTS_FOLDER):
+        for event in (event_store._events_in(table, name) or ()) if name.endswith(".json") else ():
+            found.setdefault(event["write_id"], set()).add(event["state"])
+    return found
+
+
+def _files(table):
+    return [n for n in table.list_state(EVENTS_FOLDER) if n.endswith(".json")]
+
+
+def test_few_files_stay_as_they_are(table):
+    _fill(table, range(MOST_FILES))
+    before = table.list_state(EVENTS_FOLDER)
+    merge(table, NOW)
+    assert table.list_state(EVENTS_FOLDER) == before
+
+
+def test_many_files_become_one_after_a_while_and_nothing_is_lost(table):
+    _fill(table, range(250))
+    before = _stored(table)
+    merge(table, NOW)
+    # Whoever listed the folder a moment ago finds every file that he saw.
+    assert len(_files(table)) == 251
+    merge(table, NOW + 1)
+    assert len(_files(table)) == 251
+    merge(table, NOW + GRACE_MILLIS)
+    assert len(table.list_state(EVENTS_FOLDER)) == 1
+    assert _stored(table) == before
+
+
+def test_what_was_merged_is_merged_again_until_it_is_large(table, monkeypatch):
+    _fill(table, range(200))
+    merge(table, NOW)
+    merge(table, NOW + GRACE_MILLIS)
+    _fill(table, range(200, 320))
+    monkeypatch.setattr(event_store, "FULL_CHARACTERS", 100)
+    merge(table, NOW + 2 * GRACE_MILLIS)
+    merge(table, NOW + 3 * GRACE_MILLIS)
+    (full,) = _files(table)
+    _fill(table, range(400, 520))
+    merge(table, NOW + 4 * GRACE_MILLIS)
+    merge(table, NOW + 5 * GRACE_MILLIS)
+    assert full in _files(table)
+    assert len(_files(table)) == 2
+    assert set(_stored(table)) == {f"w{n}" for n in (*range(320), *range(400, 520))}
+
+
+def test_files_that_are_not_events_are_left_alone(table):
+    strange = {
+        "1-half.json": '{"write_id": "x", "sta',
+        "2-foreign.json": '{"a": 1}',
+        "note.txt": "hello",
+        "3-e.json": "",
+    }
+    for name, text in strange.items():
+        table.write_state(f"{EVENTS_FOLDER}/{name}", text)
+    _fill(table, range(10, 200))
+    merge(table, NOW)
+    merge(table, NOW + GRACE_MILLIS)
+    for name, text in strange.items():
+        assert table.read_state(f"{EVENTS_FOLDER}/{name}") == text
+    assert len(_files(table)) == 4
+    assert set(_stored(table)) == {f"w{n}" for n in range(10, 200)}
+
+
+def test_a_commit_counts_more_than_a_failure_of_the_same_write(table):
+    _fill(table, range(150))
+    _put(table, "7-unknown.json", _event(7, "failed"))
+    _put(table, "9-late.json", _event(500, "failed"))
+    _put(table, "501-late.json", _event(500))
+    merge(table, NOW)
+    merge(table, NOW + GRACE_MILLIS)
+    assert len(_files(table)) == 1
+    assert _stored(table)["w7"] == _stored(table)["w500"] == {"committed"}
+
+
+def test_a_crash_between_the_steps_and_two_at_once_only_cost_space(table):
+    _fill(table, range(150))
+    merge(table, NOW)
+    (listing,) = (n for n in table.list_state(EVENTS_FOLDER) if not n.endswith(".json"))
+    # As after a crash: merged, and not noted.
+    table.delete_state(f"{EVENTS_FOLDER}/{listing}")
+    merge(table, NOW + 1)
+    assert len(_files(table)) == 152
+    merge(table, NOW + 1 + GRACE_MILLIS)
+    assert len(_files(table)) == 1
+    assert set(_stored(table)) == {f"w{n}" for n in range(150)}
+
+
+def test_a_listing_that_names_other_files_deletes_none_of_them(table):
+    _fill(table, range(150))
+    table.write_state("lease.json", "{}")
+    evil = {"merged_at": 0, "parts": ["../lease.json", "note.txt"]}
+    table.write_state(f"{EVENTS_FOLDER}/note.txt", "hello")
+    table.write_state(f"{EVENTS_FOLDER}/5-x.parts", json.dumps(evil))
+    merge(table, NOW)
+    assert table.read_state("lease.json") == "{}"
+    assert table.read_state(f"{EVENTS_FOLDER}/note.txt") == "hello"
+
+
+def test_the_newest_event(table):
+    assert newest_event(table, "t") is None
+    _fill(table, (9, 10))
+    assert newest_event(table, "t")["write_id"] == "w10"
+    _put(table, "11-half.json")
+    _put(table, "12-other.json", _event(12, table_id="before"))
+    assert newest_event(table, "t")["write_id"] == "w10"
+    _fill(table, range(20, 140))
+    merge(table, NOW)
+    merge(table, NOW + GRACE_MILLIS)
+    assert newest_event(table, "t")["write_id"] == "w139"

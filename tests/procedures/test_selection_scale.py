@@ -1,0 +1,111 @@
+"""A million files: every strategy chooses by DataFrames, the driver collects what is chosen, and chooses it again."""
+
+import json
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from catalog.snapshot import TableSnapshot
+from otree.revision import Revision, configuration_of
+from otree.transformation import LinearTransformation
+from otree.transformer import Transformer
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.optimize import OPTIMIZE
+from procedures.optimize_settings import OptimizeSettings
+
+FILES = 1_000_000
+SCHEMA = StructType.fromDDL("id BIGINT, x DOUBLE, y DOUBLE")
+DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+CODES = ("A", "Q", "g", "w")
+
+
+class _Log:
+    """What the shim tells of a table, without a table."""
+
+    def __init__(self, files):
+        self._files = files
+
+    def files(self):
+        return self._files._jdf
+
+
+def _log(spark):
+    """One unindexed file in a hundred; the others of two cubes each, in bands, of as many writes as there are files."""
+    number = F.col("id")
+    cube = F.concat(*[F.element_at(F.array(*map(F.lit, CODES)), 1 + (number / 4**i).cast("int") % 4) for i in range(4)])
+    first = (F.lit(MIN_WEIGHT) + (number % 16).cast("bigint") * 2**28 + 7).cast("string")
+    block = [
+        F.concat(
+            F.lit('{"cubeId":"'), of, F.lit('","minWeight":'), first,
+            F.lit(f',"maxWeight":{MAX_WEIGHT},"elementCount":'),
+            (number % 900 + 1).cast("string"), F.lit("}"),
+        )
+        for of in (F.lit(""), cube)
+    ]  # fmt: skip
+    tags = F.create_map(
+        F.lit("revision"), F.when(number % 100 == 0, "0").otherwise("1"),
+        F.lit("blocks"), F.when(number % 100 == 0, "[]").otherwise(
+            F.concat(F.lit("["), F.concat_ws(",", *block), F.lit("]"))
+        ),
+        F.lit("use.write"), F.concat(F.lit("w"), number),
+        F.lit("use.band"), F.concat(first, F.lit(f",{MAX_WEIGHT}")),
+    )  # fmt: skip
+    vector = "struct<storageType:string,pathOrInlineDv:string,offset:int,cardinality:bigint>"
+    return spark.range(0, FILES, 1, 4).select(
+        F.concat(F.lit("part-"), number).alias("path"),
+        F.lit(None).cast("map<string,string>").alias("partitionValues"),
+        (number % 1000 + 16_000_000).alias("size"),
+        (number % 100_000).alias("modificationTime"),
+        F.concat(
+            F.lit('{"numRecords":50000,"minValues":{"id":'), number,
+            F.lit('},"maxValues":{"id":'), number + 9, F.lit("}}"),
+        ).alias("stats"),
+        tags.alias("tags"),
+        F.lit(None).cast(vector).alias("deletionVector"),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "files"),
+    [
+        ({"strategy": "UnindexedFiles"}, 625),
+        ({"strategy": "LeveledCompaction"}, 63),
+        ({"strategy": "CubeDefragmentation"}, 63),
+        ({"strategy": "SamplingOverheadReduction", "options": {"fraction": "0.01"}}, 63),
+        ({"strategy": "UnindexedFiles", "where": "id BETWEEN 500 AND 1000"}, 6),
+    ],
+    ids=str,
+)
+def test_a_million_files(spark, set_conf, given, files):
+    set_conf("spark.sql.shuffle.partitions", "4")
+    transformers = tuple(Transformer("linear", name, "DoubleDataType") for name in ("x", "y"))
+    spaces = tuple(LinearTransformation(0.0, 1.0, 0.0, "DoubleDataType") for _ in transformers)
+    properties = configuration_of([Revision(1, 0, "t", 100_000, transformers, spaces)])
+    settings = OptimizeSettings.of({**DEFAULTS, "table": "t", **given})
+    strategy = settings.strategies[0]
+    collected = []
+
+    def chosen():
+        state = _Log(_log(spark))
+        snapshot = TableSnapshot(spark, 1, "t", {**properties, "use.index.columns": "x,y"}, SCHEMA, (), 168.0, state)
+        told = OptimizeSettings.of({**DEFAULTS, "table": "t", **given}).selection[strategy.name]
+        group = strategy.select(settings.restricted(snapshot), told).group
+        return [f.path for f in group.files] if group else []
+
+    collect = type(spark.range(1)).collect
+
+    def counted(frame):
+        rows = collect(frame)
+        collected.append(len(rows))
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(spark.range(1)), "collect", counted)
+        first = chosen()
+        second = chosen()
+    assert abs(len(first) - files) <= 1
+    assert first == second
+    assert max(collected) <= 10_001
+    assert json.dumps(first)

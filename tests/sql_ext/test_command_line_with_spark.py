@@ -1,0 +1,174 @@
+"""The command line with Spark: inside a session that is there, and as processes of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyspark
+import pytest
+from click.testing import CliRunner
+from placement import check_placement
+from pyspark.sql import SparkSession
+from tables import NUMBERS, create, numbers
+
+from sql_ext.command_line import INTERVAL_KEY, cli
+from sql_ext.command_output import ExitCode
+from sql_ext.command_runs import SERVICE_ENABLED_KEY
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = [
+    f"--conf={setting}"
+    for setting in (
+        "spark.master=local[2]",
+        "spark.ui.enabled=false",
+        "spark.sql.shuffle.partitions=2",
+        "spark.databricks.delta.snapshotPartitions=2",
+    )
+]
+ONE_BY_ONE = ["--strategy=UnindexedFiles", "--option=batch_bytes=1"]
+
+
+def test_inside_a_session(spark, new_table):
+    """It uses the session that is there and leaves it as it was; the event says who asked."""
+    table = new_table(NUMBERS, index="x,y", cube_size=100).append(numbers(spark, 300))
+    before = dict(spark.conf.getAll)
+    arguments = ["optimize", "--table", table.name, "--strategy=UnindexedFiles", "--json", "--no-progress"]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert not done.stderr
+    (row,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (row["state"], row["rows"], row["version"]) == ("committed", 300, table.version)
+    again = CliRunner().invoke(cli, arguments)
+    assert again.exit_code == ExitCode.NOTHING_TO_DO
+    assert "NOTHING_TO_DO" in again.stdout
+    missing = CliRunner().invoke(cli, ["optimize", "--table=no.such", "--strategy=UnindexedFiles"])
+    assert missing.exit_code == ExitCode.FAILED
+    assert missing.stderr.startswith("use-spark: USE_TABLE_NOT_FOUND: ")
+    assert SparkSession.getActiveSession() is not None
+    assert dict(spark.conf.getAll) == before
+    (event,) = table.sql("SELECT trigger, parameters FROM {t}.optimizations WHERE state = 'committed'")
+    assert event.trigger == "cli"
+    assert event.parameters["strategy"] == "UnindexedFiles"
+
+
+def test_the_service_runs_until_a_signal(spark, monkeypatch):
+    seen = []
+
+    class Service:
+        def __init__(self, session, tables):
+            seen.append((tables, session.conf.get(SERVICE_ENABLED_KEY), session.conf.get(INTERVAL_KEY)))
+
+        def start(self):
+            seen.append("started")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def stop(self):
+            seen.append("stopped")
+
+    monkeypatch.setitem(sys.modules, "procedures.service", SimpleNamespace(Service=Service))
+    before, handler = dict(spark.conf.getAll), signal.getsignal(signal.SIGTERM)
+    done = CliRunner().invoke(cli, ["service", "--table=a.b", "--interval=1 minute"])
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert seen == [(["a.b"], "true", "1 minute"), "started", "stopped"]
+    assert "serving a.b" in done.stderr
+    assert dict(spark.conf.getAll) == before
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
+@pytest.fixture
+def table(spark, tmp_path):
+    """Twelve unindexed files of 50 rows, by path."""
+    made = create(spark, f"delta.`{tmp_path}/t`", NUMBERS, index="x,y", cube_size=100)
+    for part in range(12):
+        numbers(spark, 50, 50 * part, 1).write.format("delta").mode("append").save(f"{tmp_path}/t")
+    return made
+
+
+def start(folder, *arguments, program=(sys.executable, "-m", "sql_ext"), **environment):
+    return subprocess.Popen(
+        [*program, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def finish(process):
+    """Exit code, rows and lines for people; every line on standard output is a row."""
+    out, err = process.communicate(timeout=600)
+    rows = [json.loads(line) for line in out.splitlines()]
+    return process.returncode, rows, [line for line in err.splitlines() if line.startswith("use-spark: ")]
+
+
+def optimize(table, *more):
+    return "optimize", f"--table-location={table.path}", "--json", *SMALL, *more
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own(table, tmp_path):
+    before = table.checksum()
+    code, rows, said = finish(start(tmp_path, *optimize(table, "--strategy=UnindexedFiles", "--progress")))
+    assert (code, [r["state"] for r in rows], said) == (ExitCode.DONE, ["committed"], [])
+    code, rows, said = finish(start(tmp_path, *optimize(table, "--strategy=UnindexedFiles")))
+    assert (code, [r["reason"] for r in rows]) == (ExitCode.NOTHING_TO_DO, ["NOTHING_TO_DO"])
+    assert len(said) == 1
+    code, rows, said = finish(start(tmp_path, "optimize", f"--table-location={tmp_path}/none", *SMALL))
+    assert (code, rows) == (ExitCode.FAILED, [])
+    assert len(said) == 1
+    code, rows, said = finish(start(tmp_path, *optimize(table, "--bytes-per-iter=0")))
+    assert (code, rows) == (ExitCode.USAGE, [])
+    assert said == [
+        "use-spark: USE_INVALID_ARGUMENT: bytes_per_iter = 0 is not accepted: a whole number of at least 1."
+    ]
+    assert table.checksum() == before
+    assert check_placement(table) == 600
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_at_the_boundary(table, tmp_path, number):
+    before, version = table.checksum(), table.version
+    process = start(tmp_path, *optimize(table, *ONE_BY_ONE))
+    deadline = time.monotonic() + 300
+    while table.version < version + 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    code, rows, said = finish(process)
+    assert code == ExitCode.STOPPED
+    assert [r["state"] for r in rows] == ["committed"] * (len(rows) - 1) + ["skipped"]
+    assert rows[-1]["reason"] == "INTERRUPTED"
+    assert 2 <= len(rows) - 1 < 12
+    assert len(table.unindexed) == 12 - (len(rows) - 1)
+    assert ["stopping" in said[0], "more may remain" in said[1]] == [True, True]
+    assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_started_by_spark_submit(table, tmp_path):
+    """As in the documentation: settings from ``use-spark conf``, the master and everything else from spark-submit."""
+    conf = start(tmp_path, "conf")
+    (tmp_path / "use.conf").write_text(conf.communicate(timeout=60)[0] + "spark.ui.enabled=false\n")
+    submit = (
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        *("--master", "local[2]", "--properties-file", "use.conf", str(ROOT / "sql_ext" / "__main__.py")),
+    )
+    environment = {"PYTHONPATH": "", "PYSPARK_PYTHON": sys.executable}
+    arguments = ["optimize", f"--table-location={table.path}", "--json", *ONE_BY_ONE, "--max-iterations=2"]
+    code, rows, _ = finish(start(tmp_path, *arguments, program=submit, **environment))
+    assert code == ExitCode.DONE
+    assert [r["state"] for r in rows] == ["committed", "committed", "skipped"]
+    arguments = ["optimize", f"--table-location={tmp_path}/none", "--json", *ONE_BY_ONE]
+    failed = start(tmp_path, *arguments, program=submit, **environment)
+    out = failed.communicate(timeout=600)[0]
+    assert failed.returncode == ExitCode.FAILED
+    assert "USE_TABLE_NOT_FOUND" in out
