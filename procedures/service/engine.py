@@ -15,6 +15,7 @@ from catalog.properties import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY,
 from catalog.session import described_jobs, jvm, jvm_session
 from catalog.tables import ManagedTable
 from procedures.engine import optimize
+from procedures.progress import PROGRESS_KEY
 from procedures.report import FAILED, ReportRow
 from procedures.runs import Run
 from procedures.service.wish import Wish
@@ -82,6 +83,14 @@ class SparkEngine:
                 F.count(F.when(size < small, 1)).alias("small_files"),
             ).collect()[0]
         return Files(found["bytes"], found.unindexed_bytes, found.small_files)
+
+
+def background_session(spark: SparkSession) -> SparkSession:
+    """A session of the application for work in the background; progress bars are for those who ask for them."""
+    made = spark.newSession()
+    asked = (spark.conf.get(PROGRESS_KEY, "auto") or "auto").strip().lower()
+    made.conf.set(PROGRESS_KEY, "true" if asked == "true" else "false")
+    return made
 
 
 def prepare_thread(spark: SparkSession, pool: str) -> None:

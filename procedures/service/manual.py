@@ -21,7 +21,7 @@ from catalog.tables import ManagedTable
 from procedures.engine import optimize
 from procedures.runs import MANUAL, RUNS, Run
 from procedures.selection import strategy
-from procedures.service.engine import is_running, prepare_thread
+from procedures.service.engine import background_session, is_running, prepare_thread
 from procedures.service.settings import ServiceSettings
 from procedures.service.wish import Wish
 from procedures.service.workers import Spawn, spawn_thread
@@ -51,7 +51,7 @@ def trigger(spark: SparkSession, name: str, properties: Mapping[str, str], spawn
         UseError: the table is none that can be optimized, or a property is not accepted.
     """
     wish = Wish.of_trigger(properties)
-    own = spark.newSession()
+    own = background_session(spark)
     table = ManagedTable.find(own, name)
     configuration = _check_index(table, wish)
     # Two triggers at once: the second must see the run of the first.

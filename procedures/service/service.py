@@ -14,7 +14,7 @@ from catalog.errors import UseError, first_line
 from catalog.session import jvm
 from procedures.service.actions import Action
 from procedures.service.clock import Clock, SystemClock
-from procedures.service.engine import Engine, SparkEngine, is_running, prepare_thread
+from procedures.service.engine import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.registry import Registry
 from procedures.service.settings import ServiceSettings
 from procedures.service.tables import SparkTables, Tables
@@ -75,7 +75,7 @@ class Service:
     ) -> None:
         self._spark = spark
         self._settings = ServiceSettings.of(spark.conf.get)
-        own = spark.newSession() if engine is None or source is None else spark
+        own = background_session(spark) if engine is None or source is None else spark
         self._own = own
         self._clock = clock or SystemClock()
         self._tables = source or SparkTables(own, tables)
@@ -118,6 +118,8 @@ class Service:
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(wait)
+            # The round that was under way may have started another one.
+            self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         return self._workers.join(wait)
 
     @property

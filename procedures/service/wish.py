@@ -12,6 +12,7 @@ from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings, option_value
 from procedures.selection import STRATEGIES, strategy
+from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 _UNINDEXED = "UnindexedFiles"
 
@@ -56,7 +57,7 @@ class Wish:
     @classmethod
     def _checked(cls, asked: OptimizationProperties) -> Wish:
         names = tuple(strategy(name).name for name in asked.strategies)
-        _check_options(names, asked.options)
+        _check_options((*names, REVISION_REWRITE) if asked.revision_rewrite else names, asked.options)
         arguments: dict[str, Any] = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
         arguments |= {
             "strategy": ",".join(names),

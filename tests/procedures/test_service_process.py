@@ -79,6 +79,7 @@ def test_another_process_alters_appends_and_unsets(spark, new_table, tmp_path, s
     finally:
         process.stdin.close()
         process.wait(60)
+        process.stdout.close()
         service.stop()
 
 

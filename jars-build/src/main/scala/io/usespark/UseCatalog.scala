@@ -60,6 +60,7 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   /** `SET TBLPROPERTIES` triggers one optimization and changes no property; what and whether is decided by Python. */
   override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
     val asked = changes.collect { case set: TableChange.SetProperty => set.property() -> set.value() }
+    if (isSystem(identifier.namespace())) refuse("ALTER TABLE")
     if (changes.exists(_.isInstanceOf[TableChange.RemoveProperty])) refuse("ALTER TABLE … UNSET TBLPROPERTIES")
     if (asked.isEmpty || asked.size != changes.size) refuse("ALTER TABLE")
     val properties = new ObjectMapper().writeValueAsString(asked.toMap.asJava)
