@@ -122,7 +122,8 @@ class _Translation:
         return self._compared(node.expression, _MIRRORED[operator], node.this, wanted)
 
     def _in(self, node: exp.In, wanted: bool) -> str | None:
-        if not 0 < len(node.expressions) <= _LONGEST_LIST:
+        # Values of several types are compared in a type common to all, which pairs of them would not tell.
+        if not 0 < len(node.expressions) <= _LONGEST_LIST or len({_kind(value) for value in node.expressions}) > 1:
             return None
         parts = [self._compared(node.this, "=", value, wanted) for value in node.expressions]
         if wanted:
@@ -184,9 +185,18 @@ class _Translation:
         if as_type is None or text is None or as_type not in _TIMES[kind]:
             return None
         # TIMESTAMP may be set to mean either kind.
-        if as_type == "timestamp" and self.spark.conf.get("spark.sql.timestampType", "") != "TIMESTAMP_LTZ":
+        if as_type == "timestamp" and self.spark.conf.get("spark.sql.timestampType") != "TIMESTAMP_LTZ":
             return None
         return f"try_cast({text} AS {as_type})"
+
+
+def _kind(node: exp.Expr) -> str:
+    """What type a literal has, as far as comparisons care."""
+    if isinstance(node, (exp.Paren, exp.Neg)):
+        return _kind(node.this)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return "double" if "e" in node.this.lower() else "exact number"
+    return "text" if isinstance(node, exp.Literal) else type(node).__name__ + str(node.args.get("to", ""))
 
 
 def _text(node: exp.Expr) -> str | None:

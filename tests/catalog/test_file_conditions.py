@@ -86,8 +86,7 @@ def _predicate(chance, depth):
     )
 
 
-def _kept(spark, table, text):
-    snapshot = table.managed.snapshot()
+def _kept(spark, snapshot, text):
     predicate = RowPredicate.parse("where", text)
     predicate.check(spark, snapshot.schema)
     return files_that_may_match(spark, snapshot.schema, snapshot.partition_columns, predicate)
@@ -95,31 +94,33 @@ def _kept(spark, table, text):
 
 def test_files_with_a_matching_row_are_never_left_out(spark, table):
     chance = random.Random(5)
-    texts = [_predicate(chance, depth) for depth in (0, 0, 0, 1, 2) for _ in range(16)]
+    texts = [_predicate(chance, depth) for depth in (0, 0, 0, 1, 2) for _ in range(12)]
     # One pass tells of every predicate which files have such rows.
     hits = table.data.groupBy(F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")).agg(
         *[F.coalesce(F.max(F.expr(text)), F.lit(False)).alias(f"q{i}") for i, text in enumerate(texts)]
     )
     having = {unquote(row.file): row for row in hits.collect()}
-    log = table.managed.snapshot().log_files.select("path", "stats", "partitionValues").collect()
+    snapshot = table.managed.snapshot()
+    log = snapshot.log_files.select("path", "stats", "partitionValues").collect()
     files = spark.createDataFrame(log, "path string, stats string, partitionValues map<string,string>")
     left_out = 0
     for i, text in enumerate(texts):
-        kept = {unquote(row.path).rsplit("/")[-1] for row in _kept(spark, table, text)(files).select("path").collect()}
+        kept = {
+            unquote(row.path).rsplit("/")[-1] for row in _kept(spark, snapshot, text)(files).select("path").collect()
+        }
         wanted = {file for file, row in having.items() if row[f"q{i}"]}
         assert wanted <= kept, text
         left_out += len(having) - len(kept)
     assert left_out > len(texts)
     # Without statistics, any file may match.
     bare = files.withColumn("stats", F.lit(None).cast("string"))
-    assert _kept(spark, table, "m > 5 AND o.i IS NULL")(bare).count() == len(log)
+    assert _kept(spark, snapshot, "m > 5 AND o.i IS NULL")(bare).count() == len(log)
 
 
 @pytest.mark.parametrize(
     ("text", "files"),
     [
         ("m < 5", 1),
-        ("m IS NULL AND m > 1", 0),
         ("p = '2020-01-01'", 2),
         ("p IS NULL", 1),
         ("m IN (1, 44)", 2),
@@ -132,4 +133,4 @@ def test_files_with_a_matching_row_are_never_left_out(spark, table):
 )
 def test_files_that_cannot_match_are_left_out(spark, table, text, files):
     snapshot = table.managed.snapshot()
-    assert snapshot.only(_kept(spark, table, text)).files.count() == files
+    assert snapshot.only(_kept(spark, snapshot, text)).files.count() == files
