@@ -82,7 +82,7 @@ def test_what_cannot_be_read_breaks_nothing(spark, new_table, tmp_path):
     gone, wrong, plain = new_table(NUMBERS), new_table(NUMBERS, index="no_such_column"), new_table(NUMBERS)
     shutil.rmtree(gone.path)
     path = tmp_path / "by path"
-    numbers(spark, 5).write.format("delta").save(str(path))
+    numbers(spark, 5).coalesce(1).write.format("delta").save(str(path))
     AUTOMATIONS.put(Automation(f"spark_catalog.delta.`{path}`", path.as_uri().replace("%20", " "), "scheduled"))
     try:
         rows = {r.name: r for r in spark.table(SUMMARY).collect()}
