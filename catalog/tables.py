@@ -61,6 +61,11 @@ class ManagedTable:
             case _:
                 raise TableError.missing(name, found.detail())
 
+    @property
+    def root(self) -> str:
+        """The location with its scheme, as listings of its files begin: a table named by a bare path has none."""
+        return str(self.handle.table().deltaLog().dataPath().toString())
+
     def exists(self) -> bool:
         """Whether the table's log is still there; a file system that does not answer is no reason to say no."""
         try:

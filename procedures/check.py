@@ -68,7 +68,7 @@ def _problems(table: ManagedTable, snapshot: TableSnapshot, state: Any, deep: bo
         return from_log
     unsound = from_log.where(F.col("severity") == ERROR).select("path")
     sound = files.files.where("revision_id > 0").select("path").join(unsound, "path", "left_anti").localCheckpoint()
-    parts = rows.row_problems(snapshot, state, files, sound, table.location)
+    parts = rows.row_problems(snapshot, state, files, sound, table.root)
     return reduce(DataFrame.unionByName, parts, from_log)
 
 

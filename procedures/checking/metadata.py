@@ -219,9 +219,9 @@ def missing_files(table: ManagedTable, snapshot: TableSnapshot) -> DataFrame:
     listed = data_frame(table.handle.listFiles(jvm_session(table.spark)), table.spark).select(
         one_spelling(F.col("path")).alias("full")
     )
-    root = one_spelling(F.lit(table.location.rstrip("/") + "/"))
+    root = one_spelling(F.lit(table.root.rstrip("/") + "/"))
     files = snapshot.files.select(
-        "path", F.col("revision").alias("revision_id"), full_path(F.col("path"), table.location).alias("full")
+        "path", F.col("revision").alias("revision_id"), full_path(F.col("path"), table.root).alias("full")
     ).where(F.col("full").startswith(root))
     return rows_of(
         files.join(listed, "full", "left_anti"),

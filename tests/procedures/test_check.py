@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from placement import check_placement
-from tables import NUMBERS, numbers
+from tables import NUMBERS, create, numbers
 
 import sql_ext
 from otree.cube import CubeId
@@ -190,3 +190,12 @@ def test_the_pattern_of_cube_ids_is_that_of_the_parser(dimensions):
     assert counts[True]
     assert counts[False]
     assert all(bool(pattern.fullmatch(text)) == valid(text) for text in texts)
+
+
+def test_a_table_named_by_its_path(spark, tmp_path):
+    """A bare path has no scheme, and listings of its files have one: none of them is missing."""
+    table = create(spark, f"delta.`{tmp_path}/t`", NUMBERS, index="x,y", cube_size=100)
+    numbers(spark, 200).write.format("delta").mode("append").save(f"{tmp_path}/t")
+    table.index()
+    for deep in (False, True):
+        assert [(r.check, r.severity) for r in check(table, deep=deep)] == [("SUMMARY", "ok")]
