@@ -92,8 +92,19 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 
 object TableLookup {
 
-  /** Looks a name, `` delta.`/path` `` or a bare path up as SQL in this session would. */
+  /**
+   * Looks a name, `` delta.`/path` `` or a bare path up as SQL in this session would.
+   *
+   * Delta's catalog asks the active session what a path is, and in a thread without one takes none for a table.
+   */
   def find(session: SparkSession, name: String): FoundTable = {
+    val before = SparkSession.getActiveSession
+    SparkSession.setActiveSession(session)
+    try lookup(session, name)
+    finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)
+  }
+
+  private def lookup(session: SparkSession, name: String): FoundTable = {
     val classicSession = session.asInstanceOf[classic.SparkSession]
     if (name.matches("([a-zA-Z][a-zA-Z0-9+.-]*:)?/.*")) resolve(classicSession, Seq("delta", name))
     else
