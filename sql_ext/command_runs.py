@@ -91,7 +91,7 @@ class Runner:
             tables: names or paths; the whole catalog when empty.
             wishes: for the session.
         """
-        from procedures.service import Service  # type: ignore[import-not-found,unused-ignore]
+        from procedures.service import Service
 
         # No threading.Event: its lock may be in the hands of the very thread that the signal's handler interrupts.
         asked_to_end: list[bool] = []
