@@ -15,7 +15,7 @@ from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings
 
 FILES = 1_000_000
-SCHEMA = StructType.fromDDL("id BIGINT, x DOUBLE, y DOUBLE")
+SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 CODES = ("A", "Q", "g", "w")
 
