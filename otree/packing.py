@@ -17,6 +17,8 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
 _LARGEST_FILE = 1.5
 # A band of fewer targets joins its neighbour.
 _SMALLEST_BAND = 0.5
+# Rows that join others have bands of at least this share of a target, where the others' bands say so.
+_FINEST_TARGET = 1 / 8
 # People sample round percentages: bands end there, and never more than a factor of two apart.
 _LIMITS = (1.0, 2.0, 3.0, 5.0)
 # With many files, bands are still many files large when they are this much finer.
@@ -100,7 +102,7 @@ class Packing:
         )  # fmt: skip
 
 
-def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_rows: int) -> Packing:
+def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_rows: int, beside: int = 0) -> Packing:
     """Lay rows out in files: bands of weight first, runs of the curve within each band.
 
     Bands end at round fractions (1, 0.5, 0.3, 0.2, 0.1 and so on), down to where the rest fits one file. A sample then
@@ -111,6 +113,7 @@ def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_
         keys: their places on the curve.
         rows: how many rows there are in all.
         target_rows: rows that a file should hold.
+        beside: rows of the same tree in files that stay; see ``weight_bands``.
 
     Returns:
         The packing; the same input gives the same packing.
@@ -120,14 +123,14 @@ def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_
     """
     if target_rows < 1 or len(weights) != len(keys):
         raise ValueError(f"Cannot pack {len(weights)} weights and {len(keys)} keys in files of {target_rows} rows")
-    if rows <= _LARGEST_FILE * target_rows or len(weights) == 0:
+    if rows <= _LARGEST_FILE * _band_rows(rows, target_rows, beside) or len(weights) == 0:
         return Packing((Band(MIN_WEIGHT, (Run(0, 0, 1),)),), 1)
     target = target_rows * len(weights) / rows
     order = np.lexsort((keys, weights))
     by_weight = weights[order]
     bands: list[Band] = []
     files = 0
-    for first, end in weight_bands(by_weight, rows, target_rows):
+    for first, end in weight_bands(by_weight, rows, target_rows, beside):
         start, stop = np.searchsorted(by_weight, [first, end], side="left")
         runs = tuple(_runs(np.sort(keys[order[start:stop]]), target, files))
         bands.append(Band(first, runs))
@@ -135,20 +138,30 @@ def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_
     return Packing(tuple(bands), files)
 
 
-def weight_bands(by_weight: NDArray[np.int32], rows: int, target_rows: int) -> list[tuple[int, int]]:
+def weight_bands(by_weight: NDArray[np.int32], rows: int, target_rows: int, beside: int = 0) -> list[tuple[int, int]]:
     """Say between which weights `pack` puts rows into the same files.
+
+    Rows that join a larger table get the bands that the table has, down to a limit, though their files are smaller for
+    it: otherwise a sample of one percent, which reads one file of the table, would read a whole file of every addition.
 
     Args:
         by_weight: weights of a sample of the rows, ascending.
         rows: how many rows there are in all.
         target_rows: rows that a file should hold.
+        beside: rows of the same tree in files that stay.
 
     Returns:
         [first, end) of each band, lowest weights first; one band when all rows fit into one file.
     """
-    if rows <= _LARGEST_FILE * target_rows or len(by_weight) == 0:
+    band_rows = _band_rows(rows, target_rows, beside)
+    if rows <= _LARGEST_FILE * band_rows or len(by_weight) == 0:
         return [(MIN_WEIGHT, MAX_WEIGHT + 1)]
-    return _bands(by_weight, target_rows * len(by_weight) / rows, rows / target_rows)
+    return _bands(by_weight, band_rows * len(by_weight) / rows, (rows + beside) / target_rows)
+
+
+def _band_rows(rows: int, target_rows: int, beside: int) -> float:
+    """Return how many of the rows a band should hold at least: their share of a file of the whole table."""
+    return target_rows * max(rows / max(rows + beside, 1), _FINEST_TARGET)
 
 
 def _bands(by_weight: NDArray[np.int32], target: float, files: float) -> list[tuple[int, int]]:

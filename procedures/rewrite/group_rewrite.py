@@ -143,7 +143,7 @@ def _run(
                 properties.put(key, value)
             transaction.configure(properties)
         context.observe("write")
-        layout = lay_out(rows, target.rows, target.tree, target.columns, target.file_share)
+        layout = lay_out(rows, target.rows, target.tree, target.columns, target.file_share, target.beside)
         session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
         stored = stored_columns_of(session, snapshot, target.columns.revision)
         cube = stored.cube(target.tree.ordinals())

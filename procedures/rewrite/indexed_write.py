@@ -193,7 +193,7 @@ def _write_measured(write: _Write) -> None:
         if target.warning:
             logger.warning("%s: %s", write.location, target.warning)
         _configure(write, target.new_properties, [])
-        layout = lay_out(table_rows, target.rows, target.tree, target.columns, target.file_share)
+        layout = lay_out(table_rows, target.rows, target.tree, target.columns, target.file_share, target.beside)
         write.session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
         laid_out = arranged(placed, layout, target.columns).select(*_names(kept))
         files = _written(write, laid_out, target.columns.revision, target.tree)

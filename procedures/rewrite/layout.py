@@ -83,7 +83,9 @@ def grown_tree(rows: DataFrame, count: int, columns: IndexColumns, existing: Map
     return Tree.estimate(dimensions, counts, existing, size, depth, _GROWTH_SLACK)
 
 
-def lay_out(rows: DataFrame, count: int, tree: Tree, columns: IndexColumns, file_share: float) -> Layout:
+def lay_out(
+    rows: DataFrame, count: int, tree: Tree, columns: IndexColumns, file_share: float, beside: int = 0
+) -> Layout:
     """Packs rows into files by a sample of them.
 
     Args:
@@ -92,10 +94,11 @@ def lay_out(rows: DataFrame, count: int, tree: Tree, columns: IndexColumns, file
         tree: the tree that they join.
         columns: their place in the revision.
         file_share: rows of one file, as a share of all rows; above 1 when all fit in one.
+        beside: rows of the revision in files that stay.
     """
     order, sample = sampled_order(rows, count, columns, file_share)
     target_rows = max(1, int(count * file_share))
-    packing = pack(sample.weights, sample.keys, count, target_rows)
+    packing = pack(sample.weights, sample.keys, count, target_rows, beside)
     return Layout(tree, order, packing, count, int(target_rows * _LARGEST_FILE) + 1)
 
 

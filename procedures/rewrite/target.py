@@ -43,6 +43,11 @@ class Target:
     weights: WeightCardinality | None = None
 
     @property
+    def beside(self) -> int:
+        """Rows of the revision in files that stay."""
+        return sum(state.element_count for state in self.remaining.values())
+
+    @property
     def warning(self) -> str | None:
         """What the owner should know about the data, None when nothing."""
         if self.weights is None or not self.weights.is_low(self.columns.revision.desired_cube_size):

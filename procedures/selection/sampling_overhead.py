@@ -50,6 +50,7 @@ class Overhead:
         below: rows with a weight below each of the limits.
         writes: how many writes they are of.
         can_change: whether any has an optimizable block, or was not laid out by us.
+        of_revision: rows of the whole revision.
     """
 
     files: int
@@ -57,6 +58,7 @@ class Overhead:
     below: tuple[float, ...]
     writes: int
     can_change: bool
+    of_revision: int
 
     def gain(self, fraction: float, target_bytes: int) -> float:
         """The share of these files that a sample no longer reads once they are rewritten together; pure.
@@ -74,7 +76,7 @@ class Overhead:
         starts = np.array([MIN_WEIGHT, *limits[:-1]], dtype=np.int64)
         sample = np.repeat(starts, np.maximum(np.rint(counts), 0).astype(np.int64)).astype(np.int32)
         target_rows = max(1, int(rows * target_bytes / max(self.bytes, 1)))
-        bands = weight_bands(sample, int(rows), target_rows)
+        bands = weight_bands(sample, int(rows), target_rows, max(0, self.of_revision - int(rows)))
         last = max(band_end for first, band_end in bands if first < end)
         return 1.0 - self.below[limits.index(last)] / rows if last in limits else 0.0
 
@@ -108,16 +110,18 @@ class SamplingOverheadReduction(Strategy):
         fraction, limit = settings.options["fraction"], settings.bytes_per_iter
         if "set" not in settings.memory:
             settings.memory["set"] = overhead_files(snapshot, revision, fraction, limit)
+            settings.memory["rows"] = _rows_of(snapshot, revision)
+        of_revision = settings.memory["rows"]
         live = snapshot.files.select("path", "deletion_vector")
         left = settings.memory["set"].join(live, ["path", "deletion_vector"])
         target = _target_file_bytes(snapshot)
         open_ = left.where(~F.col("settled"))
-        if _together(open_, fraction).gain(fraction, target) < _SMALLEST_GAIN:
-            return _nothing(_together(left, fraction), settings, target, revision.revision_id)
+        if _together(open_, fraction, of_revision).gain(fraction, target) < _SMALLEST_GAIN:
+            return _nothing(_together(left, fraction, of_revision), settings, target, revision.revision_id)
         rows = _ordered(snapshot, open_, fraction, revision.revision_id).collect()
         by_path = {r.path: r for r in rows}
         files = take_until((_input_file(r) for r in rows), limit)
-        chosen = _sum([by_path[f.path] for f in files])
+        chosen = _sum([by_path[f.path] for f in files], of_revision)
         if chosen.gain(fraction, target) < _SMALLEST_GAIN:
             return Selection(None, (_too_small(chosen, limit),))
         note = f"{len(files)} files that a sample of {fraction:g} reads for a part of their rows"
@@ -187,7 +191,13 @@ def _rows_below(limit: int) -> Column:
     return F.col("element_count") * F.greatest(F.lit(0.0), F.least(F.lit(1.0), share))
 
 
-def _together(files: DataFrame, fraction: float) -> Overhead:
+def _rows_of(snapshot: TableSnapshot, revision: Revision) -> int:
+    whole = replace(snapshot, restrictions=())
+    found = whole.blocks(revision.revision_id).agg(F.sum("element_count").alias("rows")).collect()[0]
+    return int(found.rows or 0)
+
+
+def _together(files: DataFrame, fraction: float, of_revision: int) -> Overhead:
     count = len(limits_for(fraction))
     sums = [F.coalesce(F.sum(F.col("below")[i]), F.lit(0.0)).alias(f"b{i}") for i in range(count)]
     found = files.agg(
@@ -198,7 +208,7 @@ def _together(files: DataFrame, fraction: float) -> Overhead:
         *sums,
     ).collect()[0]
     below = tuple(found[f"b{i}"] for i in range(count))
-    return Overhead(found.files, found.bytes, below, found.writes, found.can_change)
+    return Overhead(found.files, found.bytes, below, found.writes, found.can_change, of_revision)
 
 
 def _ordered(snapshot: TableSnapshot, left: DataFrame, fraction: float, revision_id: int) -> DataFrame:
@@ -215,7 +225,7 @@ def _input_file(row: Any) -> InputFile:
     return InputFile(row.path, row.deletion_vector, row["size"], row.rows, row["level"], row.first_time, row.last_time)
 
 
-def _sum(rows: Sequence[Any]) -> Overhead:
+def _sum(rows: Sequence[Any], of_revision: int) -> Overhead:
     below = tuple(float(total) for total in np.sum([r.below for r in rows], axis=0)) if rows else ()
     return Overhead(
         len(rows),
@@ -223,6 +233,7 @@ def _sum(rows: Sequence[Any]) -> Overhead:
         below,
         len({r.write_id for r in rows}),
         any(r.optimizable or not r.ours for r in rows),
+        of_revision,
     )
 
 

@@ -124,3 +124,28 @@ def test_nonsense_is_refused(target: int, keys: int) -> None:
     """A target of no rows, and weights without keys."""
     with pytest.raises(ValueError, match="Cannot pack 3 weights"):
         pack(np.zeros(3, np.int32), np.zeros(keys, np.int64), 100, target)
+
+
+def test_rows_that_join_a_table_get_its_bands():
+    """A sample reads as small a share of an addition as of the table, and not a whole file of each."""
+    random = np.random.default_rng(5)
+
+    def read_by(fraction, rows, beside):
+        weights = random.integers(-(2**31), 2**31, rows).astype(np.int32)
+        packing = pack(np.sort(weights), np.arange(rows), rows, 10_000, beside)
+        last = weight_of(fraction)
+        ends = [*[band.first_weight for band in packing.bands[1:]], 2**31]
+        return sum(int(np.sum((weights >= b.first_weight) & (weights < end)))
+                   for b, end in zip(packing.bands, ends, strict=True) if b.first_weight < last) / rows  # fmt: skip
+
+    table, alone, joining = read_by(0.05, 280_000, 0), read_by(0.05, 22_000, 0), read_by(0.05, 22_000, 280_000)
+    assert table < 0.06
+    assert alone > 0.4
+    assert joining < 0.06
+
+
+def test_few_rows_that_join_a_table_are_one_file():
+    weights = np.sort(np.random.default_rng(5).integers(-(2**31), 2**31, 1_800).astype(np.int32))
+    assert pack(weights, np.arange(1_800), 1_800, 10_000, 10**9).files == 1
+    # A table of their own size asks for no finer bands than two halves of it have.
+    assert pack(weights, np.arange(1_800), 1_800, 10_000, 1_800).files == 1

@@ -17,7 +17,7 @@ def _even(fraction, first=0.0, last=1.0, rows=1000.0, **facts):
         return min(1.0, max(0.0, (position - first) / (last - first)))
 
     below = tuple(rows * share(limit) for limit in limits_for(fraction))
-    known = {"files": 8, "bytes": 1000, "writes": 2, "can_change": False}
+    known = {"files": 8, "bytes": 1000, "writes": 2, "can_change": False, "of_revision": 0}
     return Overhead(below=below, **(known | facts))
 
 
@@ -35,12 +35,23 @@ def test_a_sample_ends_before_the_weight_of_its_fraction():
         (0.15, _even(0.15), 50, 0.8),
         (0.1, _even(0.1), 300, 0.7),
         (0.1, _even(0.1), 1000, 0.0),
+        (0.1, _even(0.1, of_revision=10_000), 1000, 0.9),
         (0.15, _even(0.15, 0.1, 0.2), 50, 0.0),
         (0.1, _even(0.1, writes=1), 50, 0.0),
         (0.1, _even(0.1, writes=1, can_change=True), 50, 0.9),
-        (0.1, Overhead(0, 0, (), 0, False), 50, 0.0),
+        (0.1, Overhead(0, 0, (), 0, False, 0), 50, 0.0),
     ],
-    ids=["round", "up to the band's end", "coarse bands", "one file", "one band", "one write", "changed tree", "none"],
+    ids=[
+        "round",
+        "up to the band's end",
+        "coarse bands",
+        "one file",
+        "one file beside others",
+        "one band",
+        "one write",
+        "changed tree",
+        "none",
+    ],
 )
 def test_the_gain_is_what_the_sample_no_longer_reads(fraction, files, target, gain):
     assert files.gain(fraction, target) == pytest.approx(gain, abs=0.02)
