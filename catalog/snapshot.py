@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from catalog.errors import TableError
 from catalog.session import data_frame
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
@@ -50,8 +51,15 @@ class TableSnapshot:
 
     @classmethod
     def of(cls, spark: SparkSession, state: Any, location: str = "") -> TableSnapshot:
-        """Wraps the shim's table state."""
+        """Wraps the shim's table state.
+
+        Raises:
+            TableError: the table was dropped meanwhile.
+        """
         facts = json.loads(state.facts())
+        # A table that is being made has no version yet, and has a schema.
+        if facts["schema"] is None:
+            raise TableError.gone()
         return cls(
             spark,
             facts["version"],

@@ -79,10 +79,7 @@ class ManagedTable:
         Raises:
             TableError: the table was dropped meanwhile.
         """
-        found = TableSnapshot.of(self.spark, self.handle.state(), self.location)
-        if found.version < 0:
-            raise TableError.gone()
-        return found
+        return TableSnapshot.of(self.spark, self.handle.state(), self.location)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""

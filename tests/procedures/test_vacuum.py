@@ -109,7 +109,7 @@ def test_by_sql_with_the_retention_as_a_whole_number(spark, table):
 
 def test_files_of_ours_beside_the_data_stay(table):
     ours = table.path / "_use" / "events" / "kept.json"
-    ours.parent.mkdir(parents=True)
+    ours.parent.mkdir(parents=True, exist_ok=True)
     ours.write_text("{}")
     long_ago = time.time() - 86400
     os.utime(ours, (long_ago, long_ago))
