@@ -63,11 +63,13 @@ def _reduce(table, fraction="0.1", **given):
 
 @pytest.fixture
 def appended(spark, new_table):
-    """Six writes of 300 rows, each a file that every sample reads."""
-    table = new_table(NUMBERS, index="x,y", cube_size=1000, file_bytes="6kb")
+    """Twelve writes of 150 rows, each a file that every sample reads; a file should hold a thousand."""
+    table = new_table(NUMBERS, index="x,y", cube_size=1000, file_bytes="1mb")
     table.append(spark.sql("SELECT -1L id, 0D x, 0 y, '' s UNION ALL SELECT -2L, 1D, 999, ''")).index()
-    table.append(numbers(spark, 1800, partitions=6), files=6)
+    table.append(numbers(spark, 1800, partitions=12), files=12)
     table.optimize(strategy="UnindexedFiles", options={"batch_bytes": "1"})
+    size = sum(f.size for f in table.files if f.rows > 100) * 1000 // 1800
+    table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('use.index.targetFileBytes'='{size}')")
     return table
 
 
@@ -84,7 +86,7 @@ def test_overhead_is_rewritten_once_and_a_second_run_finds_nothing(appended):
     report = _reduce(appended)
 
     assert [(r.state, r.reason) for r in report] == [("committed", "FRACTION_0.1")]
-    assert report[0].input_files >= 6
+    assert report[0].input_files >= 12
     assert _read_by(appended, 0.1) < 0.6 * read
     assert appended.checksum() == before
     version = appended.version
@@ -93,11 +95,12 @@ def test_overhead_is_rewritten_once_and_a_second_run_finds_nothing(appended):
     assert appended.version == version
 
 
+@pytest.mark.slow
 def test_the_set_is_computed_once_per_run(spark, appended):
-    """Three of six files at a time: what the first iteration wrote is not taken again, nor in a second run."""
+    """Six of twelve files at a time: what the first iteration wrote is not taken again, nor in a second run."""
     sizes = sorted(f.size for f in appended.files if f.rows > 100)
-    report = _reduce(appended, bytes_per_iter=sum(sizes[:3]) - 1)
+    report = _reduce(appended, bytes_per_iter=sum(sizes[:6]) - 1)
     assert [r.state for r in report] == ["committed", "committed"], report
     assert sum(r.rows for r in report) <= 1802
-    second = _reduce(appended, bytes_per_iter=sum(sizes[:3]) - 1)
+    second = _reduce(appended, bytes_per_iter=sum(sizes[:6]) - 1)
     assert "committed" not in {r.state for r in second}
