@@ -150,7 +150,7 @@ def option_value(option: Parameter, text: str | None) -> Any:
     """
     if text is None:
         if option.required:
-            raise InvalidArgumentError.of(option.name, None, f"a {option.type} is required: {option.doc}")
+            raise InvalidArgumentError.of(option.name, None, f"a {option.type} is required: {option.doc.rstrip('.')}")
         return option.default
     if option.type in ("BIGINT", "INT"):
         if not re.fullmatch(r"\s*\d{1,18}\s*", text) or int(text) < 1:

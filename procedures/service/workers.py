@@ -73,7 +73,7 @@ class Workers:
             if worker is None:
                 AUTOMATIONS.remove(location)
             elif worker.run is not None:
-                worker.leaving, worker.next_wish = True, None
+                worker.leaving, worker.next_wish, worker.last_error = True, None, None
                 worker.run.request_stop(code, why)
             else:
                 del self._workers[location]

@@ -155,6 +155,18 @@ def test_a_wrong_value_is_the_tables_state_and_no_one_elses(properties, message)
     assert states() == {"a": "scheduled", "b": "scheduled"}
 
 
+def test_a_wrong_value_and_unset_while_it_runs():
+    fake = FakeService(at_once=False)
+    fake.tables.put("a", WANTED)
+    fake.tick()
+    fake.tables.put("a", {"use.optimization.type": ""})
+    fake.tick(MINUTE)
+    fake.tables.put("a", {})
+    fake.tick(MINUTE)
+    fake.threads.run_all()
+    assert not states()
+
+
 def test_a_wrong_value_while_it_runs_and_its_end():
     fake = FakeService(at_once=False)
     fake.tables.put("a", WANTED)
