@@ -89,6 +89,7 @@ class _State:
         report: rows so far.
         seen_skips: groups passed over that are in the report.
         last_written: strategy and files of the last iteration's output.
+        batch_bytes: most bytes of a batch after lost races, None when the last group was committed.
     """
 
     iteration: int = 0
@@ -96,6 +97,7 @@ class _State:
     report: list[ReportRow] = field(default_factory=list)
     seen_skips: set[SkippedGroup] = field(default_factory=set)
     last_written: tuple[str, frozenset[str]] = ("", frozenset())
+    batch_bytes: int | None = None
 
 
 def optimize(
@@ -158,7 +160,8 @@ def _next_plan(table: ManagedTable, settings: OptimizeSettings, run: Run, state:
     """The plan of the next iteration; None when the run ends with it, for the reason in its last row."""
     state.iteration += 1
     run.current = "planning"
-    plan = make_plan(table, settings, _most_groups(settings, run))
+    wished = settings if state.batch_bytes is None else settings.with_batches_of(state.batch_bytes)
+    plan = make_plan(table, wished, _most_groups(settings, run))
     for passed_over in plan.skipped:
         if passed_over not in state.seen_skips:
             state.seen_skips.add(passed_over)
@@ -209,6 +212,8 @@ def _rewrite_groups(
             # The next plan makes a lost race good.
             failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
     state.conflicts = 0 if committed else state.conflicts + 1
+    # Half as many files are read for half as long: among busy writers, smaller batches get through.
+    state.batch_bytes = None if committed else max(1, min(group.bytes for group in plan.groups) // 2)
     state.last_written = plan.groups[0].strategy, frozenset(path for result in committed for path in result.paths)
     if isinstance(failure, UseError):
         failure.message += f" {run.committed} groups were committed before." if run.committed else ""

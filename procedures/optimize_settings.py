@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -20,6 +20,8 @@ from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy
 from procedures.selection.file_list import NAME as FILE_LIST
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
+# What strategies call the bytes that they take in an iteration, where any number of files is of use.
+_BATCH = "batch_bytes"
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -103,6 +105,20 @@ class OptimizeSettings:
             where=predicate,
             files=None if files is None else tuple(files),
         )
+
+    def with_batches_of(self, most: int) -> OptimizeSettings:
+        """The same with smaller batches, for the strategies that make some progress with any number of files.
+
+        Args:
+            most: bytes of files taken in an iteration, at most; the crossing file is taken too.
+        """
+        selection = {
+            name: replace(told, options={**told.options, _BATCH: min(most, told.options[_BATCH])})
+            if _BATCH in told.options
+            else told
+            for name, told in self.selection.items()
+        }
+        return replace(self, selection=selection)
 
     def restricted(self, snapshot: TableSnapshot) -> TableSnapshot:
         """The snapshot with the files that may be chosen.

@@ -181,6 +181,20 @@ def test_an_error_leaves_no_file_and_no_commit(table, step):
     assert table.state() == before
 
 
+def test_after_a_lost_race_batches_are_smaller(spark, table):
+    """Among busy writers, half as many files get through more easily."""
+    for start in (600, 700, 800):
+        table.append(spark.range(start, start + 100).selectExpr("id a", "0D b"))
+    at = At("commit", lambda: table.sql("DELETE FROM {t} WHERE a = 899"))
+    report = _optimize(table, at)
+    assert [r.state for r in report[:2]] == ["failed", "committed"]
+    assert report[0].input_files == 4
+    assert report[1].input_files < 4
+    assert {r.state for r in report[1:]} == {"committed"}
+    assert not table.unindexed
+    assert table.data.count() == check_placement(table) == 899
+
+
 def test_constant_conflicts_end(table, monkeypatch):
     monkeypatch.setattr(engine, "MAX_CONFLICTS_IN_A_ROW", 2)
     count = iter(range(100))

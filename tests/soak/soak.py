@@ -121,7 +121,7 @@ class Optimizer:
 
     def __init__(self, spark: SparkSession, table: DeltaTable, board: Board, chance: random.Random) -> None:
         self.table, self.board, self.chance = DeltaTable(spark, table.name), board, chance
-        self.strategies = [None, *STRATEGIES]
+        self.strategies = [None, *(name for name in STRATEGIES if name != "FileList")]
 
     def step(self) -> None:
         strategy = self.chance.choice(self.strategies)
