@@ -3,38 +3,17 @@
 import pytest
 from placement import check_placement
 from pyspark.sql import functions as F
+from staging import STEPS, At, settings_of
 
 from catalog.errors import ConcurrentChangeError
 from catalog.lease import LEASE_FILE
 from procedures import engine
 from procedures.engine import make_plan, optimize
-from procedures.optimize import OPTIMIZE
-from procedures.optimize_settings import OptimizeSettings
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
 from procedures.runs import Run
 
-STEPS = ("read", "write", "verify", "commit")
-DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 VECTORS = {"delta.enableDeletionVectors": "true"}
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
-
-
-def settings_of(**given):
-    return OptimizeSettings.of({**DEFAULTS, "table": "t", **given})
-
-
-class At:
-    """An observer that acts once, before a step begins."""
-
-    def __init__(self, step, action):
-        self.step, self.action, self.done = step, action, False
-        self.seen = []
-
-    def __call__(self, step):
-        self.seen.append(step)
-        if step == self.step and not self.done:
-            self.done = True
-            self.action()
 
 
 @pytest.fixture
