@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -110,6 +111,11 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
 
 
 def is_running(spark: SparkSession) -> bool:
-    """Whether the session's SparkContext is the running one."""
+    """Whether the session's SparkContext is the running one, and nobody is stopping it."""
     context = spark.sparkContext
-    return SparkContext._active_spark_context is context and context._jsc is not None
+    if SparkContext._active_spark_context is not context or context._jsc is None:
+        return False
+    try:
+        return not context._jsc.sc().isStopped()
+    except (Py4JError, OSError):
+        return False  # its JVM is gone
