@@ -35,6 +35,11 @@ class UseError(Exception):
         return f"[{self.code}] {self.message} SQLSTATE: {self.sql_state}"
 
 
+def known_error(error: BaseException) -> UseError:
+    """The error itself when it is one of ours, else an internal one that says its kind and its first line."""
+    return error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
+
+
 class InvalidArgumentError(UseError):
     """A parameter, option or property has a value that is not accepted."""
 

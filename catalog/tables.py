@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import TableError, WriteDeniedError
+from catalog.errors import TableError, WriteDeniedError, first_line
 from catalog.event_rows import committed_events
 from catalog.session import jvm, jvm_session
 from catalog.snapshot import TableSnapshot
@@ -133,7 +133,7 @@ class ManagedTable:
         try:
             self.handle.probeWrite(f"{STATE_FOLDER}/.write-check-{uuid.uuid4().hex}")
         except (Py4JJavaError, PySparkException) as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = first_line(error)
             java_error = getattr(error, "java_exception", None)
             if java_error is not None:
                 reason = str(java_error.toString())

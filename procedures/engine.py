@@ -13,7 +13,7 @@ from catalog.errors import (
     ConcurrentChangeError,
     IndexConfigurationError,
     UseError,
-    first_line,
+    known_error,
 )
 from catalog.event_store import reconcile, record, record_failure
 from catalog.events import FileFacts, FilesStats, event_without_commit
@@ -35,13 +35,14 @@ logger = logging.getLogger(__name__)
 MAX_CONFLICTS_IN_A_ROW = 5
 
 
-def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1) -> Plan:
+def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, most_bytes: int | None = None) -> Plan:
     """Asks the strategies in order, and takes groups of the first that finds any; reads metadata only.
 
     Args:
         table: the table.
         settings: what to look for.
         most: groups wanted at most.
+        most_bytes: once the groups have so many bytes, no further one is wanted; None = no limit.
 
     Raises:
         IndexConfigurationError: a strategy needs index columns and the table has none.
@@ -64,6 +65,8 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1) ->
                     notes += [selection.note] if selection.note and not groups else []
                     break
                 groups.append(selection.group)
+                if most_bytes is not None and sum(group.bytes for group in groups) >= most_bytes:
+                    break
                 rest = rest.without([f.path for f in selection.group.files])
             if groups:
                 return Plan(snapshot.version, tuple(groups), tuple(skipped))
@@ -161,7 +164,8 @@ def _next_plan(table: ManagedTable, settings: OptimizeSettings, run: Run, state:
     state.iteration += 1
     run.current = "planning"
     wished = settings if state.batch_bytes is None else settings.with_batches_of(state.batch_bytes)
-    plan = make_plan(table, wished, _most_groups(settings, run))
+    bytes_left = None if settings.max_bytes is None else settings.max_bytes - run.committed_bytes
+    plan = make_plan(table, wished, _most_groups(settings, run), bytes_left)
     for passed_over in plan.skipped:
         if passed_over not in state.seen_skips:
             state.seen_skips.add(passed_over)
@@ -195,7 +199,7 @@ def _rewrite_groups(
             record(table, result.event, result.version)
             return result
         except BaseException as error:
-            _record_failure(table, run, group, begun, _known(error))
+            _record_failure(table, run, group, begun, known_error(error))
             raise
         finally:
             progress.done(group.bytes)
@@ -207,7 +211,7 @@ def _rewrite_groups(
         if outcome.result is not None:
             _count_commit(run, state, outcome, outcome.result)
         elif outcome.error is not None:
-            error = _known(outcome.error)
+            error = known_error(outcome.error)
             state.report.append(failed_row(state.iteration, outcome.group, outcome.milliseconds, error))
             # The next plan makes a lost race good.
             failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
@@ -225,10 +229,6 @@ def _count_commit(run: Run, state: _State, outcome: GroupOutcome, result: Rewrit
     run.committed += 1
     run.committed_bytes += outcome.group.bytes
     state.report.append(committed_row(state.iteration, outcome.group, outcome.milliseconds, result))
-
-
-def _known(error: BaseException) -> UseError:
-    return error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
 
 
 def _record_failure(table: ManagedTable, run: Run, group: FileGroup, begun: int, error: UseError) -> None:

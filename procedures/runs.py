@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from catalog.errors import UnknownNameError
+from catalog.lease import now_millis
 from catalog.tables import ManagedTable
 
 CALL, MANUAL, AUTOMATIC, CLI = "call", "manual", "automatic", "cli"
@@ -45,7 +45,7 @@ class Run:
     @classmethod
     def of(cls, table: ManagedTable, trigger: str, parameters: Mapping[str, str]) -> Run:
         """A new run, begun now."""
-        return cls(table.name, table.location, trigger, parameters, time.time_ns() // 1_000_000)
+        return cls(table.name, table.location, trigger, parameters, now_millis())
 
     def request_stop(self, code: str, message: str) -> None:
         """Asks it to stop at the next boundary between groups; the first reason given stays.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from catalog.errors import (
     UseError,
 )
 from catalog.events import FileFacts, FilesStats, OptimizationEvent
+from catalog.lease import now_millis
 from catalog.properties import IndexConfiguration
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.snapshot import TableSnapshot
@@ -92,7 +92,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
         CommitUnknownError: the outcome is not known; every file is kept.
         TableError: the table was dropped meanwhile.
     """
-    started = _now()
+    started = now_millis()
     session = work_session(table.spark)
     transaction = jvm(session).io.usespark.TableTransaction(jvm_session(session), table.handle.table())
     context.observe("read")
@@ -166,7 +166,7 @@ def _run(
         table_id=snapshot.table_id,
         revision_id=revision_id,
         started_at=started,
-        finished_at=_now(),
+        finished_at=now_millis(),
         input_files_stats=inputs_stats,
         output_files_stats=outputs_stats,
         trigger=context.trigger,
@@ -219,7 +219,3 @@ def _input_facts(snapshot: TableSnapshot, group: FileGroup) -> list[FileFacts]:
             level=levels[r.path],
         )
     return [facts[f.path] for f in group.files]
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from catalog import automation, lease
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import IndexConfigurationError, UseError, first_line
+from catalog.errors import IndexConfigurationError, known_error
 from catalog.event_store import record_failure, record_ignored
 from catalog.events import event_without_commit
 from catalog.log_probe import qualified
@@ -116,7 +116,7 @@ def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: 
 
 
 def _failed(table: ManagedTable, wish: Wish, run: Run, error: Exception) -> None:
-    known = error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
+    known = known_error(error)
     logger.warning("%s: manual run %s failed: %s", table.name, run.run_id, known.message)
     if run.current == "planning" and not run.committed:
         # What fails later has been kept with its group.
