@@ -19,6 +19,7 @@ release = importlib.metadata.version("use-spark")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "repository_links", "reference_pages"]
 exclude_patterns = ["**/.ipynb_checkpoints"]
+smartquotes = False  # names of options stay as they are typed
 suppress_warnings = ["myst.header"]  # a page may begin below its first level, as the changelog's parts do
 
 # Anchors as code hosts make them, so that one link serves the site and the Markdown view.

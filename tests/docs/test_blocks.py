@@ -93,6 +93,14 @@ def _code(error: Exception) -> str | None:
     return error.code if isinstance(error, sql_ext.UseError) else error.getCondition()
 
 
+@contextlib.contextmanager
+def _named(block):
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"The block at {block.place} failed.") from error
+
+
 def _cases():
     ran = [page for page in pages() if any(block.runs for block in blocks(page))]
     return [pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else []) for page in ran]
@@ -102,10 +110,8 @@ def _cases():
 def test_page(page, page_session):
     running = Page(page_session)
     for block in blocks(page):
-        try:
+        with _named(block):
             running.run(block)
-        except Exception as error:
-            raise AssertionError(f"The block at {block.place} failed.") from error
 
 
 @pytest.mark.parametrize("page", pages())
