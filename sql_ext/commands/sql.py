@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -41,7 +42,7 @@ def rows_wanted(limit: int | None, as_json: bool) -> int | None:
 
 def _sql(ctx: click.Context, /, texts: tuple[str, ...], as_json: bool, limit: int | None, **given: Any) -> None:
     wishes = wishes_of(given)
-    typed = (click.get_text_stream("stdin").read() if text == _STDIN else text for text in texts)
+    typed = (sys.stdin.read() if text == _STDIN else text for text in texts)
     found = [statement for text in typed for statement in statements(text)]
     if not found:
         fail("USE_INVALID_ARGUMENT: STATEMENT is empty: give at least one statement of SQL.", ExitCode.USAGE)
