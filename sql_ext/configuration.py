@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UseError
 
+JAR = Path(__file__).parent / "jars" / "use-shim.jar"
+
 _EXTENSION = "io.usespark.UseSessionExtension"
 _CATALOGS = {
     "spark.sql.catalog.spark_catalog": "io.usespark.UseDeltaCatalog",
@@ -31,10 +33,9 @@ def jar() -> Path:
     Raises:
         UseError: the jar is missing, as in a checkout where it was never built.
     """
-    path = Path(__file__).parent / "jars" / "use-shim.jar"
-    if not path.is_file():
-        raise UseError(f"{path} is missing: run make shim in the checkout, or reinstall use-spark.")
-    return path
+    if not JAR.is_file():
+        raise UseError(f"{JAR} is missing: run make shim in the checkout, or reinstall use-spark.")
+    return JAR
 
 
 def spark_conf() -> dict[str, str]:
