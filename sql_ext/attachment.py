@@ -68,7 +68,7 @@ def _give_jars_to_executors(spark: SparkSession) -> None:
     """Gives executors the jars of packages where pyspark has hidden them.
 
     Spark's launcher adds what it resolves for ``spark.jars.packages`` to ``spark.jars``, as the JVM's properties have
-    it. Pyspark then sets the session builder's own ``spark.jars`` over that: executors would get the shim without Delta.
+    it. Pyspark then sets the builder's own ``spark.jars`` over that: executors would get the shim without Delta.
     """
     context = spark.sparkContext._jsc.sc()
     if context.isLocal():  # the driver's own class loader has them
