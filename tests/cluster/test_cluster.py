@@ -34,11 +34,11 @@ def small(tmp_path):
             "spark.driver.memory=1g",
             "spark.driver.host=127.0.0.1",
             "spark.ui.enabled=false",
+            "spark.ui.showConsoleProgress=false",
             "spark.sql.shuffle.partitions=2",
             "spark.databricks.delta.snapshotPartitions=2",
             f"spark.sql.warehouse.dir={tmp_path}/warehouse",
             f"spark.local.dir={tmp_path}/local",
-            # Of a lost executor Spark hears by its connection; nothing else of the defaults is changed.
         )
         for part in ("--conf", setting)
     ]
