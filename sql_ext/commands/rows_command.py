@@ -49,9 +49,8 @@ def rows_command(
         rows = guarded(lambda: run(runner, given, wishes) if run else runner.call(procedure, given, wishes))
         print_rows(rows, as_json)
         code = outcome(rows)
-        if rows and code != ExitCode.DONE:
-            last = (rows[-1].get("reason"), rows[-1].get("message"))
-            say(": ".join(text for text in last if text))
+        if rows and code != ExitCode.DONE and rows[-1].get("message"):
+            say(": ".join(text for text in (rows[-1].get("reason"), rows[-1]["message"]) if text))
         elif not rows and not as_json:
             say("no rows")
         ctx.exit(code)

@@ -80,7 +80,7 @@ class Runner:
         """
         checked = procedure.checked(arguments)
         with session(wishes) as spark:
-            return list(Answer.of(procedure.call(spark, checked), None).rows)
+            return [row.asDict() for row in procedure.call(spark, checked).collect()]
 
     def overview(self, name: str, wishes: SessionWishes) -> Row:
         """What there is to say of a table at first sight.
