@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from catalog.errors import TableError, WriteDeniedError
 from sql_ext.commands import doctor
@@ -15,7 +16,9 @@ from sql_ext.commands.command_line import cli
 from sql_ext.commands.doctor_checks import live_session, network, places, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.sessions import SessionWishes
+from sql_ext.configuration import configure
 
+PACKAGES = "spark.jars.packages"
 COORDINATES = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
@@ -147,6 +150,15 @@ def test_where_the_jars_of_delta_come_from(tmp_path):
     assert look({"spark.jars.ivy": str(tmp_path / "ivy")}).state == OK
     (home / "jars" / file).touch()
     assert look().state == OK
+
+
+def test_delta_given_as_files_is_not_fetched():
+    builder = SparkSession.Builder().config("spark.jars", "/opt/a.jar,/opt/io.delta_delta-spark_4.2_2.13-4.4.0.jar")
+    options = configure(builder)._options
+    assert "spark.jars.packages" not in options
+    assert options["spark.jars"].split(",")[:1] == ["/opt/a.jar"]
+    assert options["spark.jars"].endswith("use-shim.jar")
+    assert "delta-spark" in configure(SparkSession.Builder().config("spark.jars", "/a.jar"))._options[PACKAGES]
 
 
 def test_the_network(monkeypatch):
