@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from pathlib import Path
+from typing import IO
 
 from catalog.errors import InvalidArgumentError, UseError, WriteDeniedError
 
@@ -14,6 +15,9 @@ _METASTORE = "_metastore"
 _METASTORE_LOG = "_metastore.log"
 # They would end the name inside a JDBC URL or an option of the JVM.
 _REFUSED = (";", '"', "\n")
+
+# Held to the end of the process, as Derby holds its database.
+_held: dict[Path, IO[bytes]] = {}
 
 
 def warehouse_conf(folder: Path) -> dict[str, str]:
@@ -60,7 +64,10 @@ def metastore_log(folder: Path) -> Path:
 
 
 def open_warehouse(folder: Path) -> None:
-    """Makes the folder where it is missing, and sees that this process may use it.
+    """Makes the folder where it is missing, and claims its metastore for this process, to its end.
+
+    Two processes that start at the same time would both find the database closed: each claims it by a lock of its own
+    first.
 
     Args:
         folder: of the warehouse.
@@ -73,23 +80,31 @@ def open_warehouse(folder: Path) -> None:
     place = folder.absolute()
     if place.exists() and not place.is_dir():
         raise InvalidArgumentError.of("warehouse", str(folder), "a folder, or a path where one can be made")
+    if place.resolve() in _held:
+        return
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with metastore_log(folder).open("ab"):
-            pass
+        claim = metastore_log(folder).open("ab")
     except OSError as error:
         raise WriteDeniedError(f"No file can be written below {place}: {error.strerror}.") from error
-    if metastore_in_use(folder):
-        raise in_use_error(folder)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        claim.close()
+        raise _in_use(folder) from error
+    if _booted_elsewhere(place):
+        claim.close()
+        raise _in_use(folder)
+    _held[place.resolve()] = claim
 
 
-def metastore_in_use(folder: Path) -> bool:
-    """Whether another process of this machine has the metastore open: embedded Derby serves one at a time.
+def _booted_elsewhere(place: Path) -> bool:
+    """Whether a process that knows nothing of our lock has the database open.
 
     It looks at the lock that Derby holds on a file of its own, so a killed process leaves nothing behind.
     """
     try:
-        with (folder.absolute() / _METASTORE / "dbex.lck").open("r+b") as lock:
+        with (place / _METASTORE / "dbex.lck").open("r+b") as lock:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -98,11 +113,10 @@ def metastore_in_use(folder: Path) -> bool:
     return False
 
 
-def in_use_error(folder: Path) -> UseError:
-    """The refusal of a metastore that another process has open."""
+def _in_use(folder: Path) -> UseError:
     return UseError(
         f"warehouse = '{folder}' is open in another process, and its embedded metastore serves one at a time: end that "
-        "process, or let it do the work (use-spark thrift, use-spark service).",
+        "process, or let it do the work.",
         code="USE_WAREHOUSE_IN_USE",
         sql_state="55006",
     )
