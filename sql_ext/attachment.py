@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,6 +22,7 @@ from sql_ext.bridge import BridgeHandler, declarations
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
 _SECONDS_AT_EXIT = 10
+_SECRET_BYTES = 32
 
 _attached: list[BridgeHandler] = []
 atexit.register(stop_current, _SECONDS_AT_EXIT)
@@ -54,14 +56,16 @@ def attach(spark: SparkSession) -> None:
         )
     _give_jars_to_executors(spark)
     ensure_callback_server_started(spark.sparkContext._gateway)
-    handler = BridgeHandler()
+    # Py4J lets anyone on this machine call Python; only the JVM that it was told to knows the secret.
+    secret = secrets.token_hex(_SECRET_BYTES)
+    handler = BridgeHandler(secret)
     _attached.append(handler)  # Py4J holds the Python side weakly
-    jvm(spark).io.usespark.Bridge.attach(handler)
+    jvm(spark).io.usespark.Bridge.instance().attach(handler, secret)
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         start_current(lambda: Service(spark))
     elif current() is None:
-        jvm(spark).io.usespark.Bridge.listen(False)
+        jvm(spark).io.usespark.Bridge.instance().listen(False)
 
 
 def _give_jars_to_executors(spark: SparkSession) -> None:
@@ -109,4 +113,4 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
 
 
 def _declare(spark: SparkSession) -> None:
-    jvm(spark).io.usespark.Bridge.declare(declarations())
+    jvm(spark).io.usespark.Bridge.instance().declare(declarations())

@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from sql_ext.commands import check, completion, conf, doctor, inspect, optimize, service, sql, vacuum
+from sql_ext.commands import check, completion, conf, doctor, inspect, optimize, service, sql, thrift, vacuum
 from sql_ext.commands.completion import PROGRAM
 from sql_ext.commands.other_procedures import other_commands
 
-_OWN = (optimize, vacuum, service, inspect, sql, check, doctor, conf, completion)
+_OWN = (optimize, vacuum, service, thrift, inspect, sql, check, doctor, conf, completion)
 
 
 @click.group(name=PROGRAM, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
