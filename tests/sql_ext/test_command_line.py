@@ -1,11 +1,13 @@
 """The command line apart from Spark: what is typed, what is asked for, what is printed, how it ends."""
 
 import base64
+import io
 import json
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +19,7 @@ from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings
+from procedures.progress import Progress
 from procedures.registry import procedures
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner as runners
@@ -31,6 +34,7 @@ from sql_ext.commands.rows_command import command_name, rows_command
 from sql_ext.commands.runner import Runner
 from sql_ext.commands.sessions import SessionWishes
 
+KERNEL = SimpleNamespace(kernel=object())
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
 
@@ -473,3 +477,14 @@ def test_completion_answers_as_bash_asks():
 def test_vacuum_has_every_option_of_its_declaration():
     names = {option.name for option in cli.commands["vacuum"].params}
     assert {p.name for p in VACUUM.parameters} <= names
+
+
+@pytest.mark.parametrize(("shell", "shown"), [(None, False), (SimpleNamespace(), False), (KERNEL, True)])
+def test_a_bar_is_drawn_where_someone_looks(shell, shown, monkeypatch):
+    """Packages of notebooks that are merely imported, as by pyspark, are no notebook."""
+    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: default))
+    with Progress(session, "title") as progress:
+        assert (progress._bar is not None) == shown
