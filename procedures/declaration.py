@@ -155,6 +155,19 @@ class Procedure:
         """One line that shows how to call it."""
         return f"use.{self.name}({', '.join(p.signature for p in self.parameters)})"
 
+    def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The value of every parameter: the argument, or its default.
+
+        Raises:
+            UnknownNameError: an argument that is not declared.
+            InvalidArgumentError: a value of the wrong type, or a required one missing.
+        """
+        by_name = {p.name: p for p in self.parameters}
+        for name in arguments:
+            if name not in by_name:
+                raise UnknownNameError.of("parameter", name, by_name)
+        return {name: p.check(arguments.get(name)) for name, p in by_name.items()}
+
     def call(self, spark: SparkSession, arguments: Mapping[str, Any]) -> DataFrame:
         """Checks the arguments and runs.
 
@@ -163,11 +176,7 @@ class Procedure:
             InvalidArgumentError: a value of the wrong type, or a required one missing.
             IndexUnreadableError: the table's index cannot be read.
         """
-        by_name = {p.name: p for p in self.parameters}
-        for name in arguments:
-            if name not in by_name:
-                raise UnknownNameError.of("parameter", name, by_name)
-        checked = {name: p.check(arguments.get(name)) for name, p in by_name.items()}
+        checked = self.checked(arguments)
         try:
             return self.run(Call(spark, checked))
         except IndexFormatError as error:

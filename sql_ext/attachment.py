@@ -17,6 +17,7 @@ from procedures.service import Service
 from procedures.service.service import current, start_current, stop_current
 from procedures.service.settings import ServiceSettings
 from sql_ext.bridge import BridgeHandler, declarations
+from sql_ext.remote_calls import call_from_client, is_client
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
 _SECONDS_AT_EXIT = 10
@@ -41,7 +42,7 @@ def attach(spark: SparkSession) -> None:
         NotSupportedError: a kind of session that cannot be attached.
         InvalidArgumentError: a setting of the service is not accepted.
     """
-    if not hasattr(spark, "_jsparkSession"):
+    if is_client(spark):
         raise NotSupportedError("attach needs the driver's own SparkSession, not a Spark Connect client.")
     if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
         raise NotSupportedError("PYSPARK_PIN_THREAD = false is not available: calls from SQL would deadlock.")
@@ -77,7 +78,7 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
     """Calls a procedure from Python: the same as ``CALL use.<name>(…)``, with typed errors.
 
     Args:
-        spark: an attached session.
+        spark: an attached session, or a Spark Connect client whose server is attached.
         name: procedure.
         **arguments: by the names that ``CALL use.help('<name>')`` lists.
 
@@ -87,6 +88,8 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
     Raises:
         UseError: a refusal or failure; its ``code`` is the condition that SQL shows.
     """
+    if is_client(spark):
+        return call_from_client(spark, name, arguments)
     return procedure(name).call(spark, arguments)
 
 
