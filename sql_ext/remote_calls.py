@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import NotAttachedError, UseError
+from catalog.errors import NotAttachedError, NotSupportedError, UseError
 from procedures.registry import procedures
 
 _NOT_THERE = "CATALOG_NOT_FOUND"
@@ -17,6 +17,16 @@ _NOT_THERE = "CATALOG_NOT_FOUND"
 def is_client(spark: SparkSession) -> bool:
     """Whether the session is a Spark Connect client, which has no JVM of its own."""
     return not hasattr(spark, "_jsparkSession")
+
+
+def refuse_client(spark: SparkSession, what: str) -> None:
+    """Refuses what needs the driver's own Python process.
+
+    Raises:
+        NotSupportedError: the session is a Spark Connect client.
+    """
+    if is_client(spark):
+        raise NotSupportedError(f"{what} needs the driver's own SparkSession, not a Spark Connect client.")
 
 
 def call_from_client(spark: SparkSession, name: str, arguments: Mapping[str, Any]) -> DataFrame:
