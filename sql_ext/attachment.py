@@ -54,12 +54,12 @@ def attach(spark: SparkSession) -> None:
     ensure_callback_server_started(spark.sparkContext._gateway)
     handler = BridgeHandler()
     _attached.append(handler)  # Py4J holds the Python side weakly
-    jvm(spark).io.usespark.Bridge.attach(handler)
+    jvm(spark).io.usespark.Bridge.instance().attach(handler)
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         start_current(lambda: Service(spark))
     elif current() is None:
-        jvm(spark).io.usespark.Bridge.listen(False)
+        jvm(spark).io.usespark.Bridge.instance().listen(False)
 
 
 def register_procedure(spark: SparkSession, declared: Procedure) -> None:
@@ -97,4 +97,4 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
 
 
 def _declare(spark: SparkSession) -> None:
-    jvm(spark).io.usespark.Bridge.declare(declarations())
+    jvm(spark).io.usespark.Bridge.instance().declare(declarations())

@@ -10,10 +10,13 @@ from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings
 from procedures.registry import procedures
-from sql_ext.command_line import cli, rows_command
-from sql_ext.command_options import option_of
-from sql_ext.command_output import ExitCode, outcome_of, table_text
-from sql_ext.command_runs import SessionWishes
+from sql_ext.commands.command_line import cli
+from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.optimize import outcome_of
+from sql_ext.commands.options import option_of
+from sql_ext.commands.output import table_text
+from sql_ext.commands.rows_command import rows_command
+from sql_ext.commands.sessions import SessionWishes
 
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 

@@ -16,9 +16,10 @@ from placement import check_placement
 from pyspark.sql import SparkSession
 from tables import NUMBERS, create, numbers
 
-from sql_ext.command_line import INTERVAL_KEY, cli
-from sql_ext.command_output import ExitCode
-from sql_ext.command_runs import SERVICE_ENABLED_KEY
+from sql_ext.commands.command_line import cli
+from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.service import INTERVAL_KEY
+from sql_ext.commands.sessions import SERVICE_ENABLED_KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [

@@ -211,7 +211,7 @@ def test_a_session_that_is_not_attached(spark, indexed, monkeypatch):
     table = sql_ext.table(spark, indexed.name)
     bridge = spark._jvm.io.usespark.Bridge
     handler = bridge.handler()
-    bridge.attach(None)
+    bridge.instance().attach(None)
     try:
         for use in (
             lambda: sql_ext.table(spark, indexed.name),
@@ -224,7 +224,7 @@ def test_a_session_that_is_not_attached(spark, indexed, monkeypatch):
                 use()
             assert (refused.value.code, refused.value.sql_state) == ("USE_NOT_ATTACHED", "55000")
     finally:
-        bridge.attach(handler)
+        bridge.instance().attach(handler)
 
 
 # ---------------------------------------------------------------------------------------------------- not stale

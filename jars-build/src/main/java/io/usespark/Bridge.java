@@ -1,31 +1,41 @@
 package io.usespark;
 
-/** Holds the Python handler of this JVM and what it has declared. */
+/**
+ * Holds the Python handler of this JVM and what it has declared.
+ *
+ * <p>What changes it are methods of the instance: SQL's {@code java_method} reaches static ones, and no client of a
+ * server may attach, declare or listen.
+ */
 public final class Bridge {
+  private static final Bridge INSTANCE = new Bridge();
   private static volatile PythonHandler handler;
   private static volatile Declarations declarations = Declarations.empty();
   private static volatile boolean listening = false;
 
   private Bridge() {}
 
+  public static Bridge instance() {
+    return INSTANCE;
+  }
+
   /** Registers the handler; a later call replaces an earlier one. */
-  public static void attach(PythonHandler newHandler) {
+  public void attach(PythonHandler newHandler) {
     handler = newHandler;
   }
 
   /** Takes the procedures and virtual tables that Python serves, as JSON. */
-  public static void declare(String json) {
+  public void declare(String json) {
     declarations = Declarations.parse(json);
+  }
+
+  /** Says whether Python wants to hear of changes to the catalog. */
+  public void listen(boolean wanted) {
+    listening = wanted;
   }
 
   /** Returns the handler, or null before Python has attached. */
   public static PythonHandler handler() {
     return handler;
-  }
-
-  /** Says whether Python wants to hear of changes to the catalog. */
-  public static void listen(boolean wanted) {
-    listening = wanted;
   }
 
   public static boolean listening() {

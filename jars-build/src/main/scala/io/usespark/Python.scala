@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.usespark.CallbackThreads
 
 /** Asks the Python handler and turns its answers, errors included, into what the JVM expects. */
 object Python {
@@ -41,7 +42,8 @@ object Python {
     if (handler == null) throw UseException.notAttached
     val values = new ju.HashMap[String, Object]()
     arguments.foreach { case (name, value) => values.put(name, value.asInstanceOf[Object]) }
-    handler.handle(operation, SparkSession.active, values) match {
+    val session = SparkSession.active
+    CallbackThreads.run(handler, session)(handler.handle(operation, session, values)) match {
       case error: Throwable => throw error
       case error: ju.Map[_, _] =>
         val text = error.asScala.map { case (k, v) => String.valueOf(k) -> String.valueOf(v) }

@@ -1,8 +1,7 @@
-"""What commands print: rows on standard output, everything else on standard error; and the exit codes."""
+"""What commands print: rows on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
-import enum
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,21 +9,6 @@ from typing import Any
 import click
 
 Row = Mapping[str, Any]
-
-
-class ExitCode(enum.IntEnum):
-    """How a command ended."""
-
-    DONE = 0
-    """What was asked for was done, or planned by a dry run."""
-    FAILED = 1
-    """An error; what was committed before it stays."""
-    USAGE = 2
-    """The options are wrong; nothing was touched."""
-    NOTHING_TO_DO = 3
-    """No files were found, or another run holds the table's lease; nothing was written."""
-    STOPPED = 4
-    """It was asked to stop and ended at a boundary between groups; more may remain."""
 
 
 def print_rows(rows: Iterable[Row], as_json: bool) -> None:
@@ -58,19 +42,3 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def say(text: str) -> None:
     """Prints one line for people on standard error."""
     click.echo(f"use-spark: {' '.join(text.split())}", err=True)
-
-
-def outcome_of(rows: Sequence[Row]) -> ExitCode:
-    """The exit code of an optimization.
-
-    Args:
-        rows: its report, in order, with ``state`` and ``reason``.
-    """
-    states = [row["state"] for row in rows]
-    if rows and rows[-1]["reason"] in ("INTERRUPTED", "CANCELLED"):
-        return ExitCode.STOPPED
-    # A lost race is planned anew: only one that nothing follows is left undone.
-    worked = [state for state in states if state != "skipped"]
-    if worked and worked[-1] == "failed":
-        return ExitCode.FAILED
-    return ExitCode.DONE if worked else ExitCode.NOTHING_TO_DO

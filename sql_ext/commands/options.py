@@ -1,8 +1,9 @@
-"""From the declared parameters of a procedure to the options of a command, and from what was typed to arguments."""
+"""Options of commands: those made of a procedure's declared parameters, and those that commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -36,6 +37,7 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
+_LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 
 
 def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | None = None) -> click.Option:
@@ -87,3 +89,41 @@ def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, 
             raise click.BadParameter(error.message, ctx, option) from error
 
     return check
+
+
+def session_options() -> list[click.Option]:
+    """Options of every command that works with Spark."""
+    return [
+        click.Option(
+            ["--conf"],
+            type=KEY_VALUE,
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting of Spark, such as spark.master=local[4]; may be repeated.",
+        ),
+        click.Option(
+            ["--warehouse"],
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="FOLDER",
+            help="Tables by name live in this folder, and so does their metastore; it is made when missing.",
+        ),
+        click.Option(
+            ["--log-level"],
+            type=click.Choice(_LEVELS, case_sensitive=False),
+            default="ERROR",
+            show_default=True,
+            help="What Spark itself logs on standard error.",
+        ),
+    ]
+
+
+def output_options() -> list[click.Option]:
+    """Options of every command that answers with rows."""
+    return [
+        click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per row, and nothing else, on stdout."),
+        click.Option(
+            ["--progress/--no-progress"],
+            default=None,
+            help="A progress bar on stderr; where that is a terminal when left out.",
+        ),
+    ]

@@ -1,0 +1,91 @@
+"""What commands do with Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+import click
+
+from catalog.errors import IndexUnreadableError
+from catalog.tables import ManagedTable
+from otree.errors import IndexFormatError
+from procedures.engine import optimize
+from procedures.optimize_settings import OptimizeSettings
+from procedures.runs import CLI, Run
+from sql_ext.commands.output import Row, say
+from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionWishes, on_signals, session
+
+_LOOK_SECONDS = 0.2
+
+
+class _SpokenRun(Run):
+    """A run that tells the terminal when it was asked to stop."""
+
+    def request_stop(self, code: str, message: str) -> None:
+        """See ``Run.request_stop``."""
+        if self.stop_reason is None:
+            # Not through Python's buffers: a signal may come while a line is being written to them.
+            os.write(2, b"use-spark: stopping when the groups under way are committed; once more ends it at once\n")
+        super().request_stop(code, message)
+
+
+class Runner:
+    """Runs commands with Spark; tests of the command line pass another."""
+
+    def optimize(self, arguments: Mapping[str, Any], wishes: SessionWishes) -> list[Row]:
+        """Optimizes a table, as ``CALL use.optimize`` does, with trigger ``cli``.
+
+        Args:
+            arguments: by the procedure's parameters, each given.
+            wishes: for the session.
+
+        Returns:
+            The rows of the report.
+
+        Raises:
+            UseError: as ``CALL use.optimize``; wrong arguments are found before a session is made.
+        """
+        settings = OptimizeSettings.of(arguments)
+        with session(wishes) as spark:
+            try:
+                table = ManagedTable.find(spark, arguments["table"])
+                run = _SpokenRun.of(table, CLI, settings.parameters)
+                with on_signals(lambda: run.request_stop("INTERRUPTED", "interrupted"), (signal.SIGTERM,)):
+                    return [asdict(row) for row in optimize(table, settings, run)]
+            except IndexFormatError as error:
+                raise IndexUnreadableError(str(error)) from error
+
+    def serve(self, tables: Sequence[str], wishes: SessionWishes) -> None:
+        """Runs the automatic service until SIGINT or SIGTERM, then ends it at a boundary between groups.
+
+        Args:
+            tables: names or paths; the whole catalog when empty.
+            wishes: for the session.
+        """
+        from procedures.service import Service
+
+        # No threading.Event: its lock may be in the hands of the very thread that the signal's handler interrupts.
+        asked_to_end: list[bool] = []
+        with (
+            session(wishes, {SERVICE_ENABLED_KEY: "true"}) as spark,
+            on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)),
+        ):
+            service = Service(spark, tables=list(tables) or None)
+            service.start()
+            say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C ends it")
+            try:
+                while not asked_to_end:
+                    time.sleep(_LOOK_SECONDS)
+                say("ending when the groups under way are committed")
+            finally:
+                service.stop()
+
+
+def runner_of(ctx: click.Context) -> Runner:
+    """The one that the caller of the command line passed as its object, else one with Spark."""
+    return Runner() if ctx.obj is None else cast(Runner, ctx.obj)
