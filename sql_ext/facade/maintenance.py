@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from catalog.errors import UnknownNameError, UseError
+from procedures.cancel import CANCEL
 from sql_ext.facade.reach import report, status_rows
 from sql_ext.facade.rows import (
     CancelRow,
@@ -228,15 +229,16 @@ class Maintenance:
             here, cannot be asked.
 
         Raises:
-            UseError: this driver has no such run on this table.
+            UseError: the driver has no such run on this table.
         """
+        wanted = None if id is None else CANCEL.checked({"id": id})["id"].strip()
         # What a run does right now is known of the driver's own ones only.
         runs = [row.run_id for row in status_rows(self.spark, self.name) if row.run_id and row.current is not None]
-        if id is None:
+        if wanted is None:
             return [row for run in runs for row in self._cancel_if_running(run)]
-        if id.strip() not in runs:
-            raise UnknownNameError.of("run", id, runs)
-        return report(self.spark, CancelRow, "cancel", id=id)
+        if wanted not in runs:
+            raise UnknownNameError.of("run", wanted, runs)
+        return report(self.spark, CancelRow, "cancel", id=wanted)
 
     def suspend(self) -> SuspendRow:
         """Keeps automatic optimization off the table, for every process, until ``resume``.

@@ -439,6 +439,7 @@ WRONG = {
     "column": (lambda t: t.maintenance.index("x,nix"), "USE_UNKNOWN_COLUMN", "nix"),
     "no column": (lambda t: t.maintenance.index(None), "USE_INVALID_ARGUMENT", "columns"),
     "retention": (lambda t: t.maintenance.vacuum(retention_hours=1), "USE_RETENTION_TOO_SHORT", "retention_hours = 1"),
+    "run": (lambda t: t.maintenance.cancel(5), "USE_INVALID_ARGUMENT", "id = 5"),
     "quantiles": (lambda t: t.inspect.quantiles("y", n=1), "USE_INVALID_ARGUMENT", "n = 1"),
 }
 

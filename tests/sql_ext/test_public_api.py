@@ -57,7 +57,7 @@ def _fields(item):
 
 
 def _default(value):
-    return "…" if " object at 0x" in repr(value) else repr(value)
+    return "…" if " at 0x" in repr(value) else repr(value)
 
 
 def test_contract_public_api():
