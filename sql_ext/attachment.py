@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -21,6 +22,7 @@ from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
 _SECONDS_AT_EXIT = 10
+_SECRET_BYTES = 32
 
 _attached: list[BridgeHandler] = []
 atexit.register(stop_current, _SECONDS_AT_EXIT)
@@ -52,9 +54,11 @@ def attach(spark: SparkSession) -> None:
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
     ensure_callback_server_started(spark.sparkContext._gateway)
-    handler = BridgeHandler()
+    # Py4J lets anyone on this machine call Python; only the JVM that it was told to knows the secret.
+    secret = secrets.token_hex(_SECRET_BYTES)
+    handler = BridgeHandler(secret)
     _attached.append(handler)  # Py4J holds the Python side weakly
-    jvm(spark).io.usespark.Bridge.instance().attach(handler)
+    jvm(spark).io.usespark.Bridge.instance().attach(handler, secret)
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         start_current(lambda: Service(spark))

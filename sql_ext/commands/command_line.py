@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from sql_ext.commands import conf, optimize, service
+from sql_ext.commands import conf, optimize, service, thrift
 
 
 @click.group(name="use-spark", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -16,7 +16,7 @@ def cli() -> None:
     """Keeps Delta tables on Spark fast: a storage optimizer."""
 
 
-for _command in (optimize.COMMAND, service.COMMAND, conf.COMMAND):
+for _command in (optimize.COMMAND, service.COMMAND, thrift.COMMAND, conf.COMMAND):
     cli.add_command(_command)
 
 

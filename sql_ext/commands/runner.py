@@ -17,8 +17,13 @@ from otree.errors import IndexFormatError
 from procedures.engine import optimize
 from procedures.optimize_settings import OptimizeSettings
 from procedures.runs import CLI, Run
+from sql_ext.attachment import attach
 from sql_ext.commands.output import Row, say
+from sql_ext.commands.server_session import for_a_server
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionWishes, on_signals, session
+from sql_ext.server.serving import Endpoints, serve
+from sql_ext.server.settings import NONE, ServerSettings
+from sql_ext.server.token import read_or_make_token
 
 _LOOK_SECONDS = 0.2
 
@@ -84,6 +89,38 @@ class Runner:
                 say("ending when the groups under way are committed")
             finally:
                 service.stop()
+
+    def thrift(self, settings: ServerSettings, wishes: SessionWishes) -> None:
+        """Serves JDBC, and Spark Connect where asked for, until SIGINT or SIGTERM.
+
+        Args:
+            settings: where to listen and whom to let in.
+            wishes: for the session.
+
+        Raises:
+            UseError: the settings are not accepted, or a server could not start.
+        """
+        settings.check(wishes.conf)
+        token = "" if settings.auth == NONE else read_or_make_token(settings.token_file)
+        if settings.warning is not None:
+            say(f"warning: {settings.warning}")
+        asked_to_end: list[bool] = []
+
+        def ready(endpoints: Endpoints) -> None:
+            say(f"JDBC: {endpoints.jdbc}")
+            if endpoints.connect is not None:
+                say(f"Spark Connect: {endpoints.connect}")
+            if token:
+                say(f"the token that clients give is in {settings.token_file.expanduser().absolute()}")
+            say("ready; Ctrl-C ends it")
+
+        wishes = for_a_server(wishes, settings.loopback)
+        with (
+            session(wishes, {SERVICE_ENABLED_KEY: wishes.conf.get(SERVICE_ENABLED_KEY, "true")}) as spark,
+            on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)),
+        ):
+            attach(spark)  # with its service this time
+            serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
 
 
 def runner_of(ctx: click.Context) -> Runner:

@@ -1,5 +1,8 @@
 package io.usespark;
 
+import java.util.Map;
+import org.apache.spark.sql.SparkSession;
+
 /**
  * Holds the Python handler of this JVM and what it has declared.
  *
@@ -8,9 +11,11 @@ package io.usespark;
  */
 public final class Bridge {
   private static final Bridge INSTANCE = new Bridge();
-  private static volatile PythonHandler handler;
+  private static volatile Attached attached;
   private static volatile Declarations declarations = Declarations.empty();
   private static volatile boolean listening = false;
+
+  private record Attached(PythonHandler handler, String secret) {}
 
   private Bridge() {}
 
@@ -18,9 +23,15 @@ public final class Bridge {
     return INSTANCE;
   }
 
-  /** Registers the handler; a later call replaces an earlier one. */
-  public void attach(PythonHandler newHandler) {
-    handler = newHandler;
+  /** Registers the handler, which is asked with this secret; a later call replaces an earlier one. */
+  public void attach(PythonHandler newHandler, String newSecret) {
+    attached = new Attached(newHandler, newSecret);
+  }
+
+  /** Asks the handler; see {@link PythonHandler#handle}. */
+  Object ask(String operation, SparkSession session, Map<String, Object> arguments) {
+    Attached to = attached;
+    return to.handler().handle(to.secret(), operation, session, arguments);
   }
 
   /** Takes the procedures and virtual tables that Python serves, as JSON. */
@@ -35,11 +46,12 @@ public final class Bridge {
 
   /** Returns the handler, or null before Python has attached. */
   public static PythonHandler handler() {
-    return handler;
+    Attached to = attached;
+    return to == null ? null : to.handler();
   }
 
   public static boolean listening() {
-    return listening && handler != null;
+    return listening && attached != null;
   }
 
   public static Declarations declarations() {

@@ -43,7 +43,7 @@ object Python {
     val values = new ju.HashMap[String, Object]()
     arguments.foreach { case (name, value) => values.put(name, value.asInstanceOf[Object]) }
     val session = SparkSession.active
-    CallbackThreads.run(handler, session)(handler.handle(operation, session, values)) match {
+    CallbackThreads.run(handler, session)(Bridge.instance().ask(operation, session, values)) match {
       case error: Throwable => throw error
       case error: ju.Map[_, _] =>
         val text = error.asScala.map { case (k, v) => String.valueOf(k) -> String.valueOf(v) }
