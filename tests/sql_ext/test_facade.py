@@ -207,11 +207,9 @@ def test_what_is_no_delta_table_is_refused_at_once(spark, indexed, tmp_path, nam
     assert (refused.value.code, refused.value.sql_state) == (code, state)
 
 
-def test_a_session_that_is_not_attached(spark, indexed, monkeypatch):
+def test_a_session_that_is_not_attached(spark, indexed):
     table = sql_ext.table(spark, indexed.name)
-    bridge = spark._jvm.io.usespark.Bridge
-    handler = bridge.handler()
-    bridge.instance().attach(None)
+    spark._jvm.io.usespark.Bridge.instance().attach(None, "")
     try:
         for use in (
             lambda: sql_ext.table(spark, indexed.name),
@@ -224,7 +222,7 @@ def test_a_session_that_is_not_attached(spark, indexed, monkeypatch):
                 use()
             assert (refused.value.code, refused.value.sql_state) == ("USE_NOT_ATTACHED", "55000")
     finally:
-        bridge.instance().attach(handler)
+        sql_ext.attach(spark)
 
 
 # ---------------------------------------------------------------------------------------------------- not stale
