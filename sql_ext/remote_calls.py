@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.errors import NotAttachedError, NotSupportedError, UseError
 from procedures.registry import procedures
 
-_NOT_THERE = "CATALOG_NOT_FOUND"
+# What Spark says of `use.<name>` where there is no catalog `use`; with it, ours names what is unknown.
+_NO_CATALOG = "UNRESOLVED_ROUTINE"
 
 
 def is_client(spark: SparkSession) -> bool:
@@ -86,7 +87,7 @@ def _quoted(name: str) -> str:
 def _typed(error: AnalysisException) -> Exception:
     """One of our errors as it was raised in the driver; any other as it is."""
     code, sql_state = error.getCondition(), error.getSqlState()
-    if code == _NOT_THERE:
+    if code == _NO_CATALOG:
         return NotAttachedError.at_server()
     if code is None or not code.startswith("USE_"):
         return error

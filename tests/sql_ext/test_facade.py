@@ -225,6 +225,18 @@ def test_a_session_that_is_not_attached(spark, indexed):
         sql_ext.attach(spark)
 
 
+def test_a_server_without_our_catalogs(spark):
+    class Client:
+        """A client of a driver that was not configured: there, no catalog has the name."""
+
+        def sql(self, text, values):
+            return spark.sql(text.replace("CALL use.", "CALL no_such_catalog."), values)
+
+    with pytest.raises(sql_ext.UseError, match="sql_ext.configure") as refused:
+        sql_ext.table(Client(), "default.t")
+    assert (refused.value.code, refused.value.sql_state) == ("USE_NOT_ATTACHED", "55000")
+
+
 # ---------------------------------------------------------------------------------------------------- not stale
 
 
