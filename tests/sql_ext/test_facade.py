@@ -232,7 +232,7 @@ def test_a_server_without_our_catalogs(spark):
         def sql(self, text, values):
             return spark.sql(text.replace("CALL use.", "CALL no_such_catalog."), values)
 
-    with pytest.raises(sql_ext.UseError, match="sql_ext.configure") as refused:
+    with pytest.raises(sql_ext.UseError, match=r"sql_ext\.configure") as refused:
         sql_ext.table(Client(), "default.t")
     assert (refused.value.code, refused.value.sql_state) == ("USE_NOT_ATTACHED", "55000")
 
