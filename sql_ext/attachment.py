@@ -19,6 +19,7 @@ from procedures.service import Service
 from procedures.service.service import current, start_current, stop_current
 from procedures.service.settings import ServiceSettings
 from sql_ext.bridge import BridgeHandler, declarations
+from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
 _SECONDS_AT_EXIT = 10
@@ -44,8 +45,7 @@ def attach(spark: SparkSession) -> None:
         NotSupportedError: a kind of session that cannot be attached.
         InvalidArgumentError: a setting of the service is not accepted.
     """
-    if not hasattr(spark, "_jsparkSession"):
-        raise NotSupportedError("attach needs the driver's own SparkSession, not a Spark Connect client.")
+    refuse_client(spark, "attach")
     if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
         raise NotSupportedError("PYSPARK_PIN_THREAD = false is not available: calls from SQL would deadlock.")
     extensions = spark.conf.get("spark.sql.extensions", "") or ""
@@ -90,7 +90,11 @@ def register_procedure(spark: SparkSession, declared: Procedure) -> None:
     Args:
         spark: an attached session.
         declared: the procedure.
+
+    Raises:
+        NotSupportedError: a Spark Connect client; register it in the driver.
     """
+    refuse_client(spark, "register_procedure")
     register(declared)
     _declare(spark)
 
@@ -99,7 +103,7 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
     """Calls a procedure from Python: the same as ``CALL use.<name>(…)``, with typed errors.
 
     Args:
-        spark: an attached session.
+        spark: an attached session, or a Spark Connect client whose server is attached.
         name: procedure.
         **arguments: by the names that ``CALL use.help('<name>')`` lists.
 
@@ -109,6 +113,8 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
     Raises:
         UseError: a refusal or failure; its ``code`` is the condition that SQL shows.
     """
+    if is_client(spark):
+        return call_from_client(spark, name, arguments)
     return procedure(name).call(spark, arguments)
 
 

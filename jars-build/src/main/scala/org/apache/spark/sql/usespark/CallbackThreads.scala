@@ -1,16 +1,15 @@
 package org.apache.spark.sql.usespark
 
-import java.lang.reflect.Proxy
 import java.security.PrivilegedAction
 import java.util.Properties
-import java.util.concurrent.{ExecutionException, Future, SynchronousQueue, ThreadPoolExecutor, TimeUnit}
+import java.util.concurrent.{Callable, ExecutionException, Future, SynchronousQueue, ThreadPoolExecutor, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.hadoop.security.UserGroupInformation
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
-import py4j.{Gateway, PythonClient}
-import py4j.reflection.PythonProxyHandler
+import org.apache.spark.sql.delta.OptimisticTransaction
+import py4j.ClientServerConnection
 
 /**
  * The threads on which Python is asked.
@@ -29,36 +28,56 @@ object CallbackThreads {
     Long.MaxValue,
     TimeUnit.NANOSECONDS,
     new SynchronousQueue[Runnable],
-    (work: Runnable) => {
-      val thread = new Thread(work, s"use-python-${number.incrementAndGet()}")
-      thread.setDaemon(true)
-      thread
-    }
+    (work: Runnable) => new CallbackThread(work, s"use-python-${number.incrementAndGet()}")
   )
 
-  /** Does `work`, which asks `handler` for the session, where it belongs; an interrupt reaches it there. */
-  def run(handler: AnyRef, session: SparkSession)(work: => AnyRef): AnyRef =
-    if (startedByPython(handler)) work else elsewhere(session.asInstanceOf[classic.SparkSession], () => work)
+  /**
+   * Asks Python for the session, and takes its answer, where that belongs. An interrupt reaches the question there; an
+   * answer that came all the same, such as the report of what was done before, is taken undisturbed.
+   */
+  def run[T](session: SparkSession)(ask: => AnyRef)(take: AnyRef => T): T =
+    if (staysWithPython) take(ask)
+    else
+      elsewhere(
+        session.asInstanceOf[classic.SparkSession],
+        () => {
+          val answer = ask
+          Thread.interrupted()
+          take(answer)
+        }
+      )
 
-  private def elsewhere(session: classic.SparkSession, work: () => AnyRef): AnyRef = {
+  private def elsewhere[T](session: classic.SparkSession, work: () => T): T = {
     val context = session.sparkContext
     val properties = Option(context.getLocalProperties).fold(new Properties())(_.clone().asInstanceOf[Properties])
     val loader = Thread.currentThread().getContextClassLoader
     val user = UserGroupInformation.getCurrentUser
-    @volatile var worker: Thread = null
-    val answer = threads.submit { () =>
-      Thread.interrupted() // one that came too late for the question before
-      worker = Thread.currentThread()
-      worker.setContextClassLoader(loader)
+    // What Delta's planning looks for in its thread.
+    val transaction = OptimisticTransaction.getActive()
+    @volatile var worker: CallbackThread = null
+    val question: Callable[T] = () => {
+      val own = Thread.currentThread().asInstanceOf[CallbackThread]
+      own.begin()
+      worker = own
+      own.setContextClassLoader(loader)
       context.setLocalProperties(properties)
-      try user.doAs(asAction(() => session.withActive(work())))
+      try user.doAs(asAction(() => session.withActive(within(transaction, work))))
       finally context.setLocalProperties(new Properties())
     }
-    waitFor(answer, () => Option(worker).foreach(_.interrupt()))
+    waitFor(threads.submit(question), () => Option(worker).foreach(_.stopWork()))
+  }
+
+  private def within[T](transaction: Option[OptimisticTransaction], work: () => T): T =
+    transaction.fold(work())(OptimisticTransaction.withActive(_)(work()))
+
+  /** Whether who waits for this thread was interrupted; an exception that tells of it has not made that forgotten. */
+  def stopAsked: Boolean = Thread.currentThread() match {
+    case ours: CallbackThread => ours.stopAsked
+    case other => other.isInterrupted
   }
 
   /** Waits to the end even when interrupted: who asked to stop is answered once the work has come to a boundary. */
-  private def waitFor(answer: Future[AnyRef], interrupt: () => Unit): AnyRef =
+  private def waitFor[T](answer: Future[T], interrupt: () => Unit): T =
     try answer.get()
     catch {
       case _: InterruptedException =>
@@ -68,23 +87,29 @@ object CallbackThreads {
       case error: ExecutionException => throw error.getCause
     }
 
-  private def asAction(work: () => AnyRef): PrivilegedAction[AnyRef] = () => work()
+  private def asAction[T](work: () => T): PrivilegedAction[T] = () => work()
 
-  private def startedByPython(handler: AnyRef): Boolean =
-    Proxy.isProxyClass(handler.getClass) && (Proxy.getInvocationHandler(handler) match {
-      case proxy: PythonProxyHandler =>
-        gatewayOf(proxy).getCallbackClient match {
-          case client: PythonClient => client.getPerThreadConnection != null
-          case _ => false
-        }
-      case _ => false
-    })
+  /** Whether this thread serves a thread of Python, or is one of ours: both are there to stay. */
+  private def staysWithPython: Boolean =
+    Thread.currentThread().isInstanceOf[CallbackThread] || StackWalker
+      .getInstance()
+      .walk(frames => frames.anyMatch(_.getClassName == connection))
 
-  private val gatewayField = {
-    val field = classOf[PythonProxyHandler].getDeclaredField("gateway")
-    field.setAccessible(true)
-    field
+  private val connection = classOf[ClientServerConnection].getName
+}
+
+final private class CallbackThread(work: Runnable, name: String) extends Thread(work, name) {
+  @volatile var stopAsked = false
+  setDaemon(true)
+
+  /** Forgets an interrupt that came too late for the question before. */
+  def begin(): Unit = {
+    stopAsked = false
+    Thread.interrupted()
   }
 
-  private def gatewayOf(proxy: PythonProxyHandler): Gateway = gatewayField.get(proxy).asInstanceOf[Gateway]
+  def stopWork(): Unit = {
+    stopAsked = true
+    interrupt()
+  }
 }
