@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import secrets
+from pathlib import PurePosixPath
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -53,6 +54,7 @@ def attach(spark: SparkSession) -> None:
             "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it so, "
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
+    _give_jars_to_executors(spark)
     ensure_callback_server_started(spark.sparkContext._gateway)
     # Py4J lets anyone on this machine call Python; only the JVM that it was told to knows the secret.
     secret = secrets.token_hex(_SECRET_BYTES)
@@ -64,6 +66,22 @@ def attach(spark: SparkSession) -> None:
         start_current(lambda: Service(spark))
     elif current() is None:
         jvm(spark).io.usespark.Bridge.instance().listen(False)
+
+
+def _give_jars_to_executors(spark: SparkSession) -> None:
+    """Gives executors the jars of packages where pyspark has hidden them.
+
+    Spark's launcher adds what it resolves for ``spark.jars.packages`` to ``spark.jars``, as the JVM's properties have
+    it. Pyspark then sets the builder's own ``spark.jars`` over that: executors would get the shim without Delta.
+    """
+    context = spark.sparkContext._jsc.sc()
+    if context.isLocal():  # the driver's own class loader has them
+        return
+    known = {PurePosixPath(jar).name for jar in context.listJars().mkString(",").split(",")}
+    resolved = jvm(spark).java.lang.System.getProperty("spark.jars", "") or ""
+    for jar in resolved.split(","):
+        if jar and PurePosixPath(jar).name not in known:
+            context.addJar(jar)
 
 
 def register_procedure(spark: SparkSession, declared: Procedure) -> None:

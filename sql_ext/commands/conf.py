@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sql_ext.commands.exits import guarded
+from sql_ext.commands.options import examples
 from sql_ext.configuration import spark_conf
 
 
@@ -13,4 +14,9 @@ def _conf() -> None:
         click.echo(f"{key}={value}")
 
 
-COMMAND = click.Command("conf", callback=_conf, help="Prints the settings that spark-submit --properties-file needs.")
+COMMAND = click.Command(
+    "conf",
+    callback=_conf,
+    help="Prints the settings that spark-submit --properties-file needs.",
+    epilog=examples("use-spark conf > use.conf"),
+)

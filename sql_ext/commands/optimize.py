@@ -7,6 +7,7 @@ from typing import Any
 
 from procedures.optimize import OPTIMIZE
 from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.options import progress_option
 from sql_ext.commands.output import Row
 from sql_ext.commands.rows_command import rows_command
 from sql_ext.commands.runner import Runner
@@ -42,5 +43,13 @@ COMMAND = rows_command(
     OPTIMIZE,
     _optimize,
     outcome_of,
-    {"strategy": f"The command line's own default is {DEFAULT_STRATEGY} (UnindexedFiles with --revision-id=0)."},
+    shown=(
+        "use-spark optimize --table-location=/data/flights",
+        "use-spark optimize --table db.flights --strategy UnindexedFiles,LeveledCompaction --max-duration '1 hour'",
+        "use-spark optimize --table db.flights --dry-run --json",
+    ),
+    defaults={
+        "strategy": f"The command line's own default is {DEFAULT_STRATEGY} (UnindexedFiles with --revision-id=0)."
+    },
+    more_options=[progress_option()],
 )

@@ -37,6 +37,8 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
+# Of a table for people.
+ROWS_SHOWN = 1000
 _LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 
 
@@ -117,13 +119,34 @@ def session_options() -> list[click.Option]:
     ]
 
 
-def output_options() -> list[click.Option]:
-    """Options of every command that answers with rows."""
-    return [
-        click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per row, and nothing else, on stdout."),
-        click.Option(
-            ["--progress/--no-progress"],
-            default=None,
-            help="A progress bar on stderr; where that is a terminal when left out.",
-        ),
-    ]
+def json_option() -> click.Option:
+    """The option of every command that answers with rows."""
+    return click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per row, nothing else on stdout.")
+
+
+def progress_option() -> click.Option:
+    """The option of commands that rewrite data."""
+    return click.Option(
+        ["--progress/--no-progress"],
+        default=None,
+        help="A progress bar on stderr; where that is a terminal when left out.",
+    )
+
+
+def limit_option() -> click.Option:
+    """The option of commands that may answer with very many rows."""
+    return click.Option(
+        ["--limit"],
+        type=click.IntRange(min=1),
+        help=f"Shows at most so many rows; {ROWS_SHOWN:,} when left out, with --json all.",
+    )
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: what to type, for instance.
+
+    Args:
+        lines: one example each.
+    """
+    # The mark keeps click from joining the lines.
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

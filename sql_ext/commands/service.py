@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from sql_ext.commands.exits import guarded
-from sql_ext.commands.options import session_options
+from sql_ext.commands.exits import exit_codes_text, guarded
+from sql_ext.commands.options import examples, session_options
 from sql_ext.commands.runner import runner_of
 from sql_ext.commands.sessions import wishes_of
 
@@ -53,4 +53,9 @@ COMMAND = click.Command(
     ],
     help="Optimizes tables that ask for it by their properties, until SIGINT or SIGTERM; then it ends at a "
     "boundary between groups.",
+    epilog=examples(
+        "use-spark service --warehouse /data/wh",
+        "use-spark service --table db.flights --table /data/t --interval '10 minutes'",
+    )
+    + f"\n\n{exit_codes_text()}",
 )
