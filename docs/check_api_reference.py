@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script beside the page that it reads
 """Checks that ``docs/python.md`` names all that is public in ``sql_ext``: ``python docs/check_api_reference.py``."""
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import sys
 from types import TracebackType
 from typing import Any
@@ -37,8 +39,9 @@ class Progress:
     def __init__(self, spark: SparkSession, title: str) -> None:
         self._bar: Any = None
         if _shown(spark):
-            from tqdm.auto import tqdm
-
+            # Without ipywidgets, the bar of notebooks is a warning and no bar.
+            name = "tqdm.auto" if importlib.util.find_spec("ipywidgets") else "tqdm"
+            tqdm = importlib.import_module(name).tqdm
             self._bar = tqdm(desc=title, unit="B", unit_scale=True, leave=True)
 
     def __enter__(self) -> Progress:

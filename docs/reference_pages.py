@@ -1,0 +1,173 @@
+"""The directive ``declared``, which writes a part of the reference from the declarations in the code.
+
+A reference page names what it holds, ``{declared} procedures``; what is listed cannot differ from what runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import click
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from catalog import errors
+from catalog.optimization_properties import option_key
+from catalog.system_tables import SYSTEM_TABLES
+from catalog.virtual_tables import VIRTUAL_TABLES
+from procedures.declaration import Parameter
+from procedures.registry import procedures
+from procedures.selection import DEFAULT_STRATEGIES, STRATEGIES
+
+COMMAND = "use-spark"
+_COLUMN = re.compile(r", (?=\w+ )")
+
+
+def command_group() -> click.Group:
+    """The command line, from where the installed command starts.
+
+    Raises:
+        LookupError: it starts in a module without one.
+    """
+    (entry,) = importlib.metadata.entry_points(group="console_scripts", name=COMMAND)
+    module = importlib.import_module(entry.module)
+    for value in vars(module).values():
+        if isinstance(value, click.Group) and value.name == COMMAND:
+            return value
+    raise LookupError(f"{entry.module} has no click.Group of the name {COMMAND}.")
+
+
+def columns_of(ddl: str) -> list[tuple[str, str]]:
+    """Names and types of a schema in DDL, as declarations write it: ``a string, b struct<c: int>``."""
+    pairs = (column.split(" ", 1) for column in _COLUMN.split(_outside_brackets(ddl)))
+    return [(name, data_type.replace("\0", ",").upper()) for name, data_type in pairs]
+
+
+def _outside_brackets(ddl: str) -> str:
+    """The text with the commas inside ``<…>`` and ``(…)`` replaced, so that only columns are separated by commas."""
+    depth, text = 0, ""
+    for sign in ddl:
+        depth += (sign in "<(") - (sign in ">)")
+        text += "\0" if sign == "," and depth else sign
+    return text
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _parameters(declared: Sequence[Parameter]) -> str:
+    rows = [
+        (_code(p.name), _code(p.type), "required" if p.required else _code(p.default_text), _plain(p.doc))
+        for p in declared
+    ]
+    return _table(("parameter", "type", "default", "meaning"), rows) if rows else "It has no parameters.\n"
+
+
+def _columns(ddl: str, header: str = "column") -> str:
+    return _table((header, "type"), ((_code(name), _code(data_type)) for name, data_type in columns_of(ddl)))
+
+
+def procedure_pages() -> str:
+    """All procedures: signature, parameters, result columns."""
+    parts = [
+        f"## use.{name}\n\n{_plain(found.doc)}\n\n```text\nCALL {found.signature}\n```\n\n"
+        f"{_parameters(found.parameters)}\n{_columns(found.result, 'result column')}"
+        for name, found in sorted(procedures().items())
+    ]
+    return "\n".join(parts)
+
+
+def strategy_pages() -> str:
+    """All strategies with their options, and the table properties that give the same."""
+    parts = [f"`CALL use.optimize` asks, in this order, {' and '.join(map(_code, DEFAULT_STRATEGIES))}.\n"]
+    for name, found in STRATEGIES.items():
+        rows = [
+            (
+                _code(o.name),
+                _code(option_key(o.name)),
+                _code(o.type),
+                _code(o.default_text) or "required",
+                _plain(o.doc),
+            )
+            for o in found.options
+        ]
+        options = _table(("option", "table property", "type", "default", "meaning"), rows) if rows else "No options.\n"
+        parts.append(f"## {name}\n\n{_plain(found.doc)}\n\n{options}")
+    return "\n".join(parts)
+
+
+def virtual_table_pages() -> str:
+    """Schemas of the virtual tables, and of those about all tables."""
+    parts = [f"## {name}\n\n{_columns(table.schema)}" for name, table in VIRTUAL_TABLES.items()]
+    parts += [f"## system_lake_tables.{name}\n\n{_columns(table.schema)}" for name, table in SYSTEM_TABLES.items()]
+    return "\n".join(parts)
+
+
+def error_pages() -> str:
+    """The classes of errors with their codes."""
+    found = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.UseError)]
+    found.sort(key=lambda c: (c is not errors.UseError, c.__name__))
+    rows = [(_code(c.__name__), _code(c.code), _code(c.sql_state), (c.__doc__ or "").splitlines()[0]) for c in found]
+    return _table(("class", "code", "SQLSTATE", "raised when"), rows)
+
+
+def command_pages() -> str:
+    """The commands of the command line with their options."""
+    group = command_group()
+    parts = []
+    for name, command in sorted(group.commands.items()):
+        context = click.Context(command, parent=click.Context(group, info_name=COMMAND), info_name=name)
+        usage = f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
+        records = [param.get_help_record(context) for param in command.get_params(context)]
+        rows = [(_code(declared), _plain(text)) for declared, text in filter(None, records)]
+        help_text = _plain(inspect.cleandoc(command.help or ""))
+        parts.append(
+            f"## {COMMAND} {name}\n\n{help_text}\n\n```text\n{usage}\n```\n\n{_table(('option', 'meaning'), rows)}"
+        )
+        if command.epilog:
+            parts.append(f"```text\n{inspect.cleandoc(command.epilog).replace(chr(8), '').strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    """A sentence of a declaration without what Markdown would take for markup."""
+    return re.sub(r"([<>\[\]*_`])", r"\\\1", text.replace("\b", "").replace("\f", ""))
+
+
+TOPICS: dict[str, Callable[[], str]] = {
+    "procedures": procedure_pages,
+    "strategies": strategy_pages,
+    "virtual-tables": virtual_table_pages,
+    "errors": error_pages,
+    "commands": command_pages,
+}
+
+
+class Declared(SphinxDirective):
+    """``{declared} <topic>``: one of ``TOPICS``, as Markdown in the place of the directive."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """See ``Directive.run``."""
+        topic = self.arguments[0]
+        if topic not in TOPICS:
+            raise self.error(f"declared: '{topic}' is none of {', '.join(TOPICS)}.")
+        return self.parse_text_to_nodes(TOPICS[topic](), allow_section_headings=True)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.add_directive("declared", Declared)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,59 @@
+"""The notebook runs from its first cell to its last, and shows nothing that a reader would take for a problem."""
+
+import json
+import re
+import sys
+
+import pytest
+from pages import ROOT
+
+NOTEBOOK = ROOT / "examples" / "flights.ipynb"
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """A kernel of the interpreter that runs the tests, whatever kernels the machine has."""
+    folder = tmp_path / "jupyter" / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (folder / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "tests", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def test_notebook_is_kept_without_outputs():
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells if cell["cell_type"] == "code")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning")
+def test_notebook_runs(kernel, tmp_path):
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    streams = [
+        (output.name, output.text)
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "stream"
+    ]
+    # A progress bar is drawn again and again in one line; the last state of it stays.
+    problems = [text for name, text in streams if name == "stderr" and not _is_bar(text)]
+    assert not problems
+    assert any(_is_bar(text) for name, text in streams if name == "stderr")
+    assert not re.search(r"Warning|WARN|Traceback", json.dumps(notebook.cells))
+    shown = [output["data"] for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
+    assert len(shown) >= 8
+    assert any("UnindexedFiles" in data["text/plain"] and "committed" in data["text/plain"] for data in shown)
+
+
+def _is_bar(text):
+    """Whether a text is states of a progress bar and nothing else."""
+    states = [state for state in re.split(r"[\r\n]+", text) if state.strip()]
+    return bool(states) and all(re.match(r"optimize \S+: .*\[.*\]\s*$", state) for state in states)

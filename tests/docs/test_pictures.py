@@ -1,0 +1,54 @@
+"""The pictures show what the code does with real flights today."""
+
+import re
+import sys
+
+import pytest
+from pages import ROOT
+from pyspark.sql import functions as F
+
+PICTURES = ROOT / "docs" / "pictures"
+sys.path.insert(0, str(PICTURES))
+
+
+@pytest.fixture(scope="module")
+def draw():
+    import draw
+
+    return draw
+
+
+def _texts(file):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["cubes", "bands", "skipping", "levels", "revisions"])
+def test_pictures_say_what_is_drawn_today(draw, name, tmp_path):
+    checked_in, now = _texts(PICTURES / f"{name}.svg"), _texts(draw.save(name, tmp_path))
+    assert len(now) > 5
+    assert now == checked_in, "run python docs/pictures/draw.py, and read the texts beside the pictures again"
+
+
+def test_every_picture_is_shown_with_words_for_who_does_not_see_it():
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"!\[([^\]]*)\]\(pictures/(\w+)\.svg\)", page))
+    assert sorted(shown.values()) == sorted(file.stem for file in PICTURES.glob("*.svg"))
+    assert all(len(words) > 80 for words in shown)
+
+
+def test_numbers_in_the_words_are_those_of_the_pictures():
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    cubes = " ".join(_texts(PICTURES / "cubes.svg"))
+    assert all(f": {count} flights" in cubes and re.search(rf"\b{count}\b", page) for count in (119, 471, 814))
+    assert "3 of 30 cubes" in " ".join(_texts(PICTURES / "skipping.svg"))
+
+
+def test_weights_in_the_pictures_are_those_of_spark(draw, spark):
+    import indexed_flights
+
+    rows = indexed_flights.read(0, 20_000)
+    assert len(rows) > 10
+    found = spark.createDataFrame(rows, "micros bigint, distance double").select(
+        F.hash(F.expr("timestamp_micros(micros)"), "distance").alias("weight")
+    )
+    assert [row.weight for row in found.collect()] == [indexed_flights.weight(row) for row in rows]

@@ -1,0 +1,123 @@
+"""The site builds without warnings and asks no other host for anything; commands in the pages exist."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from pages import ROOT, blocks, pages
+
+sys.path.insert(0, str(ROOT / "docs"))
+import reference_pages
+import repository_links
+
+# What a browser fetches by itself when it shows a page.
+FETCHED = re.compile(
+    r"<(?:script|link|img|iframe|source|image)\b[^>]*?(?:src|href)=[\"'](?:https?:)?//[^>]*>", re.IGNORECASE
+)
+FETCHED_BY_STYLE = re.compile(r"(?:url\(|@import\s+(?:url\()?)\s*[\"']?(?:https?:)?//[^\s)]*", re.IGNORECASE)
+
+
+@pytest.mark.slow
+def test_site_builds_and_is_complete_by_itself(tmp_path):
+    site = tmp_path / "site"
+    built = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-b",
+            "html",
+            "-d",
+            str(tmp_path / "trees"),
+            "docs",
+            site,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    written = {file.relative_to(site).with_suffix("").as_posix() for file in site.rglob("*.html")}
+    sources = {
+        Path(page).relative_to("docs").with_suffix("").as_posix() for page in pages() if page.startswith("docs/")
+    }
+    assert sources <= written
+    for file in site.rglob("*.html"):
+        assert not FETCHED.findall(file.read_text(encoding="utf-8")), file
+    for file in [*site.rglob("*.css"), *site.rglob("*.svg")]:
+        assert not FETCHED_BY_STYLE.findall(file.read_text(encoding="utf-8")), file
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_lead_to_files_and_headings(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    prose = re.sub(r"(?s)^```.*?^```", "", text, flags=re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose)):
+        path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", path):
+            continue
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.exists(), f"{page}: {target}"
+        if anchor:
+            assert anchor in _anchors(file), f"{page}: {target}"
+
+
+def _anchors(file):
+    headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _commands(page):
+    """Every ``use-spark …`` of the page's blocks of shell, as the words after it."""
+    for block in blocks(page):
+        if block.language != "sh":
+            continue
+        for line in block.code.replace("\\\n", " ").splitlines():
+            # A shell starts a program at the beginning of a line, and after what separates commands.
+            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+            lexer.whitespace_split, words = True, []
+            for word in [*lexer, ";"]:
+                if not set(word) <= set("();<>|&"):
+                    words.append(word)
+                    continue
+                if words[:1] == [reference_pages.COMMAND]:
+                    yield pytest.param(words[1:], id=f"{block.page}: {' '.join(words)}")
+                words = [] if not set(word) <= set("<>") else [""]
+
+
+@pytest.mark.parametrize("words", [command for page in pages() for command in _commands(page)])
+def test_commands_are_accepted(words):
+    group = reference_pages.command_group()
+    try:
+        if words and not words[0].startswith("-"):
+            context = click.Context(group, info_name=reference_pages.COMMAND)
+            name, command, rest = group.resolve_command(context, list(words))
+            command.make_context(name, rest, parent=context).close()
+        else:
+            group.make_context(reference_pages.COMMAND, list(words)).close()
+    except click.exceptions.Exit:
+        pass  # --help and --version are answered while they are parsed
+    except click.UsageError as error:
+        pytest.fail(f"use-spark {' '.join(words)}: {error.format_message()}")
+
+
+@pytest.mark.parametrize(
+    ("text", "at_root", "expected"),
+    [
+        ("[a](docs/sql.md#x)", True, "[a](/sql.md#x)"),
+        ("[a](CONTRIBUTING.md)", True, "[a](/contributing.md)"),
+        ("[a](../README.md#try-it)", False, "[a](/readme.md#try-it)"),
+        ("[a](../../CHANGELOG.md)", False, "[a](/changelog.md)"),
+        ("[a](sql.md) [b](../sql.md)", False, "[a](sql.md) [b](../sql.md)"),
+    ],
+)
+def test_links_of_the_repository_become_links_of_the_site(text, at_root, expected):
+    assert repository_links.to_site(text, at_root) == expected
