@@ -55,7 +55,7 @@ def table(spark: SparkSession, name: str) -> Table:
 
     Args:
         spark: an attached session, or a Spark Connect client whose server is attached.
-        name: ``db.table``, ``catalog.db.table``, ``delta.`/path` `` or a bare path; without a database, the current one
+        name: ``db.table``, ``catalog.db.table``, ``"delta.`/path`"`` or a bare path; without a database, the current one
             of now applies.
 
     Returns:
