@@ -21,7 +21,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format scalafmt-check soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
+.PHONY: help demo test test-all test-clients test-cluster site notebook lint format scalafmt-check soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -31,10 +31,23 @@ demo: java $(INSTALLED) ## run the example on a year of flights
 	@$(BIN)/python examples/flights_demo.py $(ARGS)
 
 test: java $(INSTALLED) test-shim ## run the quick tests (ARGS="-k name" chooses)
-	@$(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -q -m "not slow and not clients and not cluster" -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-all: java $(INSTALLED) test-shim ## run all tests
 	@$(BIN)/python -m pytest -q $(ARGS)
+
+test-clients: java $(INSTALLED) ## run real JDBC and Connect clients on a real server, and its security tests
+	@$(BIN)/python -m pytest -q -m clients tests/clients $(ARGS)
+
+test-cluster: java $(INSTALLED) ## run the main job on a standalone cluster and on local-cluster
+	@$(BIN)/python -m pytest -q -m cluster tests/cluster $(ARGS)
+
+site: java $(INSTALLED) ## build the docs site into build/site
+	@rm -rf build/site && mkdir -p build
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
+
+notebook: java $(INSTALLED) ## run the example notebook as a test
+	@$(BIN)/python -m pytest -q tests/docs/test_notebook.py $(ARGS)
 
 MINUTES ?= 10
 

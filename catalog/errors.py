@@ -141,6 +141,26 @@ class NotSupportedError(UseError):
     sql_state = "0A000"
 
 
+class NotAttachedError(UseError):
+    """Python is not attached to the Spark application, so that SQL of ours reaches nothing."""
+
+    code = "USE_NOT_ATTACHED"
+    sql_state = "55000"
+
+    @classmethod
+    def here(cls) -> NotAttachedError:
+        """In the application of this process."""
+        return cls("Python is not attached to this Spark application: call sql_ext.attach(spark) first.")
+
+    @classmethod
+    def at_server(cls) -> NotAttachedError:
+        """In the one that serves a Spark Connect client."""
+        return cls(
+            "The server of this Spark Connect client has no catalog 'use': configure its driver with sql_ext.configure "
+            "and call sql_ext.attach there."
+        )
+
+
 class RetentionError(UseError):
     """A vacuum below the retention floor without ``force``."""
 

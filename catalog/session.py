@@ -76,4 +76,4 @@ def described_jobs(spark: SparkSession, description: str) -> Iterator[None]:
 
 def interrupted(spark: SparkSession) -> bool:
     """Whether the calling JVM thread was asked to stop, as a cancelled JDBC statement asks."""
-    return bool(jvm(spark).java.lang.Thread.currentThread().isInterrupted())
+    return bool(jvm(spark).org.apache.spark.sql.usespark.CallbackThreads.stopAsked())

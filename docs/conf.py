@@ -30,6 +30,7 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # attributes with defaults would be described twice
 
 html_theme = "furo"
 html_title = f"{project} {release}"

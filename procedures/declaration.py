@@ -117,6 +117,10 @@ class Call:
         return self.arguments[name]
 
 
+def _accept(arguments: Mapping[str, Any]) -> None:
+    """The types are all that there is to check."""
+
+
 @dataclass(frozen=True)
 class Procedure:
     """A procedure as SQL and Python call it.
@@ -127,6 +131,7 @@ class Procedure:
         parameters: in positional order; required ones first.
         result: DDL of the result rows; a contract with users.
         run: does it; returns rows of that schema.
+        validate: refuses values of the right types that no table could make good; gets the arguments by name.
     """
 
     name: str
@@ -134,6 +139,7 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     result: str
     run: Callable[[Call], DataFrame]
+    validate: Callable[[Mapping[str, Any]], None] = _accept
 
     def __post_init__(self) -> None:
         """Refuses a declaration that SQL could not call."""
@@ -155,19 +161,36 @@ class Procedure:
         """One line that shows how to call it."""
         return f"use.{self.name}({', '.join(p.signature for p in self.parameters)})"
 
-    def call(self, spark: SparkSession, arguments: Mapping[str, Any]) -> DataFrame:
-        """Checks the arguments and runs.
+    def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Checks what can be checked without a session.
+
+        Args:
+            arguments: by name, as given.
+
+        Returns:
+            A value for each parameter.
 
         Raises:
             UnknownNameError: an argument that is not declared.
-            InvalidArgumentError: a value of the wrong type, or a required one missing.
-            IndexUnreadableError: the table's index cannot be read.
+            InvalidArgumentError: a value that is not accepted, or a required one missing.
         """
         by_name = {p.name: p for p in self.parameters}
         for name in arguments:
             if name not in by_name:
                 raise UnknownNameError.of("parameter", name, by_name)
         checked = {name: p.check(arguments.get(name)) for name, p in by_name.items()}
+        self.validate(checked)
+        return checked
+
+    def call(self, spark: SparkSession, arguments: Mapping[str, Any]) -> DataFrame:
+        """Checks the arguments and runs.
+
+        Raises:
+            UnknownNameError: an argument that is not declared.
+            InvalidArgumentError: a value that is not accepted, or a required one missing.
+            IndexUnreadableError: the table's index cannot be read.
+        """
+        checked = self.checked(arguments)
         try:
             return self.run(Call(spark, checked))
         except IndexFormatError as error:

@@ -139,11 +139,17 @@ def _optimize(
     while True:
         stop = _stop_reason(table, settings, run)
         if stop and state.iteration:
-            return [*state.report, nothing_row(state.iteration, stop[0], None, stop[1])]
+            return [*state.report, _stopped_row(state, *stop)]
         held = None if settings.dry_run or progress else lease.holder_of(table, lease.now_millis())
         if held is not None:
             return [_held_row(held)]
-        plan = _next_plan(table, settings, run, state)
+        try:
+            plan = _next_plan(table, settings, run, state)
+        except Exception:
+            # Who cancels a statement cancels its jobs too, those of a plan among them.
+            if not interrupted(table.spark):
+                raise
+            return [*state.report, _stopped_row(state, *_interrupted(run))]
         if plan is None:
             return state.report
         if progress is None:
@@ -241,6 +247,19 @@ def _record_failure(table: ManagedTable, run: Run, group: FileGroup, begun: int,
     record_failure(table, event, error)
 
 
+def _interrupted(run: Run) -> tuple[str, str]:
+    run.request_stop("INTERRUPTED", "interrupted")
+    return _asked_to_stop(*(run.stop_reason or ("INTERRUPTED", "interrupted")))
+
+
+def _asked_to_stop(code: str, message: str) -> tuple[str, str]:
+    return code, f"{message}; the groups above are committed, more may remain"
+
+
+def _stopped_row(state: _State, code: str, message: str) -> ReportRow:
+    return nothing_row(state.iteration, code, None, message)
+
+
 def _held_row(held: lease.Lease) -> ReportRow:
     seconds = max(held.expires_at - lease.now_millis(), 0) // 1000
     note = f"{held.holder} optimizes the table in run {held.run_id} ({held.trigger}); its lease ends in {seconds} s"
@@ -262,10 +281,9 @@ def _most_groups(settings: OptimizeSettings, run: Run) -> int:
 def _stop_reason(table: ManagedTable, settings: OptimizeSettings, run: Run) -> tuple[str, str] | None:
     """Why no further group begins, as code and text."""
     if interrupted(table.spark):
-        run.request_stop("INTERRUPTED", "interrupted")
-    asked = run.stop_reason
-    if asked is not None:
-        return asked[0], f"{asked[1]}; the groups above are committed, more may remain"
+        return _interrupted(run)
+    if run.stop_reason is not None:
+        return _asked_to_stop(*run.stop_reason)
     if settings.max_iterations is not None and run.committed >= settings.max_iterations:
         return "LIMIT_REACHED", f"max_iterations = {settings.max_iterations} was reached; more may remain"
     if settings.max_bytes is not None and run.committed_bytes >= settings.max_bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -26,14 +27,19 @@ RESULT = (
 )
 
 
-def _wishes(call: Call) -> dict[str, str]:
-    """The table properties that the arguments ask for."""
+def _validate(arguments: Mapping[str, Any]) -> None:
     for name in ("cube_size", "target_file_bytes"):
-        value = call[name]
+        value = arguments[name]
         if value is not None and value < 1:
             raise InvalidArgumentError.of(name, value, "a whole number of at least 1")
-    if not call["columns"].strip():
-        raise InvalidArgumentError.of("columns", call["columns"], "column names separated by commas, as 'a,b:hashing'")
+    if not arguments["columns"].strip():
+        raise InvalidArgumentError.of(
+            "columns", arguments["columns"], "column names separated by commas, as 'a,b:hashing'"
+        )
+
+
+def _wishes(call: Call) -> dict[str, str]:
+    """The table properties that the arguments ask for."""
     wished = {
         COLUMNS_KEY: call["columns"],
         CUBE_SIZE_KEY: call["cube_size"],
@@ -140,4 +146,5 @@ INDEX = Procedure(
     ),
     RESULT,
     _run,
+    _validate,
 )

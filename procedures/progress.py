@@ -17,7 +17,14 @@ def _shown(spark: SparkSession) -> bool:
     wish = (spark.conf.get(PROGRESS_KEY, "auto") or "auto").strip().lower()
     if wish in ("true", "false"):
         return wish == "true"
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    """Whether cells are what runs: pyspark itself imports a notebook's packages wherever they are installed."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
 
 
 class Progress:

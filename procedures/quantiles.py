@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,14 +25,17 @@ MOST_QUANTILES = 10_000
 _RELATIVE_ERRORS = (0.0001, 0.5)
 
 
-def _run(call: Call) -> DataFrame:
-    count, error = call["n"], call["relative_error"]
+def _validate(arguments: Mapping[str, Any]) -> None:
+    count, error = arguments["n"], arguments["relative_error"]
     if not 2 <= count <= MOST_QUANTILES:
         raise InvalidArgumentError.of("n", count, f"a whole number from 2 to {MOST_QUANTILES}")
     if not _RELATIVE_ERRORS[0] <= error <= _RELATIVE_ERRORS[1]:
         raise InvalidArgumentError.of(
             "relative_error", error, f"a share from {_RELATIVE_ERRORS[0]} to {_RELATIVE_ERRORS[1]}"
         )
+
+
+def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     snapshot = table.snapshot()
     column = find_column(snapshot.schema, call["column"])
@@ -46,7 +50,8 @@ def _run(call: Call) -> DataFrame:
     if call["store"]:
         # Read before the data is: a text that cannot be added to is refused early.
         with_quantiles(snapshot.configuration.get(COLUMN_STATS_KEY), column, ())
-    found = _estimated(table, column, count, error)
+    count = call["n"]
+    found = _estimated(table, column, count, call["relative_error"])
     if call["store"]:
         _store(table, column, found)
     values: Sequence[float | str] = found
@@ -107,4 +112,5 @@ QUANTILES_PROCEDURE = Procedure(
     ),
     RESULT,
     _run,
+    _validate,
 )

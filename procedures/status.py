@@ -107,7 +107,8 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
     if wanted is not None:
         table = ManagedTable.find(spark, wanted)
         place = qualified(spark, table.location)
-        known = {place: known.get(place, (table.name, None))}
+        # By the name that was asked for: a table known by its path may have been asked for by name.
+        known = {place: (table.name, known[place][1] if place in known else None)}
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
         lease, suspended = _of_files(spark, name)

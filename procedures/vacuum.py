@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -21,17 +22,21 @@ _TASKS_PER_CORE = 4
 MAX_PATHS_SHOWN = 1000
 
 
-def _check(call: Call, floor: float) -> float:
-    """Returns the retention to use; refuses what must not run."""
-    hours = call["retention_hours"]
+def _validate(arguments: Mapping[str, Any]) -> None:
+    hours = arguments["retention_hours"]
     if hours is not None and (math.isnan(hours) or math.isinf(hours) or hours < 0):
         raise InvalidArgumentError.of("retention_hours", hours, "a number of hours of at least 0")
-    if call["mode"].lower() not in MODES:
-        raise InvalidArgumentError.of("mode", call["mode"], f"one of {', '.join(MODES)}")
-    if call["parallelism"] is not None and call["parallelism"] < 1:
-        raise InvalidArgumentError.of("parallelism", call["parallelism"], "a whole number of at least 1")
-    if call["inventory"] is not None:
-        raise NotSupportedError(f"inventory = {call['inventory']} is not available in this version; leave it out.")
+    if arguments["mode"].lower() not in MODES:
+        raise InvalidArgumentError.of("mode", arguments["mode"], f"one of {', '.join(MODES)}")
+    if arguments["parallelism"] is not None and arguments["parallelism"] < 1:
+        raise InvalidArgumentError.of("parallelism", arguments["parallelism"], "a whole number of at least 1")
+    if arguments["inventory"] is not None:
+        raise NotSupportedError(f"inventory = {arguments['inventory']} is not available in this version; leave it out.")
+
+
+def _retention(call: Call, floor: float) -> float:
+    """Returns the retention to use; refuses one that is too short for the table."""
+    hours = call["retention_hours"]
     retention = floor if hours is None else float(hours)
     if retention < floor and not call["dry_run"] and not call["force"]:
         raise RetentionError(
@@ -43,7 +48,7 @@ def _check(call: Call, floor: float) -> float:
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
-    retention = _check(call, table.snapshot().retention_hours)
+    retention = _retention(call, table.snapshot().retention_hours)
     session = work_session(call.spark)
     # Our own check above stands in for these; without the second, this Delta ignores a retention that is given.
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
@@ -126,4 +131,5 @@ VACUUM = Procedure(
     ),
     RESULT,
     _run,
+    _validate,
 )

@@ -1,4 +1,4 @@
-"""How SQL, Spark and Python reach USE: configure a session, attach to it, call and register procedures."""
+"""How SQL, Spark and Python reach USE: configure a session, attach to it, look at tables and act on them."""
 
 from catalog.errors import UseError
 from catalog.read_planning import SampleReason
@@ -7,28 +7,63 @@ from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection import SelectionSettings, Strategy, register_strategy
 from sql_ext.attachment import attach, call, register_procedure
 from sql_ext.configuration import configure, spark_conf
+from sql_ext.facade.all_tables import metastore_summary, optimizations, status
+from sql_ext.facade.inspection import Inspect
+from sql_ext.facade.maintenance import Maintenance
+from sql_ext.facade.rows import (
+    CancelRow,
+    CheckRow,
+    ClusteringInformationRow,
+    DropIndexRow,
+    IndexRow,
+    OptimizeRow,
+    QuantilesRow,
+    ResumeRow,
+    StatusRow,
+    SuspendRow,
+    VacuumRow,
+)
+from sql_ext.facade.table import Table, table
 from sql_ext.reading import ReadReport, ScanReport, SparkSample, read_report
 
 __all__ = [
     "Call",
+    "CancelRow",
+    "CheckRow",
+    "ClusteringInformationRow",
+    "DropIndexRow",
     "FileGroup",
+    "IndexRow",
     "InputFile",
+    "Inspect",
+    "Maintenance",
+    "OptimizeRow",
     "Parameter",
     "Procedure",
+    "QuantilesRow",
     "ReadReport",
+    "ResumeRow",
     "SampleReason",
     "ScanReport",
     "Selection",
     "SelectionSettings",
     "SkippedGroup",
     "SparkSample",
+    "StatusRow",
     "Strategy",
+    "SuspendRow",
+    "Table",
     "UseError",
+    "VacuumRow",
     "attach",
     "call",
     "configure",
+    "metastore_summary",
+    "optimizations",
     "read_report",
     "register_procedure",
     "register_strategy",
     "spark_conf",
+    "status",
+    "table",
 ]

@@ -14,6 +14,6 @@ def _make_importable() -> None:
 
 if __name__ == "__main__":
     _make_importable()
-    from sql_ext.command_line import main
+    from sql_ext.commands.command_line import main
 
     main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
+from pathlib import PurePosixPath
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -17,9 +19,11 @@ from procedures.service import Service
 from procedures.service.service import current, start_current, stop_current
 from procedures.service.settings import ServiceSettings
 from sql_ext.bridge import BridgeHandler, declarations
+from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
 _SECONDS_AT_EXIT = 10
+_SECRET_BYTES = 32
 
 _attached: list[BridgeHandler] = []
 atexit.register(stop_current, _SECONDS_AT_EXIT)
@@ -41,8 +45,7 @@ def attach(spark: SparkSession) -> None:
         NotSupportedError: a kind of session that cannot be attached.
         InvalidArgumentError: a setting of the service is not accepted.
     """
-    if not hasattr(spark, "_jsparkSession"):
-        raise NotSupportedError("attach needs the driver's own SparkSession, not a Spark Connect client.")
+    refuse_client(spark, "attach")
     if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
         raise NotSupportedError("PYSPARK_PIN_THREAD = false is not available: calls from SQL would deadlock.")
     extensions = spark.conf.get("spark.sql.extensions", "") or ""
@@ -51,15 +54,34 @@ def attach(spark: SparkSession) -> None:
             "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it so, "
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
+    _give_jars_to_executors(spark)
     ensure_callback_server_started(spark.sparkContext._gateway)
-    handler = BridgeHandler()
+    # Py4J lets anyone on this machine call Python; only the JVM that it was told to knows the secret.
+    secret = secrets.token_hex(_SECRET_BYTES)
+    handler = BridgeHandler(secret)
     _attached.append(handler)  # Py4J holds the Python side weakly
-    jvm(spark).io.usespark.Bridge.attach(handler)
+    jvm(spark).io.usespark.Bridge.instance().attach(handler, secret)
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         start_current(lambda: Service(spark))
     elif current() is None:
-        jvm(spark).io.usespark.Bridge.listen(False)
+        jvm(spark).io.usespark.Bridge.instance().listen(False)
+
+
+def _give_jars_to_executors(spark: SparkSession) -> None:
+    """Gives executors the jars of packages where pyspark has hidden them.
+
+    Spark's launcher adds what it resolves for ``spark.jars.packages`` to ``spark.jars``, as the JVM's properties have
+    it. Pyspark then sets the builder's own ``spark.jars`` over that: executors would get the shim without Delta.
+    """
+    context = spark.sparkContext._jsc.sc()
+    if context.isLocal():  # the driver's own class loader has them
+        return
+    known = {PurePosixPath(jar).name for jar in context.listJars().mkString(",").split(",")}
+    resolved = jvm(spark).java.lang.System.getProperty("spark.jars", "") or ""
+    for jar in resolved.split(","):
+        if jar and PurePosixPath(jar).name not in known:
+            context.addJar(jar)
 
 
 def register_procedure(spark: SparkSession, declared: Procedure) -> None:
@@ -68,7 +90,11 @@ def register_procedure(spark: SparkSession, declared: Procedure) -> None:
     Args:
         spark: an attached session.
         declared: the procedure.
+
+    Raises:
+        NotSupportedError: a Spark Connect client; register it in the driver.
     """
+    refuse_client(spark, "register_procedure")
     register(declared)
     _declare(spark)
 
@@ -77,7 +103,7 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
     """Calls a procedure from Python: the same as ``CALL use.<name>(…)``, with typed errors.
 
     Args:
-        spark: an attached session.
+        spark: an attached session, or a Spark Connect client whose server is attached.
         name: procedure.
         **arguments: by the names that ``CALL use.help('<name>')`` lists.
 
@@ -87,8 +113,10 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
     Raises:
         UseError: a refusal or failure; its ``code`` is the condition that SQL shows.
     """
+    if is_client(spark):
+        return call_from_client(spark, name, arguments)
     return procedure(name).call(spark, arguments)
 
 
 def _declare(spark: SparkSession) -> None:
-    jvm(spark).io.usespark.Bridge.declare(declarations())
+    jvm(spark).io.usespark.Bridge.instance().declare(declarations())

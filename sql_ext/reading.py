@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from catalog.read_planning import SampleReason
 from catalog.session import jvm
+from sql_ext.remote_calls import refuse_client
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,15 @@ class ReadReport:
 
 
 def read_report(data: DataFrame) -> ReadReport:
-    """Plans the query, without running it, and reports what it would read."""
+    """Plans the query, without running it, and reports what it would read.
+
+    Args:
+        data: a query of an attached session.
+
+    Raises:
+        NotSupportedError: a query of a Spark Connect client.
+    """
+    refuse_client(data.sparkSession, "read_report")
     found = json.loads(jvm(data.sparkSession).io.usespark.ReadReport.of(data._jdf))
     return ReadReport(
         spark_samples=tuple(_sample(sample) for sample in found["samples"]),

@@ -95,7 +95,7 @@ class Service:
         """Starts the loop in the background, and listens to what this process does to its tables."""
         with _lock:
             _started.append(self)
-        jvm(self._spark).io.usespark.Bridge.listen(True)
+        jvm(self._spark).io.usespark.Bridge.instance().listen(True)
         self._thread = threading.Thread(target=self._loop, name="use-service", daemon=True)
         self._thread.start()
 
@@ -114,7 +114,7 @@ class Service:
             _started[:] = [service for service in _started if service is not self]
             alone = not _started
         if alone and self.is_alive:
-            jvm(self._spark).io.usespark.Bridge.listen(False)
+            jvm(self._spark).io.usespark.Bridge.instance().listen(False)
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(wait)

@@ -78,7 +78,7 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
 def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch):
     told = []
     monkeypatch.setattr("sql_ext.bridge.tell", lambda what: told.append((what.kind, what.name, what.before)))
-    spark._jvm.io.usespark.Bridge.listen(True)
+    spark._jvm.io.usespark.Bridge.instance().listen(True)
     try:
         for statement in (
             "CREATE TABLE default.told (a INT) USING delta",
@@ -92,7 +92,7 @@ def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch
         ):
             spark.sql(statement)
     finally:
-        spark._jvm.io.usespark.Bridge.listen(False)
+        spark._jvm.io.usespark.Bridge.instance().listen(False)
     one, two = "spark_catalog.default.told", "spark_catalog.default.told2"
     assert list(dict.fromkeys(told)) == [
         ("changed", one, ""),
@@ -121,12 +121,12 @@ def test_what_a_hook_meets_never_fails_a_statement(spark, new_table, monkeypatch
 
     monkeypatch.setattr("sql_ext.bridge.tell", broken)
     monkeypatch.setattr("sql_ext.bridge.logger.exception", lambda *_: None)
-    spark._jvm.io.usespark.Bridge.listen(True)
+    spark._jvm.io.usespark.Bridge.instance().listen(True)
     try:
         table = new_table("a INT")
         table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('a'='b')")
     finally:
-        spark._jvm.io.usespark.Bridge.listen(False)
+        spark._jvm.io.usespark.Bridge.instance().listen(False)
     assert table.replayed()[1]["configuration"]["a"] == "b"
 
 

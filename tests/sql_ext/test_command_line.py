@@ -1,20 +1,40 @@
 """The command line apart from Spark: what is typed, what is asked for, what is printed, how it ends."""
 
+import base64
+import io
 import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row
 
 from catalog.errors import TableError, UnknownNameError
+from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings
+from procedures.progress import Progress
 from procedures.registry import procedures
-from sql_ext.command_line import cli, rows_command
-from sql_ext.command_options import option_of
-from sql_ext.command_output import ExitCode, outcome_of, table_text
-from sql_ext.command_runs import SessionWishes
+from procedures.vacuum import VACUUM
+from sql_ext.commands import runner as runners
+from sql_ext.commands.answers import Answer
+from sql_ext.commands.command_line import cli
+from sql_ext.commands.completion import SHELLS
+from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.optimize import outcome_of
+from sql_ext.commands.options import option_of
+from sql_ext.commands.output import plain, table_text
+from sql_ext.commands.rows_command import command_name, rows_command
+from sql_ext.commands.runner import Runner
+from sql_ext.commands.sessions import SessionWishes
 
+KERNEL = SimpleNamespace(kernel=object())
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
 
@@ -37,6 +57,45 @@ class FakeRunner:
 
     def serve(self, tables, wishes):
         self.asked.append((tables, wishes))
+
+    def call(self, procedure, arguments, wishes):
+        self.asked.append((procedure.name, arguments))
+        return self.optimize(arguments, wishes)
+
+    def statements(self, texts, limit, wishes, show):
+        self.asked.append((texts, limit))
+        for answer in self.optimize(texts, wishes):
+            show(answer)
+        return True
+
+    def overview(self, name, wishes):
+        self.asked.append(name)
+        return OVERVIEW
+
+    def virtual_table(self, name, view, limit, wishes, show):
+        self.asked.append((name, view, limit))
+        show(Answer(("a",), [{"a": 1}], limit))
+
+
+OVERVIEW = {
+    "name": "c.d.t",
+    "location": "file:/t",
+    "version": 3,
+    "index_columns": ["a", "b"],
+    "newest_revision": 1,
+    "revisions": 1,
+    "files": 5,
+    "indexed_files": 3,
+    "unindexed_files": 2,
+    "rows": 1200,
+    "indexed_rows": 1000,
+    "unindexed_rows": 200,
+    "rows_known": True,
+    "bytes": 1_500_000,
+    "unindexed_bytes": 900,
+    "last_optimization": None,
+    "automatic": {"type": None, "state": "off"},
+}
 
 
 def run(runner, *arguments):
@@ -87,8 +146,8 @@ def test_a_name_in_place_of_a_location():
 @pytest.mark.parametrize("declared", list(procedures().values()), ids=lambda p: p.name)
 def test_any_procedure_can_be_a_command(declared):
     """Adding one is adding a line: its options come from its declaration, each with its sentence."""
-    command = rows_command(declared, lambda runner, arguments, wishes: [], lambda rows: ExitCode.DONE)
-    text = CliRunner().invoke(command, ["--help"]).output
+    text = CliRunner().invoke(rows_command(declared), ["--help"]).output
+    assert declared.name == "help" or command_name(declared) in cli.commands
     for parameter in declared.parameters:
         option = option_of(parameter)
         assert option.name == parameter.name
@@ -234,3 +293,198 @@ def test_conf_prints_properties():
 def test_every_declared_type_has_an_option():
     for declared, typed in [("INT", "1"), ("DOUBLE", "1.5"), ("STRING", "x"), ("BIGINT", "2"), ("BOOLEAN", "true")]:
         assert option_of(Parameter("p", declared, "Doc.", None)).type is not None, typed
+
+
+def test_a_procedure_is_called_with_its_arguments():
+    runner = FakeRunner({"table": "t", "message": "fine"})
+    result = run(runner, "index", "--table", "t", "--columns", "a,b:hashing", "--cube-size=7")
+    assert result.exit_code == ExitCode.DONE, result.output
+    name, given = runner.asked[0]
+    assert name == "index"
+    assert (given["columns"], given["cube_size"], given["convert"]) == ("a,b:hashing", 7, False)
+    assert "fine" in result.stdout
+
+
+def test_no_rows_are_said():
+    result = run(FakeRunner(), "status")
+    assert (result.exit_code, result.stdout, result.stderr) == (ExitCode.DONE, "", "use-spark: no rows\n")
+    assert not run(FakeRunner(), "status", "--json").output
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("vacuum", "--table=t", "--mode=fast"),
+        ("vacuum", "--table=t", "--retention-hours=-1"),
+        ("vacuum", "--table=t", "--retention-hours=nan"),
+        ("vacuum", "--table=t", "--parallelism=0"),
+        ("vacuum", "--table=t", "--inventory=x"),
+        ("index", "--table=t", "--columns= "),
+        ("index", "--table=t", "--columns=a", "--cube-size=0"),
+        ("quantiles", "--table=t", "--column=a", "--n=1"),
+        ("quantiles", "--table=t", "--column=a", "--relative-error=2"),
+        ("optimize", "--table=t", "--parallelism=0"),
+        ("sql",),
+        ("sql", " ; -- nothing"),
+        ("sql", "SELECT 1", "--limit=0"),
+        ("inspect",),
+        ("inspect", "t", "no_such_view"),
+        ("inspect", "t", "cubes", "--view=blocks"),
+        ("completion", "tcsh"),
+        ("cancel",),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_costs_no_session(typed, monkeypatch):
+    """With the real runner, which must not get as far as a session."""
+    monkeypatch.setattr(runners, "session", None)
+    result = run(Runner(), *typed)
+    assert result.exit_code == ExitCode.USAGE, result.output
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        (
+            [{"path": None, "reason": "UNREFERENCED", "files": 0, "bytes": 0, "state": "deleted"}],
+            ExitCode.NOTHING_TO_DO,
+        ),
+        ([{"path": None, "reason": "UNREFERENCED", "files": 4, "bytes": 9, "state": "deleted"}], ExitCode.DONE),
+        ([{"path": None, "reason": "UNREFERENCED", "files": None, "bytes": None, "state": "deleted"}], ExitCode.DONE),
+        ([{"path": "/t/a", "reason": "UNREFERENCED", "files": 1, "bytes": 9, "state": "planned"}], ExitCode.DONE),
+        ([], ExitCode.NOTHING_TO_DO),
+    ],
+    ids=["none", "some", "unknown", "planned", "nothing planned"],
+)
+def test_a_vacuum_that_deletes_nothing(rows, code):
+    result = run(FakeRunner(*rows), "vacuum", "--table=t", "--json")
+    assert result.exit_code == code, result.output
+    assert len(result.stdout.splitlines()) == len(rows)
+
+
+@pytest.mark.parametrize(("severity", "code"), [("ok", 0), ("warning", 0), ("error", 1)])
+def test_a_check_that_finds_errors_fails(severity, code):
+    rows = [{"check": check, "severity": severity, "message": "m"} for check in ("ROW_COUNT", "SUMMARY")]
+    assert run(FakeRunner(*rows), "check", "--table=t").exit_code == code
+
+
+def test_sql_prints_every_answer():
+    runner = FakeRunner(Answer(("a", "b"), [{"a": 1, "b": None}]), Answer((), []), Answer(("n",), [{"n": 2}], 1))
+    result = run(runner, "sql", "SELECT 1 a, NULL b; SET x = 1", "SELECT 2 n", "--limit=1")
+    assert result.exit_code == ExitCode.DONE, result.output
+    assert runner.asked[0] == (["SELECT 1 a, NULL b", "SET x = 1", "SELECT 2 n"], 1)
+    assert result.stdout.split("\n") == ["a  b", "-  -", "1", "n", "-", "2", ""]
+    assert result.stderr == "use-spark: these are the first 1 rows; --limit shows more\n"
+    runner = FakeRunner(Answer(("a", "b"), [{"a": 1, "b": None}]), Answer((), []))
+    assert run(runner, "sql", "--json", "SELECT 1").stdout == '{"a": 1, "b": null}\n'
+    assert runner.asked[0][1] is None
+    run(runner := FakeRunner(), "sql", "SELECT 1")
+    assert runner.asked[0][1] == 1000
+
+
+def test_sql_from_stdin():
+    runner = FakeRunner()
+    result = CliRunner().invoke(cli, ["sql", "-", "SELECT 3"], input="SELECT 1;\nSELECT 'ü'", obj=runner)
+    assert result.exit_code == ExitCode.DONE, result.output
+    assert runner.asked[0][0] == ["SELECT 1", "SELECT 'ü'", "SELECT 3"]
+
+
+def test_an_error_of_sql_is_one_line_with_its_state():
+    error = AnalysisException("[PARSE] Syntax error at 'x'. SQLSTATE: 42601 (line 1, pos 0)\n\n== SQL ==\nx\n^^^")
+    result = run(FakeRunner(error), "sql", "x")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr == "use-spark: SPARK: [PARSE] Syntax error at 'x'. SQLSTATE: 42601 (line 1, pos 0)\n"
+
+
+def test_an_overview():
+    result = run(FakeRunner(), "inspect", "t")
+    lines = dict(line.split("  ", 1) for line in result.stdout.splitlines())
+    assert lines["rows"].strip() == "1,200: 1,000 indexed, 200 not"
+    assert lines["size"].strip() == "1.5 MB: 900 bytes not indexed"
+    assert lines["index columns"].strip() == "a, b"
+    assert json.loads(run(FakeRunner(), "inspect", "t", "--json").stdout) == OVERVIEW
+
+
+@pytest.mark.parametrize("typed", [("t", "cubes"), ("t", "--view=cubes"), ("--view", "cubes", "t", "cubes")])
+def test_a_view(typed):
+    runner = FakeRunner()
+    result = run(runner, "inspect", *typed, "--limit=3")
+    assert result.exit_code == ExitCode.DONE, result.output
+    assert runner.asked == [("t", "cubes", 3)]
+
+
+def test_every_virtual_table_is_a_view():
+    for name in VIRTUAL_TABLES:
+        assert run(FakeRunner(), "inspect", "t", name).exit_code == ExitCode.DONE
+
+
+def test_a_view_that_is_a_procedure():
+    runner = FakeRunner({"check": "A"}, {"check": "B"})
+    result = run(runner, "inspect", "t", "check", "--limit=1")
+    assert runner.asked[0] == ("check", {"table": "t"})
+    assert result.stdout.splitlines() == ["check", "-----", "A"]
+    assert "first 1 rows" in result.stderr
+
+
+def test_values_as_json_can_hold_them():
+    nested = Row(x=1.5, y=[bytearray(b"\x00"), float("inf")], z={1: float("nan")})
+    assert plain(nested) == {"x": 1.5, "y": [base64.b64encode(b"\x00").decode(), "Infinity"], "z": {"1": "NaN"}}
+    assert plain(float("-inf")) == "-Infinity"
+
+
+def test_cells_are_one_line():
+    assert table_text(["a", "b"], [["x\ny", True], [["é"], None]]).splitlines()[2:] == ["x\\ny   true", '["é"]']
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_examples_of_the_help_are_accepted(name):
+    """Each is parsed as typed; nothing behind it runs."""
+    text = cli.commands[name].epilog or ""
+    examples = [line.strip() for line in text.splitlines() if line.strip().startswith("use-spark")]
+    assert examples
+    for example in examples:
+        typed = shlex.split(example)
+        typed = typed[1 : next((i for i, word in enumerate(typed) if word in "<>|"), None)]
+        if name in ("doctor", "thrift"):
+            cli.commands[name].make_context(name, typed[1:])
+            continue
+        result = CliRunner().invoke(cli, typed, obj=FakeRunner(), input="SELECT 1")
+        assert result.exit_code in (ExitCode.DONE, ExitCode.NOTHING_TO_DO), (example, result.output)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_scripts(shell):
+    result = run(FakeRunner(), "completion", shell)
+    assert result.exit_code == ExitCode.DONE, result.output
+    assert "_USE_SPARK_COMPLETE" in result.stdout
+    assert "use-spark" in result.stdout
+
+
+def test_completion_answers_as_bash_asks():
+    """The entry point, called as the printed script calls it."""
+    environment = {"_USE_SPARK_COMPLETE": "bash_complete", "COMP_WORDS": "use-spark vacuum --re", "COMP_CWORD": "2"}
+    asked = subprocess.run(
+        [sys.executable, "-m", "sql_ext"],
+        env={**environment, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.stdout == "plain,--retention-hours\n", asked.stderr
+
+
+def test_vacuum_has_every_option_of_its_declaration():
+    names = {option.name for option in cli.commands["vacuum"].params}
+    assert {p.name for p in VACUUM.parameters} <= names
+
+
+@pytest.mark.parametrize(("shell", "shown"), [(None, False), (SimpleNamespace(), False), (KERNEL, True)])
+def test_a_bar_is_drawn_where_someone_looks(shell, shown, monkeypatch):
+    """Packages of notebooks that are merely imported, as by pyspark, are no notebook."""
+    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: default))
+    with Progress(session, "title") as progress:
+        assert (progress._bar is not None) == shown

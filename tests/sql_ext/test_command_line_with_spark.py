@@ -16,9 +16,10 @@ from placement import check_placement
 from pyspark.sql import SparkSession
 from tables import NUMBERS, create, numbers
 
-from sql_ext.command_line import INTERVAL_KEY, cli
-from sql_ext.command_output import ExitCode
-from sql_ext.command_runs import SERVICE_ENABLED_KEY
+from sql_ext.commands.command_line import cli
+from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.service import INTERVAL_KEY
+from sql_ext.commands.sessions import SERVICE_ENABLED_KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
@@ -54,6 +55,75 @@ def test_inside_a_session(spark, new_table):
     (event,) = table.sql("SELECT trigger, parameters FROM {t}.optimizations WHERE state = 'committed'")
     assert event.trigger == "cli"
     assert event.parameters["strategy"] == "UnindexedFiles"
+
+
+def typed(*arguments):
+    """Exit code, rows, and lines for people of a command inside the session."""
+    done = CliRunner().invoke(cli, [*arguments, "--json"])
+    return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.splitlines()
+
+
+def test_looking_at_a_table(spark, new_table):
+    table = new_table(NUMBERS, index="x,y", cube_size=100).append(numbers(spark, 300)).index()
+    table.append(numbers(spark, 50, 300))
+    version = table.version
+    code, (seen,), _ = typed("inspect", table.name)
+    assert code == ExitCode.DONE
+    assert (seen["index_columns"], seen["newest_revision"], seen["version"]) == (["x", "y"], 1, version)
+    assert (seen["rows"], seen["unindexed_rows"], seen["unindexed_files"]) == (350, 50, 1)
+    assert (seen["last_optimization"]["state"], seen["automatic"]) == ("committed", {"type": None, "state": "off"})
+    shown = CliRunner().invoke(cli, ["inspect", table.name]).stdout
+    assert "350: 300 indexed, 50 not" in shown
+    code, rows, said = typed("inspect", table.name, "cubes", "--limit=1")
+    assert (code, len(rows), rows[0]["revision_id"]) == (ExitCode.DONE, 1, 1)
+    assert ["first 1 rows" in line for line in said] == [True]
+    code, rows, _ = typed("inspect", str(table.path), "optimizations")
+    assert [row["state"] for row in rows] == ["committed"]
+    code, rows, _ = typed("check", "--table", table.name)
+    assert (code, rows[-1]["severity"]) == (ExitCode.DONE, "ok")
+    assert typed("inspect", "no.such")[0] == ExitCode.FAILED
+    assert typed("inspect", f"{table.path}/none", "cubes")[2][0].startswith("use-spark: USE_TABLE_NOT_FOUND: ")
+    assert table.version == version
+
+
+def test_acting_on_a_table(spark, new_table):
+    table = new_table(NUMBERS).append(numbers(spark, 30))
+    code, rows, _ = typed("index", "--table", table.name, "--columns=x,y")
+    assert (code, rows[0]["properties"]) == (ExitCode.DONE, {"use.index.columns": "x,y"})
+    assert typed("suspend", "--table", table.name)[1][0]["state"] == "suspended"
+    assert typed("inspect", table.name)[1][0]["automatic"]["state"] == "suspended"
+    assert typed("resume", "--table", table.name)[0] == ExitCode.DONE
+    table.index()
+    forced = ("vacuum", "--table", table.name, "--retention-hours=0", "--force")
+    code, rows, _ = typed(*forced)
+    assert (code, rows[0]["files"]) == (ExitCode.DONE, 1)
+    assert typed(*forced)[0] == ExitCode.NOTHING_TO_DO
+    assert typed("vacuum", "--table", table.name, "--retention-hours=0")[0] == ExitCode.FAILED
+    assert typed("cancel", "--id=none")[2][0].startswith("use-spark: USE_UNKNOWN_RUN: ")
+
+
+def test_sql(spark, new_table):
+    table = new_table(NUMBERS, index="x,y").append(numbers(spark, 30))
+    before = dict(spark.conf.getAll)
+    code, rows, said = typed(
+        "sql",
+        f"SELECT count(*) AS n, count(*) AS n FROM {table.name}; CALL use.optimize('{table.name}')",
+        f"SELECT state, map('k', double('nan')) AS m, X'00' AS b FROM {table.name}.optimizations",
+    )
+    assert code == ExitCode.DONE, said
+    assert rows[0] == {"n": 30, "n_2": 30}
+    assert rows[1]["state"] == "committed"
+    assert rows[-1] == {"state": "committed", "m": {"k": "NaN"}, "b": "AA=="}
+    code, rows, (line,) = typed("sql", f"SELECT 1 AS one; SELECT no_such FROM {table.name}; SELECT 2")
+    assert (code, rows) == (ExitCode.FAILED, [{"one": 1}])
+    assert line.startswith("use-spark: SPARK: [UNRESOLVED_COLUMN")
+    assert "SQLSTATE: 42703" in line
+    code, rows, (line,) = typed("sql", "CALL use.optimize('no.such')")
+    assert (code, "SQLSTATE: 42P01" in line) == (ExitCode.FAILED, True)
+    code, rows, said = typed("sql", "SELECT * FROM range(5)", "--limit=2")
+    assert ([row["id"] for row in rows], len(said)) == ([0, 1], 1)
+    assert typed("sql", "SELECT 1", "--warehouse=/w")[2][0].startswith("use-spark: USE_INVALID_ARGUMENT: warehouse")
+    assert dict(spark.conf.getAll) == before
 
 
 def test_the_service_runs_until_a_signal(spark, monkeypatch):
@@ -151,6 +221,49 @@ def test_a_signal_ends_it_at_the_boundary(table, tmp_path, number):
     assert len(table.unindexed) == 12 - (len(rows) - 1)
     assert ["stopping" in said[0], "more may remain" in said[1]] == [True, True]
     assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_a_signal_ends_sql_at_the_boundary(table, tmp_path):
+    before, version = table.checksum(), table.version
+    call = f"CALL use.optimize('{table.path}', strategy => 'UnindexedFiles', options => map('batch_bytes', '1'))"
+    process = start(tmp_path, "sql", "--json", *SMALL, call, "SELECT 'never' AS reason")
+    deadline = time.monotonic() + 300
+    while table.version < version + 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    code, rows, said = finish(process)
+    assert (code, rows[-1]["reason"]) == (ExitCode.STOPPED, "INTERRUPTED")
+    assert 2 <= len(rows) - 1 < 12
+    assert "stopping" in said[0]
+    assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_tables_of_a_warehouse_outlive_the_process(tmp_path):
+    """By name, across processes; nothing is written where the command was called from; one process at a time."""
+    (tmp_path / "here").mkdir()
+    place = (f"--warehouse={tmp_path}/my wh", *SMALL)
+    make = "CREATE TABLE t (id BIGINT) USING delta TBLPROPERTIES ('use.index.columns' = 'id')"
+    code, _, said = finish(
+        start(tmp_path / "here", "sql", "--json", *place, make, "INSERT INTO t SELECT id FROM range(9)")
+    )
+    assert (code, said) == (ExitCode.DONE, [])
+    first = start(tmp_path / "here", "service", *place)
+    assert "serving" in next(line for line in first.stderr if "use-spark:" in line)
+    code, rows, (line,) = finish(start(tmp_path / "here", "optimize", "--table=t", "--json", *place))
+    assert (code, rows) == (ExitCode.FAILED, [])
+    assert "USE_WAREHOUSE_IN_USE" in line
+    first.send_signal(signal.SIGTERM)
+    assert finish(first)[0] == ExitCode.DONE
+    arguments = ("optimize", "--table=t", "--strategy=UnindexedFiles", "--json", *place)
+    code, rows, _ = finish(start(tmp_path / "here", *arguments))
+    assert (code, [row["rows"] for row in rows]) == (ExitCode.DONE, [9])
+    code, rows, _ = finish(start(tmp_path / "here", "doctor", "--table=t", "--json", *place))
+    assert (code, [row["check"] for row in rows][-2:]) == (ExitCode.DONE, ["session", "table"])
+    assert not list((tmp_path / "here").iterdir())
 
 
 @pytest.mark.slow

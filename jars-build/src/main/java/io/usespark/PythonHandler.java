@@ -8,11 +8,12 @@ public interface PythonHandler {
   /**
    * Answers one question of the shim.
    *
+   * @param secret what was given to {@link Bridge#attach} with this handler
    * @param operation what is asked, e.g. {@code call} or {@code plan_read}
    * @param session the session that asks
    * @param arguments names and values, of types that Py4J carries
    * @return a Dataset, a String or null; a Throwable to be thrown as it is; or a {@code Map} with the keys
    *     {@code condition}, {@code sqlState} and {@code message}, which becomes an AnalysisException
    */
-  Object handle(String operation, SparkSession session, Map<String, Object> arguments);
+  Object handle(String secret, String operation, SparkSession session, Map<String, Object> arguments);
 }

@@ -21,6 +21,9 @@ class UseException(condition: String, state: String, text: String)
   override def getSqlState: String = state
   override def getMessage: String = message
   override def getDefaultMessageTemplate: String = text
+
+  /** A JDBC server puts the condition before this, and clients show both as one line. */
+  override def toString: String = s"$text SQLSTATE: $state"
 }
 
 object UseException {

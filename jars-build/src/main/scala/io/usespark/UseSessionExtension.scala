@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 /** `spark.sql.extensions`: everything that Delta's extension does, then ours. */
 class UseSessionExtension extends DeltaSparkSessionExtension {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    UnclosedClassLoader.install()
     super.apply(extensions)
     extensions.injectParser((_, delta) => new ParameterParser(delta))
     extensions.injectPostHocResolutionRule(session => IndexedWriteRules(session))

@@ -1,8 +1,9 @@
-"""From the declared parameters of a procedure to the options of a command, and from what was typed to arguments."""
+"""Options of commands: those made of a procedure's declared parameters, and those that commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -36,6 +37,9 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
+# Of a table for people.
+ROWS_SHOWN = 1000
+_LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 
 
 def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | None = None) -> click.Option:
@@ -87,3 +91,62 @@ def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, 
             raise click.BadParameter(error.message, ctx, option) from error
 
     return check
+
+
+def session_options() -> list[click.Option]:
+    """Options of every command that works with Spark."""
+    return [
+        click.Option(
+            ["--conf"],
+            type=KEY_VALUE,
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting of Spark, such as spark.master=local[4]; may be repeated.",
+        ),
+        click.Option(
+            ["--warehouse"],
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="FOLDER",
+            help="Tables by name live in this folder, and so does their metastore; it is made when missing.",
+        ),
+        click.Option(
+            ["--log-level"],
+            type=click.Choice(_LEVELS, case_sensitive=False),
+            default="ERROR",
+            show_default=True,
+            help="What Spark itself logs on standard error.",
+        ),
+    ]
+
+
+def json_option() -> click.Option:
+    """The option of every command that answers with rows."""
+    return click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per row, nothing else on stdout.")
+
+
+def progress_option() -> click.Option:
+    """The option of commands that rewrite data."""
+    return click.Option(
+        ["--progress/--no-progress"],
+        default=None,
+        help="A progress bar on stderr; where that is a terminal when left out.",
+    )
+
+
+def limit_option() -> click.Option:
+    """The option of commands that may answer with very many rows."""
+    return click.Option(
+        ["--limit"],
+        type=click.IntRange(min=1),
+        help=f"Shows at most so many rows; {ROWS_SHOWN:,} when left out, with --json all.",
+    )
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: what to type, for instance.
+
+    Args:
+        lines: one example each.
+    """
+    # The mark keeps click from joining the lines.
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,1 @@
+"""``use-spark``, the command line: one file per command, and what they share."""

@@ -1,0 +1,27 @@
+"""``use-spark check``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from procedures.check import CHECK
+from procedures.checking.problem import ERROR
+from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.output import Row
+from sql_ext.commands.rows_command import rows_command
+
+
+def outcome_of(rows: Sequence[Row]) -> ExitCode:
+    """The exit code of a check: whether the index is sound.
+
+    Args:
+        rows: its findings, the summary last.
+    """
+    return ExitCode.FAILED if any(row["severity"] == ERROR for row in rows) else ExitCode.DONE
+
+
+COMMAND = rows_command(
+    CHECK,
+    outcome=outcome_of,
+    shown=("use-spark check --table db.flights", "use-spark check --table db.flights --deep --json"),
+)

@@ -1,0 +1,34 @@
+"""The commands together, and the entry point."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from sql_ext.commands import check, completion, conf, doctor, inspect, optimize, service, sql, thrift, vacuum
+from sql_ext.commands.completion import PROGRAM
+from sql_ext.commands.other_procedures import other_commands
+
+_OWN = (optimize, vacuum, service, thrift, inspect, sql, check, doctor, conf, completion)
+
+
+@click.group(name=PROGRAM, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="use-spark")
+def cli() -> None:
+    """Keeps Delta tables on Spark fast: a storage optimizer."""
+
+
+for _file in _OWN:
+    cli.add_command(_file.COMMAND)
+for _command in other_commands(cli.commands):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Entry point: keeps standard output for rows, whatever Spark's processes print."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as out:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        sys.stdout = out
+        cli(prog_name=PROGRAM)

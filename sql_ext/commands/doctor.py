@@ -1,0 +1,127 @@
+"""``use-spark doctor``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import pyspark
+
+from sql_ext.commands.doctor_checks import network, places, programs, spark_setup
+from sql_ext.commands.doctor_checks.finding import FAIL, WARN, Finding
+from sql_ext.commands.doctor_checks.live_session import session_findings
+from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.options import examples, json_option, session_options
+from sql_ext.commands.output import print_rows
+from sql_ext.commands.sessions import SessionWishes, wishes_of
+from sql_ext.configuration import JAR, spark_conf
+
+_PACKAGE = "use-spark"
+_PINNED = ("pyspark", "delta-spark")
+
+
+def pins(requirements: list[str]) -> dict[str, str]:
+    """The versions that the package asks for by ``==``, of the two that the shim depends on.
+
+    Args:
+        requirements: as the package's metadata states them.
+    """
+    found = (re.match(r"([\w-]+)==([\w.]+)", text) for text in requirements)
+    return {pin[1]: pin[2] for pin in found if pin and pin[1] in _PINNED}
+
+
+def findings_without_session(environment: Mapping[str, str], wishes: SessionWishes) -> Iterator[Finding]:
+    """Everything that needs no JVM.
+
+    Args:
+        environment: variables.
+        wishes: for the session to come.
+    """
+    wanted = pins(importlib.metadata.requires(_PACKAGE) or [])
+    package = Path(pyspark.__file__).parent
+    yield programs.python_version(sys.version_info[:3])
+    yield programs.java(environment)
+    yield from programs.packages({name: _installed(name) for name in wanted}, wanted)
+    home = Path(environment.get("SPARK_HOME") or package)
+    yield spark_setup.spark_home(environment, package, wanted["pyspark"])
+    yield spark_setup.shim(JAR, importlib.metadata.version(_PACKAGE))
+    yield spark_setup.pinned_threads(environment)
+    yield from spark_setup.class_path(environment, home)
+    if JAR.is_file():
+        conf = spark_conf()
+        yield spark_setup.delta_jars(environment, home, conf["spark.jars.packages"], wishes.conf)
+    yield network.loopback()
+    yield network.host_name(environment)
+    yield network.ports()
+    yield from places.folders(environment, wishes.conf, wishes.warehouse)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def findings(wishes: SessionWishes, tables: tuple[str, ...], with_session: bool) -> Iterator[Finding]:
+    """All findings, one after the other.
+
+    Args:
+        wishes: for the session.
+        tables: names or paths of tables to which writing is tried.
+        with_session: whether a session is started.
+    """
+    failed = False
+    for finding in findings_without_session(os.environ, wishes):
+        failed = failed or finding.state == FAIL
+        yield finding
+    if not with_session:
+        return
+    if failed:
+        yield Finding("session", WARN, "not tried", "put right what failed, and run doctor again")
+        return
+    yield from session_findings(wishes, tables)
+
+
+def _doctor(ctx: click.Context, /, tables: tuple[str, ...], with_session: bool, as_json: bool, **given: Any) -> None:
+    failed = False
+    for finding in findings(wishes_of(given), tables, with_session):
+        failed = failed or finding.state == FAIL
+        if as_json:
+            print_rows([asdict(finding)], True)
+        else:
+            click.echo(finding.line)
+    ctx.exit(ExitCode.FAILED if failed else ExitCode.DONE)
+
+
+COMMAND = click.Command(
+    "doctor",
+    callback=click.pass_context(_doctor),
+    params=[
+        click.Option(
+            ["--table-location", "--table", "tables"],
+            multiple=True,
+            metavar="TABLE",
+            help="Also tries to write below this table, by name or path; may be repeated.",
+        ),
+        click.Option(
+            ["--session/--no-session", "with_session"], default=True, help="Whether a session of Spark is started."
+        ),
+        json_option(),
+        *session_options(),
+    ],
+    help="Checks Java, packages, jars, class path, network and write access, starts a session, and says what to do.",
+    epilog=examples(
+        "use-spark doctor",
+        "use-spark doctor --warehouse /data/wh --table flights",
+        "use-spark doctor --no-session --json",
+    )
+    + "\n\nExit codes: 0 nothing failed, 1 something did.",
+)

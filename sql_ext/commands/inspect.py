@@ -1,0 +1,74 @@
+"""``use-spark inspect``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from catalog.virtual_tables import VIRTUAL_TABLES
+from procedures.registry import procedure
+from sql_ext.commands.answers import Answer
+from sql_ext.commands.exits import exit_codes_text, guarded
+from sql_ext.commands.options import examples, json_option, limit_option, session_options
+from sql_ext.commands.output import print_rows
+from sql_ext.commands.overview import overview_text
+from sql_ext.commands.runner import runner_of
+from sql_ext.commands.sessions import wishes_of
+from sql_ext.commands.sql import rows_wanted, show_answer
+
+# Procedures that only look, and need nothing but the table.
+_LOOKING = ("check", "clustering_information", "status")
+VIEWS = (*VIRTUAL_TABLES, *_LOOKING)
+
+
+def _inspect(
+    ctx: click.Context,
+    /,
+    table: str,
+    view: str | None,
+    view_option: str | None,
+    limit: int | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    if view and view_option and view != view_option:
+        raise click.UsageError(f"two views, {view} and {view_option}: give one.", ctx)
+    wishes, runner, chosen = wishes_of(given), runner_of(ctx), view or view_option
+    if chosen is None:
+        found = guarded(lambda: runner.overview(table, wishes))
+        if as_json:
+            print_rows([found], True)
+        else:
+            click.echo(overview_text(found))
+        return
+    most = rows_wanted(limit, as_json)
+    if chosen in VIRTUAL_TABLES:
+        guarded(lambda: runner.virtual_table(table, chosen, most, wishes, lambda answer: show_answer(answer, as_json)))
+        return
+    rows = guarded(lambda: runner.call(procedure(chosen), {"table": table}, wishes))
+    cut = most if most is not None and len(rows) > most else None
+    columns = tuple(rows[0]) if rows else ()
+    show_answer(Answer(columns, rows[:most], cut), as_json)
+
+
+COMMAND = click.Command(
+    "inspect",
+    callback=click.pass_context(_inspect),
+    params=[
+        click.Argument(["table"], metavar="TABLE"),
+        click.Argument(["view"], required=False, type=click.Choice(VIEWS), metavar="[VIEW]"),
+        click.Option(["--view", "view_option"], type=click.Choice(VIEWS), help="The same as the second argument."),
+        json_option(),
+        limit_option(),
+        *session_options(),
+    ],
+    help="Looks at a table, by name or path, and changes nothing: an overview, or the rows of a view.\n\n"
+    f"Views: {', '.join(VIEWS)}.",
+    epilog=examples(
+        "use-spark inspect /data/flights",
+        "use-spark inspect --warehouse /data/wh flights optimizations --limit 5",
+        "use-spark inspect /data/flights --view cubes --json",
+    )
+    + f"\n\n{exit_codes_text()}",
+)

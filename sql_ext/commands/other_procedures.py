@@ -1,0 +1,35 @@
+"""A command for each procedure that has no file of its own here: registering a procedure adds its command."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import click
+
+from procedures.registry import procedures
+from sql_ext.commands.rows_command import command_name, rows_command
+
+# Every command has --help.
+_NO_COMMAND = ("help",)
+_EXAMPLES = {
+    "index": (
+        "use-spark index --table db.flights --columns time_hour,distance,carrier:hashing",
+        "use-spark index --table 'parquet.`/data/old`' --columns a,b --convert",
+    ),
+    "cancel": ("use-spark cancel --id 3f2a91c04b7d",),
+    "status": ("use-spark status --table db.flights", "use-spark status --json"),
+    "quantiles": ("use-spark quantiles --table db.flights --column distance --n 10",),
+}
+
+
+def other_commands(taken: Collection[str]) -> list[click.Command]:
+    """Commands of the registered procedures, by their names.
+
+    Args:
+        taken: names of commands that are there already.
+    """
+    return [
+        rows_command(procedure, shown=_EXAMPLES.get(procedure.name, ()))
+        for name, procedure in sorted(procedures().items())
+        if name not in _NO_COMMAND and command_name(procedure) not in taken
+    ]

@@ -1,0 +1,131 @@
+"""What there is to say of a table at first sight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from catalog.automation import RUNNING, SCHEDULED, SUSPENDED
+from catalog.event_store import newest_event
+from catalog.lease import holder_of, now_millis
+from catalog.optimization_properties import effective_type
+from catalog.properties import IndexConfiguration
+from catalog.session import described_jobs
+from catalog.snapshot import TableSnapshot
+from catalog.suspension import suspension_of
+from catalog.tables import ManagedTable
+from sql_ext.commands.output import Row
+
+OFF = "off"
+_SHOWN = ("optimization_name", "state", "trigger", "finished_at", "version", "error_code", "error")
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def overview(table: ManagedTable) -> Row:
+    """One row: the table, its index, its files, and its automatic optimization; reads metadata only.
+
+    Args:
+        table: the table.
+    """
+    snapshot = table.snapshot()
+    index = IndexConfiguration.of(
+        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
+    )
+    latest = snapshot.latest_revision
+    return {
+        "name": table.name,
+        "location": table.location,
+        "version": snapshot.version,
+        "index_columns": None if index is None else list(index.logical_columns),
+        "newest_revision": None if latest is None else latest.revision_id,
+        "revisions": len([number for number in snapshot.revisions if number > 0]),
+        **_files(table, snapshot),
+        "last_optimization": _last(newest_event(table, snapshot.table_id)),
+        "automatic": {"type": effective_type(snapshot.configuration), "state": _state(table, snapshot)},
+    }
+
+
+def overview_text(row: Row) -> str:
+    """The same for people: a line per fact.
+
+    Args:
+        row: as ``overview`` gives it.
+    """
+    last, automatic = row["last_optimization"], row["automatic"]
+    unknown = "" if row["rows_known"] else " or more: files without statistics"
+    facts = {
+        "table": row["name"],
+        "location": row["location"],
+        "version": row["version"],
+        "index columns": ", ".join(row["index_columns"]) if row["index_columns"] else "none",
+        "revisions": f"{row['revisions']}, the newest is {row['newest_revision']}" if row["revisions"] else "none",
+        "files": f"{row['files']:,}: {row['indexed_files']:,} indexed, {row['unindexed_files']:,} not",
+        "rows": f"{row['rows']:,}{unknown}: {row['indexed_rows']:,} indexed, {row['unindexed_rows']:,} not",
+        "size": f"{size_text(row['bytes'])}: {size_text(row['unindexed_bytes'])} not indexed",
+        "last optimization": "none recorded" if last is None else _last_text(last),
+        "automatic": automatic["state"] + (f" ({automatic['type']})" if automatic["type"] else ""),
+    }
+    return "\n".join(f"{name:<19}{fact}" for name, fact in facts.items())
+
+
+def size_text(size: int) -> str:
+    """Bytes in a unit that reads well: ``1.5 MB``."""
+    value, unit = float(size), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{size} bytes"
+
+
+def _files(table: ManagedTable, snapshot: TableSnapshot) -> dict[str, Any]:
+    none = F.lit(0)
+    unindexed = F.col("revision") == 0
+    with described_jobs(table.spark, f"USE inspect: {table.name}"):
+        found = snapshot.files.agg(
+            F.count(F.lit(1)).alias("files"),
+            F.count_if(unindexed).alias("unindexed_files"),
+            F.coalesce(F.sum("rows"), none).alias("rows"),
+            F.coalesce(F.sum(F.when(unindexed, F.col("rows"))), none).alias("unindexed_rows"),
+            F.coalesce(F.sum("size"), none).alias("bytes"),
+            F.coalesce(F.sum(F.when(unindexed, F.col("size"))), none).alias("unindexed_bytes"),
+            F.count_if(F.col("rows").isNull()).alias("without_rows"),
+        ).collect()[0]
+    return {
+        "files": found.files,
+        "indexed_files": found.files - found.unindexed_files,
+        "unindexed_files": found.unindexed_files,
+        "rows": found.rows,
+        "indexed_rows": found.rows - found.unindexed_rows,
+        "unindexed_rows": found.unindexed_rows,
+        "rows_known": found.without_rows == 0,
+        "bytes": found.bytes,
+        "unindexed_bytes": found.unindexed_bytes,
+    }
+
+
+def _last(event: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if event is None:
+        return None
+    shown = {name: event.get(name) for name in _SHOWN}
+    millis = shown["finished_at"]
+    shown["finished_at"] = (
+        None if millis is None else datetime.fromtimestamp(millis / 1000, tz=timezone.utc).isoformat(timespec="seconds")
+    )
+    return shown
+
+
+def _last_text(last: Mapping[str, Any]) -> str:
+    parts = [last["optimization_name"], last["state"], f"by {last['trigger']}", f"at {last['finished_at']}"]
+    error = f"; {last['error_code']}: {last['error']}" if last["error_code"] else ""
+    return " ".join(part for part in parts if part) + error
+
+
+def _state(table: ManagedTable, snapshot: TableSnapshot) -> str:
+    """As far as the table's own folder tells it: what a service of another process plans is not written down."""
+    if suspension_of(table) is not None:
+        return SUSPENDED
+    if holder_of(table, now_millis()) is not None:
+        return RUNNING
+    return SCHEDULED if effective_type(snapshot.configuration) is not None else OFF

@@ -1,0 +1,32 @@
+"""``use-spark vacuum``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from procedures.vacuum import VACUUM
+from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.output import Row
+from sql_ext.commands.rows_command import rows_command
+
+
+def outcome_of(rows: Sequence[Row]) -> ExitCode:
+    """The exit code of a vacuum: whether anything was deleted, or would be by a dry run.
+
+    Args:
+        rows: its result; ``files`` is None where Delta recorded no number.
+    """
+    if all(row["state"] == "deleted" and row["files"] == 0 for row in rows):
+        return ExitCode.NOTHING_TO_DO
+    return ExitCode.DONE
+
+
+COMMAND = rows_command(
+    VACUUM,
+    outcome=outcome_of,
+    shown=(
+        "use-spark vacuum --table db.flights --dry-run",
+        "use-spark vacuum --table-location=/data/flights --mode lite",
+        "use-spark vacuum --table db.flights --retention-hours 200 --json",
+    ),
+)

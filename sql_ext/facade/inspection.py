@@ -1,0 +1,160 @@
+"""``table.inspect``: looking at a table; nothing here changes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sql_ext.facade.reach import report, status_rows, table_rows
+from sql_ext.facade.rows import CheckRow, ClusteringInformationRow, OptimizeRow, QuantilesRow, StatusRow
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """What a table is like: virtual tables as DataFrames, reports as lists of typed rows.
+
+    Each method looks the table up anew and raises ``UseError`` when it is gone. The rows of a DataFrame are computed
+    when they are read, from the table as it is then; what fails then is Spark's exception with the same condition.
+
+    Attributes:
+        spark: session that is asked.
+        name: full name of the table.
+    """
+
+    spark: SparkSession
+    name: str
+
+    def optimizations(self) -> DataFrame:
+        """One row per optimization of the table, newest first."""
+        return self._virtual_table("optimizations")
+
+    def revisions(self) -> DataFrame:
+        """One row per index space, and one for the files that are not indexed."""
+        return self._virtual_table("revisions")
+
+    def cubes(self) -> DataFrame:
+        """One row per revision and cube."""
+        return self._virtual_table("cubes")
+
+    def blocks(self) -> DataFrame:
+        """One row per block of a cube in a file."""
+        return self._virtual_table("blocks")
+
+    def index_files(self) -> DataFrame:
+        """One row per live file."""
+        return self._virtual_table("index_files")
+
+    def plan(
+        self,
+        *,
+        strategy: str | None = None,
+        revision_id: int | None = None,
+        bytes_per_iter: int = 1_000_000_000,
+        max_iterations: int | None = None,
+        max_bytes: int | None = None,
+        max_duration: str | None = None,
+        where: str | None = None,
+        files: list[str] | tuple[str, ...] | None = None,
+        revision_rewrite: bool = False,
+        parallelism: int = 1,
+        options: dict[str, str] | None = None,
+    ) -> list[OptimizeRow]:
+        """The groups that ``maintenance.optimize`` would rewrite next: ``use.optimize`` with ``dry_run``.
+
+        Args:
+            strategy: as for ``maintenance.optimize``, and so are all others.
+            revision_id: revision to optimize.
+            bytes_per_iter: bytes after which compaction takes no further file.
+            max_iterations: groups at most.
+            max_bytes: bytes after which no further group begins.
+            max_duration: time after which no further group begins.
+            where: only files that may hold rows of this predicate.
+            files: only these files.
+            revision_rewrite: whether files of older revisions come first.
+            parallelism: groups at the same time.
+            options: options of the strategies.
+
+        Returns:
+            A row per group, with the state ``planned``, and those passed over, ``skipped``.
+
+        Raises:
+            UseError: an argument or the table does not allow it.
+        """
+        return report(
+            self.spark,
+            OptimizeRow,
+            "optimize",
+            table=self.name,
+            strategy=strategy,
+            revision_id=revision_id,
+            bytes_per_iter=bytes_per_iter,
+            max_iterations=max_iterations,
+            max_bytes=max_bytes,
+            max_duration=max_duration,
+            where=where,
+            files=files,
+            revision_rewrite=revision_rewrite,
+            parallelism=parallelism,
+            dry_run=True,
+            options=options,
+        )
+
+    def clustering_information(self, columns: str | None = None) -> list[ClusteringInformationRow]:
+        """How well the files are separated by some columns, from metadata only.
+
+        Args:
+            columns: separated by commas; the indexed ones when left out.
+
+        Returns:
+            A row per column, and for several columns one more for all together.
+
+        Raises:
+            UseError: a column does not exist or has no ranges, or none is given and none is indexed.
+        """
+        return report(self.spark, ClusteringInformationRow, "clustering_information", table=self.name, columns=columns)
+
+    def check(self, *, deep: bool = False) -> list[CheckRow]:
+        """Verifies the index; ``maintenance.repair`` also mends what it finds.
+
+        Args:
+            deep: whether to read the indexed columns of every indexed file and place each row.
+
+        Returns:
+            A row per problem, at most 1,000, and a summary.
+
+        Raises:
+            UseError: the table is gone.
+        """
+        return report(self.spark, CheckRow, "check", table=self.name, deep=deep, repair=False)
+
+    def quantiles(self, column: str, *, n: int = 50, relative_error: float = 0.01) -> list[QuantilesRow]:
+        """Estimates the quantiles of a column; ``maintenance.store_quantiles`` also keeps them for the index.
+
+        Args:
+            column: of numbers, dates, timestamps or strings; a nested one as ``a.b``.
+            n: number of quantiles, 2 to 10,000, the smallest and the largest value included.
+            relative_error: how far a quantile's rank may be off, as a share of the rows: 0.0001 to 0.5.
+
+        Raises:
+            UseError: an argument is not accepted.
+        """
+        return report(
+            self.spark,
+            QuantilesRow,
+            "quantiles",
+            table=self.name,
+            column=column,
+            n=n,
+            relative_error=relative_error,
+            store=False,
+        )
+
+    def status(self) -> list[StatusRow]:
+        """What runs on the table, what is planned, and who holds its lease: a row per run, or one without a run."""
+        return status_rows(self.spark, self.name)
+
+    def _virtual_table(self, kind: str) -> DataFrame:
+        # SQL says that the virtual table is missing, and not why: the status does.
+        status_rows(self.spark, self.name)
+        return table_rows(self.spark, f"{self.name}.{kind}")

@@ -1,0 +1,98 @@
+"""Calling procedures from a Spark Connect client: as SQL with parameters, and with the errors that a driver raises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.errors import NotAttachedError, NotSupportedError, UseError
+from procedures.registry import procedures
+
+# What Spark says of `use.<name>` where there is no catalog `use`; with it, ours names what is unknown.
+_NO_CATALOG = "UNRESOLVED_ROUTINE"
+
+
+def is_client(spark: SparkSession) -> bool:
+    """Whether the session is a Spark Connect client, which has no JVM of its own."""
+    return not hasattr(spark, "_jsparkSession")
+
+
+def refuse_client(spark: SparkSession, what: str) -> None:
+    """Refuses what needs the driver's own Python process.
+
+    Raises:
+        NotSupportedError: the session is a Spark Connect client.
+    """
+    if is_client(spark):
+        raise NotSupportedError(f"{what} needs the driver's own SparkSession, not a Spark Connect client.")
+
+
+def call_from_client(spark: SparkSession, name: str, arguments: Mapping[str, Any]) -> DataFrame:
+    """Runs ``CALL use.<name>`` in the driver that the client is connected to, once, and returns its rows.
+
+    Args:
+        spark: a Spark Connect client.
+        name: procedure.
+        arguments: by name; None stands for the default.
+
+    Raises:
+        UseError: a refusal or failure, as in the driver itself.
+    """
+    declared = procedures().get(name.lower())
+    if declared is not None:  # what the server alone knows is checked there
+        declared.checked(arguments)
+    text, values = call_statement(name, {key: value for key, value in arguments.items() if value is not None})
+    try:
+        return spark.sql(text, values)
+    except AnalysisException as error:
+        raise _typed(error) from None
+
+
+def call_statement(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A call as SQL; pure.
+
+    Args:
+        name: procedure.
+        arguments: texts, numbers, booleans, lists and dictionaries of texts, by name.
+
+    Returns:
+        The statement, and the values of its parameters by name: no value is part of the text.
+    """
+    values: dict[str, Any] = {}
+
+    def marker(value: Any) -> str:
+        key = f"v{len(values)}"
+        values[key] = value
+        return f":{key}"
+
+    def expression(value: Any) -> str:
+        if isinstance(value, Mapping):
+            pairs = ", ".join(f"{marker(k)}, {marker(v)}" for k, v in value.items())
+            return f"CAST(map({pairs}) AS MAP<STRING, STRING>)"
+        if isinstance(value, (list, tuple)):
+            return f"CAST(array({', '.join(map(marker, value))}) AS ARRAY<STRING>)"
+        return marker(value)
+
+    given = ", ".join(f"{_quoted(key)} => {expression(value)}" for key, value in arguments.items())
+    return f"CALL use.{_quoted(name)}({given})", values
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _typed(error: AnalysisException) -> Exception:
+    """One of our errors as it was raised in the driver; any other as it is."""
+    code, sql_state = error.getCondition(), error.getSqlState()
+    if code == _NO_CATALOG:
+        return NotAttachedError.at_server()
+    if code is None or not code.startswith("USE_"):
+        return error
+    # The stack of the server follows the text when the client asks for it.
+    text = str(error).partition("\n\nJVM stacktrace:")[0]
+    return UseError(
+        text.removeprefix(f"[{code}] ").removesuffix(f" SQLSTATE: {sql_state}"), code=code, sql_state=sql_state
+    )

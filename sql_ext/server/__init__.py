@@ -1,0 +1,1 @@
+"""The JDBC/ODBC server and Spark Connect inside the attached driver."""

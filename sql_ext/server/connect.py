@@ -1,0 +1,53 @@
+"""Spark Connect, for remote PySpark clients, in this driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from catalog.errors import UseError, first_line
+from catalog.session import jvm
+from sql_ext.server.settings import NONE, ServerSettings
+
+# Spark shows clients the stack of the JVM below each error; ours are one line.
+STACKS_KEY = "spark.sql.connect.serverStacktrace.enabled"
+
+
+class ConnectServer:
+    """A running server.
+
+    Args:
+        spark: an attached session.
+        settings: checked, with a ``connect_port``.
+        token: what clients send as their bearer token; unused without authentication.
+
+    Raises:
+        UseError: the server could not start.
+    """
+
+    def __init__(self, spark: SparkSession, settings: ServerSettings, token: str) -> None:
+        package = jvm(spark).org.apache.spark
+        self._service: Any = package.sql.connect.service.SparkConnectService
+        conf = package.SparkEnv.get().conf()
+        conf.set("spark.connect.grpc.binding.address", settings.host)
+        conf.set("spark.connect.grpc.binding.port", str(settings.connect_port))
+        if settings.auth != NONE:
+            # Set in the running driver: as a setting of its start it would be seen in the list of processes.
+            conf.set("spark.connect.authenticate.token", token)
+        try:
+            self._service.start(spark.sparkContext._jsc.sc())
+        except Py4JJavaError as error:
+            raise UseError(f"Spark Connect did not start: {first_line(error.java_exception)}") from error
+        self._module: Any = getattr(getattr(package.sql.connect.service, "SparkConnectService$"), "MODULE$")
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._module.localPort())
+
+    def stop(self) -> None:
+        """Lets no one in any more and ends what clients run."""
+        default = [getattr(self._service, f"stop$default${number}")() for number in (1, 2)]
+        self._service.stop(*default)

@@ -1,0 +1,122 @@
+"""Questions of the JVM's own threads, as a server's statements ask them: the session, the job group, interrupts, and
+the threads that they leave."""
+
+import threading
+
+import pytest
+from tables import NUMBERS, numbers
+
+import sql_ext
+from procedures import registry
+from procedures.runs import RUNS
+
+
+@pytest.fixture
+def threads(spark):
+    return spark._jvm.io.usespark.testing.JvmThread
+
+
+@pytest.fixture
+def told(spark):
+    """What a procedure of ours sees when it is called, and a way to hold it there."""
+    seen = []
+
+    def run(call):
+        seen.append(
+            {
+                "python": threading.current_thread().ident,
+                "jvm": spark._jvm.java.lang.Thread.currentThread().getName(),
+                "group": call.spark.sparkContext.getLocalProperty("spark.jobGroup.id"),
+                "setting": call.spark.conf.get("spark.qbeast.use.test", "none"),
+                "interrupted": spark._jvm.java.lang.Thread.currentThread().isInterrupted(),
+            }
+        )
+        return call.spark.range(1).selectExpr("int(id) AS n")
+
+    sql_ext.register_procedure(spark, sql_ext.Procedure("seen", "For tests.", (), "n int", run))
+    yield seen
+    registry._PROCEDURES.pop("seen", None)
+
+
+def test_session_and_job_group_come_along(spark, threads, told):
+    own = spark.newSession()
+    own.conf.set("spark.qbeast.use.test", "mine")
+    assert threads.start(own._jsparkSession, "CALL use.seen()", "my group").rows() == "[[0]]"
+    assert threads.sql(spark._jsparkSession, "CALL use.seen()") == "[[0]]"
+    assert [(s["group"], s["setting"]) for s in told] == [("my group", "mine"), (None, "none")]
+    assert all(s["jvm"].startswith("use-python-") for s in told)
+
+
+def test_threads_are_used_again(spark, threads, told):
+    for _ in range(20):
+        threads.sql(spark._jsparkSession, "CALL use.seen()")
+    assert len({s["jvm"] for s in told}) <= 2
+    assert len({s["python"] for s in told}) <= 2
+
+
+def test_a_thread_that_serves_python_asks_itself(spark, told):
+    own = spark._jvm.java.lang.Thread.currentThread().getName()
+    spark.sql("CALL use.seen()").collect()
+    assert told[0]["jvm"] == own
+
+
+def test_writes_see_the_transaction_that_they_are_part_of(spark, threads, new_table):
+    """Delta looks for it in its thread, and what it reads there is what the commit is checked against."""
+    table = new_table(NUMBERS, index="x,y", properties={"use.index.onWrite": "true"})
+    table.append(numbers(spark, 50)).index()
+    rows = table.checksum()
+    statement = f"INSERT OVERWRITE {table.name} SELECT * FROM {table.name}"
+    threads.sql(spark._jsparkSession, statement)
+    assert table.checksum() == rows
+    assert table.unindexed == []
+    threads.sql(spark._jsparkSession, f"INSERT INTO {table.name} SELECT * FROM {table.name}")
+    assert table.data.count() == 100
+
+
+def test_a_question_that_leads_to_another(spark, threads, told):
+    def outer(call):
+        return call.spark.sql("CALL use.seen()")
+
+    sql_ext.register_procedure(spark, sql_ext.Procedure("outer_one", "For tests.", (), "n int", outer))
+    try:
+        assert threads.sql(spark._jsparkSession, "CALL use.outer_one()") == "[[0]]"
+    finally:
+        registry._PROCEDURES.pop("outer_one", None)
+
+
+def test_an_interrupt_ends_an_optimization_between_groups(spark, threads, new_table):
+    """As a JDBC client's cancel does it: the thread of the statement is interrupted, and its job group cancelled."""
+    table = new_table(NUMBERS, index="x,y")
+    for number in range(4):
+        table.append(numbers(spark, 20, start=20 * number))
+    rows = table.checksum()
+    statement = f"CALL use.optimize('{table.name}', options => map('batch_bytes', '1'), bytes_per_iter => 1)"
+    thread = threads.start(spark._jsparkSession, statement, "statement")
+    _until(lambda: RUNS.live(lambda run: run.table.endswith(table.name.split(".")[-1]) and run.committed > 0))
+    thread.interrupt()
+    spark.sparkContext.cancelJobGroup("statement")
+    report = thread.rows()
+    assert thread.endsInterrupted()
+    assert "INTERRUPTED" in report
+    assert "committed" in report
+    assert table.checksum() == rows
+    assert table.unindexed
+    # The next one on the same thread of ours is not interrupted.
+    assert "committed" in threads.sql(spark._jsparkSession, f"CALL use.optimize('{table.name}')")
+    assert table.unindexed == []
+
+
+def test_only_the_jvm_may_ask(spark):
+    from sql_ext.attachment import _attached
+
+    with pytest.raises(PermissionError, match="may ask"):
+        _attached[-1].handle("guessed", "call", spark._jsparkSession, {})
+
+
+def _until(happened):
+    waited = threading.Event()
+    for _ in range(600):
+        if happened():
+            return
+        waited.wait(0.05)
+    raise AssertionError("nothing happened")
