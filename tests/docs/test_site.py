@@ -78,19 +78,25 @@ def _anchors(file):
 def _commands(page):
     """Every ``use-spark …`` of the page's blocks of shell, as the words after it."""
     for block in blocks(page):
-        if block.language != "sh":
-            continue
-        for line in block.code.replace("\\\n", " ").splitlines():
-            # A shell starts a program at the beginning of a line, and after what separates commands.
-            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-            lexer.whitespace_split, words = True, []
-            for word in [*lexer, ";"]:
+        text = ""
+        for line in block.code.replace("\\\n", " ").splitlines() if block.language == "sh" else ():
+            text += line + "\n"
+            try:
+                # A shell starts a program at the beginning of a line, and after what separates commands.
+                lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+                lexer.whitespace_split = True
+                found = [*lexer, ";"]
+            except ValueError:
+                continue  # a text in quotes goes on in the next line
+            text, words = "", []
+            for word in found:
                 if not set(word) <= set("();<>|&"):
                     words.append(word)
                     continue
                 if words[:1] == [reference_pages.COMMAND]:
                     yield pytest.param(words[1:], id=f"{block.page}: {' '.join(words)}")
-                words = [] if not set(word) <= set("<>") else [""]
+                words = [""] if set(word) <= set("<>") else []
+        assert not text, f"{block.place}: a quotation does not end"
 
 
 @pytest.mark.parametrize("words", [command for page in pages() for command in _commands(page)])
