@@ -41,9 +41,8 @@ class JdbcServer:
             jvm(spark).java.lang.System.setProperty(_AUTHENTICATION_CLASS, "io.usespark.TokenAuthentication")
             hadoop.set(f"{_SETTINGS}authentication", "CUSTOM")
         try:
-            self._server: Any = jvm(
-                spark
-            ).org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithSparkSession(jvm_session(spark), False)
+            thriftserver = jvm(spark).org.apache.spark.sql.hive.thriftserver
+            self._server: Any = thriftserver.usespark.JdbcServer.start(jvm_session(spark))
         except Py4JJavaError as error:
             raise UseError(f"The JDBC server did not start: {first_line(error.java_exception)}") from error
 
