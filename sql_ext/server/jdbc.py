@@ -12,6 +12,7 @@ from catalog.session import jvm, jvm_session
 from sql_ext.server.settings import NONE, ServerSettings
 
 _SETTINGS = "hive.server2."
+_IMPERSONATION = f"{_SETTINGS}enable.doAs"
 _AUTHENTICATION_CLASS = "hive.server2.custom.authentication.class"
 
 
@@ -33,6 +34,10 @@ class JdbcServer:
         hadoop.set(f"{_SETTINGS}thrift.port", str(settings.port))
         hadoop.set(f"{_SETTINGS}thrift.bind.host", settings.host)
         hadoop.set(f"{_SETTINGS}transport.mode", "binary")
+        if hadoop.get(_IMPERSONATION) is None:
+            # A token stands for the server's user, whatever name comes with it; and when a client leaves, Hive would
+            # close its file systems under the rewrites that it began.
+            hadoop.set(_IMPERSONATION, "false")
         if settings.auth == NONE:
             hadoop.set(f"{_SETTINGS}authentication", "NONE")
         else:
@@ -42,7 +47,7 @@ class JdbcServer:
             hadoop.set(f"{_SETTINGS}authentication", "CUSTOM")
         try:
             thriftserver = jvm(spark).org.apache.spark.sql.hive.thriftserver
-            self._server: Any = thriftserver.usespark.JdbcServer.start(jvm_session(spark))
+            self._server: Any = thriftserver.usespark.JdbcServer.serve(jvm_session(spark))
         except Py4JJavaError as error:
             raise UseError(f"The JDBC server did not start: {first_line(error.java_exception)}") from error
 
