@@ -12,8 +12,15 @@ from catalog.session import jvm, jvm_session
 from sql_ext.server.settings import NONE, ServerSettings
 
 _SETTINGS = "hive.server2."
-_IMPERSONATION = f"{_SETTINGS}enable.doAs"
 _AUTHENTICATION_CLASS = "hive.server2.custom.authentication.class"
+# Hive's are others.
+_DEFAULTS = {
+    # A token stands for the server's user, whatever name comes with it; and when a client leaves, Hive would close its
+    # file systems under the rewrites that it began.
+    f"{_SETTINGS}enable.doAs": "false",
+    # Statements would lie in a folder that all servers of a user share, and the first that stops removes it.
+    f"{_SETTINGS}logging.operation.enabled": "false",
+}
 
 
 class JdbcServer:
@@ -34,10 +41,9 @@ class JdbcServer:
         hadoop.set(f"{_SETTINGS}thrift.port", str(settings.port))
         hadoop.set(f"{_SETTINGS}thrift.bind.host", settings.host)
         hadoop.set(f"{_SETTINGS}transport.mode", "binary")
-        if hadoop.get(_IMPERSONATION) is None:
-            # A token stands for the server's user, whatever name comes with it; and when a client leaves, Hive would
-            # close its file systems under the rewrites that it began.
-            hadoop.set(_IMPERSONATION, "false")
+        for key, value in _DEFAULTS.items():
+            if hadoop.get(key) is None:
+                hadoop.set(key, value)
         if settings.auth == NONE:
             hadoop.set(f"{_SETTINGS}authentication", "NONE")
         else:
