@@ -26,7 +26,10 @@ def threads(pid: int) -> int:
 
 def seen_from_outside(pid: int) -> bytes:
     """What other users, or the same one, may read of a process: its command line and its environment."""
-    return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+    except ProcessLookupError:  # it ended meanwhile
+        return b""
 
 
 def listening(pids: list[int]) -> dict[int, ipaddress.IPv4Address | ipaddress.IPv6Address]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +198,14 @@ class _LineProcess:
         self.seen.append(line)
         return line
 
+    def closed_on_error(self, first: Callable[[], object]) -> None:
+        """Does the first thing; who is not let in leaves no process."""
+        try:
+            first()
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         try:
             self.process.stdin.close()
@@ -216,7 +224,7 @@ class ProgramClient(Client):
 
     def __init__(self, command: Sequence[object], environment: dict[str, str]) -> None:
         self._process = _LineProcess(command, environment)
-        self._answer()  # it is connected
+        self._process.closed_on_error(self._answer)  # it is connected
 
     def ask(self, **request: Any) -> Any:
         self._process.send(json.dumps(request))
@@ -281,7 +289,7 @@ class BeelineClient(Client):
             [SPARK_HOME / "bin" / "beeline", "-u", url, "-n", "tester", "-w", password, *more],
             {"SPARK_HOME": str(SPARK_HOME)},
         )
-        self.run("SELECT 1")
+        self._process.closed_on_error(lambda: self.run("SELECT 1"))
 
     def begin(self, statement: str, *parameters: Any) -> None:
         self._count += 1
