@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from procedures.progress import PROGRESS_KEY
 from sql_ext.commands.sessions import SUBMITTED, SessionWishes
 from sql_ext.server.connect import STACKS_KEY
 
@@ -33,4 +34,5 @@ def for_a_server(wishes: SessionWishes, loopback: bool) -> SessionWishes:
     if loopback and not submitted and master.startswith("local"):
         # Spark's web pages, which show every statement, and its own ports.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return replace(wishes, conf={STACKS_KEY: "false", **wishes.conf})
+    # Bars of runs at once, for nobody to see.
+    return replace(wishes, conf={STACKS_KEY: "false", PROGRESS_KEY: "false", **wishes.conf})

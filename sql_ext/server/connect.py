@@ -13,6 +13,7 @@ from sql_ext.server.settings import NONE, ServerSettings
 
 # Spark shows clients the stack of the JVM below each error; ours are one line.
 STACKS_KEY = "spark.sql.connect.serverStacktrace.enabled"
+_TOKEN_KEY = "spark.connect.authenticate.token"  # noqa: S105  # the name of a setting
 
 
 class ConnectServer:
@@ -35,11 +36,14 @@ class ConnectServer:
         conf.set("spark.connect.grpc.binding.port", str(settings.connect_port))
         if settings.auth != NONE:
             # Set in the running driver: as a setting of its start it would be seen in the list of processes.
-            conf.set("spark.connect.authenticate.token", token)
+            conf.set(_TOKEN_KEY, token)
         try:
             self._service.start(spark.sparkContext._jsc.sc())
         except Py4JJavaError as error:
             raise UseError(f"Spark Connect did not start: {first_line(error.java_exception)}") from error
+        finally:
+            # The server has read it; sessions begin with a copy of these settings, which SQL shows.
+            conf.remove(_TOKEN_KEY)
         self._module: Any = getattr(getattr(package.sql.connect.service, "SparkConnectService$"), "MODULE$")
 
     @property

@@ -13,6 +13,14 @@ from sql_ext.server.settings import NONE, ServerSettings
 
 _SETTINGS = "hive.server2."
 _AUTHENTICATION_CLASS = "hive.server2.custom.authentication.class"
+# Hive's are others.
+_DEFAULTS = {
+    # A token stands for the server's user, whatever name comes with it; and when a client leaves, Hive would close its
+    # file systems under the rewrites that it began.
+    f"{_SETTINGS}enable.doAs": "false",
+    # Statements would lie in a folder that all servers of a user share, and the first that stops removes it.
+    f"{_SETTINGS}logging.operation.enabled": "false",
+}
 
 
 class JdbcServer:
@@ -33,6 +41,9 @@ class JdbcServer:
         hadoop.set(f"{_SETTINGS}thrift.port", str(settings.port))
         hadoop.set(f"{_SETTINGS}thrift.bind.host", settings.host)
         hadoop.set(f"{_SETTINGS}transport.mode", "binary")
+        for key, value in _DEFAULTS.items():
+            if hadoop.get(key) is None:
+                hadoop.set(key, value)
         if settings.auth == NONE:
             hadoop.set(f"{_SETTINGS}authentication", "NONE")
         else:
@@ -41,9 +52,8 @@ class JdbcServer:
             jvm(spark).java.lang.System.setProperty(_AUTHENTICATION_CLASS, "io.usespark.TokenAuthentication")
             hadoop.set(f"{_SETTINGS}authentication", "CUSTOM")
         try:
-            self._server: Any = jvm(
-                spark
-            ).org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithSparkSession(jvm_session(spark), False)
+            thriftserver = jvm(spark).org.apache.spark.sql.hive.thriftserver
+            self._server: Any = thriftserver.usespark.JdbcServer.serve(jvm_session(spark))
         except Py4JJavaError as error:
             raise UseError(f"The JDBC server did not start: {first_line(error.java_exception)}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ AUTHENTICATIONS = (TOKEN, NONE)
 DEFAULT_PORT = 10000
 
 # Settings that would contradict the options, or show a token in the list of processes; by what decides instead.
+# Spark takes ``spark.hive.`` for ``spark.hadoop.hive.``.
 _DECIDED = {
     "spark.hadoop.hive.server2.thrift.port": "--port",
     "spark.hadoop.hive.server2.thrift.bind.host": "--host",
@@ -68,8 +70,8 @@ class ServerSettings:
         """
         if self.auth not in AUTHENTICATIONS:
             raise InvalidArgumentError.of("auth", self.auth, f"one of {', '.join(AUTHENTICATIONS)}")
-        for key, instead in _DECIDED.items():
-            if key in conf:
+        for key in conf:
+            if (instead := _DECIDED.get(re.sub(r"^spark\.hive\.", "spark.hadoop.hive.", key))) is not None:
                 # Its value may be a secret.
                 raise InvalidArgumentError(f"conf = {key} is not accepted: {instead} decides that.")
         for name, instead in _ENVIRONMENT.items():

@@ -28,15 +28,17 @@ final class UnclosedClassLoader(jars: ClassLoader) extends ClassLoader(classOf[S
 
 object UnclosedClassLoader {
 
+  private val ours = getClass.getClassLoader
+
   /** Puts one into this thread, from which Spark takes the class loader of all sessions that it makes later. */
   def install(): Unit = {
-    val ours = getClass.getClassLoader
     val thread = Thread.currentThread()
     val current = thread.getContextClassLoader
-    val shielded =
-      Iterator.iterate(current)(_.getParent).takeWhile(_ != null).exists(_.isInstanceOf[UnclosedClassLoader])
+    val known = Iterator.iterate(current)(_.getParent).takeWhile(_ != null).toSeq
+    val shielded = known.exists(_.isInstanceOf[UnclosedClassLoader])
     if (!shielded && (ours ne classOf[SparkSession].getClassLoader)) {
-      thread.setContextClassLoader(new UnclosedClassLoader(if (current == null) ours else current))
+      // Hive gives the threads of its sessions loaders that do not know `spark.jars` at all.
+      thread.setContextClassLoader(new UnclosedClassLoader(if (known.contains(ours)) current else ours))
     }
   }
 }

@@ -8,7 +8,11 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     UnclosedClassLoader.install()
     super.apply(extensions)
-    extensions.injectParser((_, delta) => new ParameterParser(delta))
+    extensions.injectParser { (_, delta) =>
+      // Made with every session, on the thread that opens it.
+      UnclosedClassLoader.install()
+      new ParameterParser(delta)
+    }
     extensions.injectPostHocResolutionRule(session => IndexedWriteRules(session))
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))

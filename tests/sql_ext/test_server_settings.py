@@ -1,0 +1,143 @@
+"""What a server was asked for, before anything is started; no Spark."""
+
+import os
+import socket
+
+import pytest
+from click.testing import CliRunner
+
+from catalog.errors import InvalidArgumentError, UseError
+from sql_ext.commands.command_line import cli
+from sql_ext.commands.server_session import for_a_server
+from sql_ext.commands.sessions import SessionWishes
+from sql_ext.server.settings import NONE, ServerSettings
+
+SECRET = "hush-hush-hush-hush"
+
+
+@pytest.fixture
+def taken_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def free(**wishes) -> ServerSettings:
+    return ServerSettings(**{"port": 0, **wishes})
+
+
+def test_the_defaults_are_loopback_and_a_token():
+    settings = free()
+    settings.check({}, {})
+    assert settings.loopback
+    assert settings.warning is None
+
+
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        ("spark.connect.authenticate.token", "--token-file"),
+        ("spark.connect.grpc.binding.port", "--connect-port"),
+        ("spark.connect.grpc.binding.address", "--host"),
+        ("spark.hadoop.hive.server2.authentication", "--auth"),
+        ("spark.hive.server2.authentication", "--auth"),
+        ("spark.hadoop.hive.server2.custom.authentication.class", "--auth"),
+        ("spark.hadoop.hive.server2.thrift.port", "--port"),
+        ("spark.hive.server2.thrift.bind.host", "--host"),
+        ("spark.hadoop.hive.server2.transport.mode", "binary"),
+    ],
+)
+def test_settings_that_contradict_the_options(key, instead):
+    with pytest.raises(InvalidArgumentError) as refused:
+        free().check({key: SECRET}, {})
+    assert key in refused.value.message
+    assert instead in refused.value.message
+    assert SECRET not in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["SPARK_CONNECT_AUTHENTICATE_TOKEN", "HIVE_SERVER2_THRIFT_BIND_HOST"])
+def test_variables_that_contradict_the_options(name):
+    with pytest.raises(InvalidArgumentError, match=name) as refused:
+        free().check({}, {name: SECRET})
+    assert SECRET not in refused.value.message
+
+
+def test_a_port_in_use(taken_port):
+    for wishes in ({"port": taken_port}, {"connect_port": taken_port}):
+        with pytest.raises(UseError, match=f"port = {taken_port} on 127.0.0.1 is in use") as refused:
+            free(**wishes).check({}, {})
+        assert refused.value.code == "USE_PORT_IN_USE"
+
+
+def test_two_servers_on_one_port():
+    with pytest.raises(InvalidArgumentError, match="connect_port = 10123"):
+        ServerSettings(port=10123, connect_port=10123).check({}, {})
+    free(connect_port=0).check({}, {})
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1", "", "a b"])
+def test_hosts_that_are_not_here(host):
+    with pytest.raises(InvalidArgumentError, match="host = "):
+        free(host=host).check({}, {})
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1.2.3"])
+def test_loopback(host):
+    assert free(host=host).loopback
+
+
+@pytest.mark.parametrize(
+    ("host", "auth", "words"),
+    [
+        ("0.0.0.0", "token", "unencrypted"),
+        ("0.0.0.0", NONE, "anyone on the network that reaches 0.0.0.0"),
+        ("127.0.0.1", NONE, "anyone on this machine"),
+    ],
+)
+def test_warnings(host, auth, words):
+    settings = free(host=host, auth=auth)
+    settings.check({}, {})
+    assert words in settings.warning
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--auth", "maybe"], 2, "maybe"),
+        (["--port", "70000"], 2, "70000"),
+        (["--port", "0", "--conf", f"spark.connect.authenticate.token={SECRET}"], 2, "--token-file decides that"),
+        (["--port", "0", "--host", "192.0.2.1"], 2, "an address of this machine"),
+        (["--port", "0", "--token-file", "/dev/null/token"], 1, "token_file"),
+    ],
+)
+def test_the_command_refuses_before_spark_starts(arguments, code, words):
+    done = CliRunner().invoke(cli, ["thrift", *arguments])
+    assert done.exit_code == code, done.output
+    assert words in done.output
+    assert SECRET not in done.output
+
+
+def test_the_command_refuses_a_port_in_use(taken_port):
+    done = CliRunner().invoke(cli, ["thrift", "--port", str(taken_port)])
+    assert done.exit_code == 1
+    assert done.output.strip().count("\n") == 0
+    assert f"port = {taken_port} on 127.0.0.1 is in use" in done.output
+
+
+def test_tables_survive_unless_somebody_says_where(monkeypatch):
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    assert str(for_a_server(SessionWishes({}), loopback=True).warehouse) == "spark-warehouse"
+    elsewhere = {"spark.hadoop.hive.metastore.uris": "thrift://metastore:9083"}
+    assert for_a_server(SessionWishes(elsewhere), loopback=True).warehouse is None
+
+
+def test_the_web_pages_are_on_loopback_too(monkeypatch):
+    monkeypatch.setenv("SPARK_LOCAL_IP", "x")
+    monkeypatch.delenv("SPARK_LOCAL_IP")
+    for_a_server(SessionWishes({}), loopback=False)
+    assert "SPARK_LOCAL_IP" not in os.environ
+    for_a_server(SessionWishes({"spark.master": "spark://somewhere:7077"}), loopback=True)
+    assert "SPARK_LOCAL_IP" not in os.environ
+    for_a_server(SessionWishes({"spark.master": "local[2]"}), loopback=True)
+    assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
