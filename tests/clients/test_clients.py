@@ -4,32 +4,9 @@ import contextlib
 import re
 
 import pytest
+from client_tables import STATE, checksum, committed, many_files, running
 from server_process import wait_for
 from sql_clients import ClientError
-
-STATE = 3  # its place in the rows of `use.optimize`
-
-
-def many_files(onlooker, name: str, files: int = 12) -> str:
-    """Makes a table of this many unindexed files, and returns the call that indexes them one by one."""
-    onlooker.run(
-        f"CREATE TABLE {name} (id BIGINT, x DOUBLE) USING delta TBLPROPERTIES ('use.index.columns' = 'id,x', "
-        "'use.index.cubeSize' = '1000')"
-    )
-    onlooker.run(f"INSERT INTO {name} SELECT /*+ REPARTITION({files}) */ id, rand(1) FROM range({files * 100})")
-    return f"CALL use.optimize('{name}', strategy => 'UnindexedFiles', options => map('batch_bytes', '1'))"
-
-
-def checksum(onlooker, name: str) -> tuple:
-    return onlooker.run(f"SELECT count(*), sum(xxhash64(id, x) % 1000003) FROM {name}")[0]
-
-
-def committed(onlooker, name: str) -> int:
-    return int(onlooker.run(f"SELECT count(*) FROM {name}.optimizations WHERE state = 'committed'")[0][0])
-
-
-def running(onlooker, name: str) -> bool:
-    return any(row[2] == "running" for row in onlooker.run(f"CALL use.status('{name}')"))
 
 
 def test_a_table_from_its_creation_to_its_history(client, new_name):

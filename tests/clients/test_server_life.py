@@ -4,9 +4,9 @@ import signal
 
 import process_tree
 import pytest
+from client_tables import STATE, checksum, committed, many_files, running
 from server_process import Server, ServerProcess, wait_for
 from sql_clients import JdbcClient, PyHiveClient
-from test_clients import STATE, checksum, committed, many_files, running
 
 
 @pytest.fixture

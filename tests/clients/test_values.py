@@ -5,9 +5,9 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
+from client_tables import checksum, committed, many_files, running
 from server_process import wait_for
 from sql_clients import ClientError, ConnectClient, ImpylaClient, JdbcClient, PyHiveClient
-from test_clients import checksum, committed, many_files, running
 
 VALUES = (
     "SELECT TIMESTAMP '2020-01-02 03:04:05' AS moment, MAP('a', 1) AS map, ARRAY(1, 2) AS list, "

@@ -131,9 +131,10 @@ class ImpylaClient(Client):
         self.connection = connect(
             host="127.0.0.1", port=server.jdbc_port, user="tester", password=given, auth_mechanism="PLAIN"
         )
+        # Each cursor is a session, and one that is forgotten speaks up whenever Python collects it.
+        self._cursor = self.connection.cursor()
 
     def begin(self, statement: str, *parameters: Any) -> None:
-        self._cursor = self.connection.cursor()
         self._cursor.execute_async(statement, parameters or None)
 
     def result(self) -> list[tuple]:
@@ -160,6 +161,7 @@ class ImpylaClient(Client):
         self._cursor.cancel_operation(reset_state=False)
 
     def close(self) -> None:
+        self._cursor.close()
         self.connection.close()
 
 
