@@ -14,6 +14,8 @@ from sql_ext.server.settings import NONE, ServerSettings
 # Spark shows clients the stack of the JVM below each error; ours are one line.
 STACKS_KEY = "spark.sql.connect.serverStacktrace.enabled"
 _TOKEN_KEY = "spark.connect.authenticate.token"  # noqa: S105  # the name of a setting
+# At the level debug they tell the headers of each request, with the token among them.
+_TELLS_HEADERS = "org.sparkproject.connect.grpc"
 
 
 class ConnectServer:
@@ -31,6 +33,8 @@ class ConnectServer:
     def __init__(self, spark: SparkSession, settings: ServerSettings, token: str) -> None:
         package = jvm(spark).org.apache.spark
         self._service: Any = package.sql.connect.service.SparkConnectService
+        log4j = jvm(spark).org.apache.logging.log4j
+        log4j.core.config.Configurator.setLevel(_TELLS_HEADERS, log4j.Level.INFO)
         conf = package.SparkEnv.get().conf()
         conf.set("spark.connect.grpc.binding.address", settings.host)
         conf.set("spark.connect.grpc.binding.port", str(settings.connect_port))

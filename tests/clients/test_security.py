@@ -87,8 +87,9 @@ def test_the_token_is_nowhere(loud_server):
         texts["error"] = failed.value.text
     with ConnectClient(loud_server) as client:
         texts["SET of Spark Connect"] = str(client.run("SET")) + str(client.run("SET spark.connect.authenticate.token"))
-    with pytest.raises(Exception, match=REFUSED):
-        PyHiveClient(loud_server, WRONG)
+    for kind in (PyHiveClient, ConnectClient):
+        with pytest.raises(Exception, match=REFUSED):
+            kind(loud_server, WRONG)
     for pid in process_tree.tree(loud_server.process.pid):
         texts[f"process {pid}"] = process_tree.seen_from_outside(pid).decode("utf-8", errors="replace")
     pages = 0
