@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -13,14 +16,8 @@ from sql_ext.server.settings import NONE, ServerSettings
 
 _SETTINGS = "hive.server2."
 _AUTHENTICATION_CLASS = "hive.server2.custom.authentication.class"
-# Hive's are others.
-_DEFAULTS = {
-    # A token stands for the server's user, whatever name comes with it; and when a client leaves, Hive would close its
-    # file systems under the rewrites that it began.
-    f"{_SETTINGS}enable.doAs": "false",
-    # Statements would lie in a folder that all servers of a user share, and the first that stops removes it.
-    f"{_SETTINGS}logging.operation.enabled": "false",
-}
+_IMPERSONATION = f"{_SETTINGS}enable.doAs"
+_LOG_FOLDER = f"{_SETTINGS}logging.operation.log.location"
 
 
 class JdbcServer:
@@ -41,9 +38,13 @@ class JdbcServer:
         hadoop.set(f"{_SETTINGS}thrift.port", str(settings.port))
         hadoop.set(f"{_SETTINGS}thrift.bind.host", settings.host)
         hadoop.set(f"{_SETTINGS}transport.mode", "binary")
-        for key, value in _DEFAULTS.items():
-            if hadoop.get(key) is None:
-                hadoop.set(key, value)
+        if hadoop.get(_IMPERSONATION) is None:
+            # A token stands for the server's user, whatever name comes with it; and when a client leaves, Hive would
+            # close its file systems under the rewrites that it began.
+            hadoop.set(_IMPERSONATION, "false")
+        # Hive's is one that all servers of a user share, and the first that stops removes it.
+        self._logs = Path(tempfile.mkdtemp(prefix="use-spark-"))
+        hadoop.set(_LOG_FOLDER, str(self._logs))
         if settings.auth == NONE:
             hadoop.set(f"{_SETTINGS}authentication", "NONE")
         else:
@@ -68,3 +69,4 @@ class JdbcServer:
     def stop(self) -> None:
         """Lets no one in any more and ends sessions."""
         self._server.stop()
+        shutil.rmtree(self._logs, ignore_errors=True)
