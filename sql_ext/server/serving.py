@@ -16,7 +16,7 @@ from sql_ext.server.settings import TOKEN, ServerSettings
 
 _LOOK_SECONDS = 0.2
 # Clients whose optimization was ended fetch its report meanwhile.
-_SECONDS_TO_FETCH = 2.0
+_SECONDS_TO_FETCH = 5.0
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,6 @@ public class JdbcProgram {
         return all(known.getSchemas());
       case "tables":
         return all(known.getTables(null, "default", request.get("pattern").asText(), null));
-      case "columns":
-        return all(known.getColumns(null, "default", request.get("pattern").asText(), "%"));
       default:
         return run(connection, request);
     }
