@@ -13,6 +13,8 @@ from sphinx.application import Sphinx
 
 _PAGES = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _LINK = re.compile(r"(\]\()((?:\.\./)+|docs/|)([^)#:\s]+\.md)(?=[#)])")
+# Files that are no pages: the site offers them as downloads.
+_FILE = re.compile(r"(\]\()((?!docs/|\.\.?/|/)[^)#:\s]+\.(?:ipynb|py))(?=\))")
 
 
 def to_site(text: str, at_root: bool) -> str:
@@ -30,6 +32,8 @@ def to_site(text: str, at_root: bool) -> str:
             return f"{start}/{_PAGES[target]}"
         return f"{start}/{target}" if at_root and prefix == "docs/" else link[0]
 
+    if at_root:
+        text = _FILE.sub(r"\1../\2", text)
     return _LINK.sub(rebased, text)
 
 

@@ -19,6 +19,14 @@ _PLACES = (
     "spark.hadoop.javax.jdo.option.ConnectionURL",
 )
 
+_DEFAULTS = {
+    STACKS_KEY: "false",
+    # Bars of runs at once, for nobody to see.
+    PROGRESS_KEY: "false",
+    # BI tools ask the metastore for columns, and Delta tells them to it only then.
+    "spark.databricks.delta.catalog.update.enabled": "true",
+}
+
 
 def for_a_server(wishes: SessionWishes, loopback: bool) -> SessionWishes:
     """Adds what is left out: tables that survive a restart, and Spark's own ports on loopback too.
@@ -34,5 +42,4 @@ def for_a_server(wishes: SessionWishes, loopback: bool) -> SessionWishes:
     if loopback and not submitted and master.startswith("local"):
         # Spark's web pages, which show every statement, and its own ports.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Bars of runs at once, for nobody to see.
-    return replace(wishes, conf={STACKS_KEY: "false", PROGRESS_KEY: "false", **wishes.conf})
+    return replace(wishes, conf={**_DEFAULTS, **wishes.conf})

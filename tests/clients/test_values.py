@@ -52,6 +52,13 @@ def test_what_tools_ask_for_first(jdbc, onlooker, new_name):
     many_files(onlooker, name, 1)
     assert "default" in [row[0] for row in jdbc.ask(do="schemas")]
     assert [row[2:4] for row in jdbc.ask(do="tables", pattern=name)] == [[name, "TABLE"]]
+    columns = [("id", "BIGINT"), ("x", "DOUBLE")]
+    assert [(row[3], row[5]) for row in jdbc.ask(do="columns", pattern=name)] == columns
+    onlooker.run(f"ALTER TABLE {name} ADD COLUMNS (y STRING)")
+    wait_for(
+        lambda: [(row[3], row[5]) for row in jdbc.ask(do="columns", pattern=name)] == [*columns, ("y", "STRING")],
+        "the metastore is told of a new column",
+    )
     assert [row[:2] for row in jdbc.run(f"DESCRIBE {name}")][:2] == [("id", "bigint"), ("x", "double")]
 
 

@@ -52,6 +52,8 @@ public class JdbcProgram {
         return all(known.getSchemas());
       case "tables":
         return all(known.getTables(null, "default", request.get("pattern").asText(), null));
+      case "columns":
+        return all(known.getColumns(null, "default", request.get("pattern").asText(), null));
       default:
         return run(connection, request);
     }
