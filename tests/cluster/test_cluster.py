@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from standalone import ROOT, SPARK_HOME, Processes, StandaloneCluster, wait_for
+from standalone import ROOT, SPARK_HOME, StandaloneCluster, wait_for
 
 # Slow too, so that the quick tests stay quick.
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -17,12 +17,6 @@ LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 JOB_SECONDS = 1500
 # Appends are versions 1 to 12, the properties 13.
 FIRST_REWRITE = 14
-
-
-@pytest.fixture
-def processes(tmp_path):
-    with Processes(tmp_path) as started:
-        yield started
 
 
 def small(tmp_path):
