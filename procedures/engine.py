@@ -7,6 +7,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from catalog import lease
 from catalog.errors import (
     CommitUnknownError,
@@ -145,7 +148,7 @@ def _optimize(
             return [_held_row(held)]
         try:
             plan = _next_plan(table, settings, run, state)
-        except Exception:
+        except (PySparkException, Py4JError):
             # Who cancels a statement cancels its jobs too, those of a plan among them.
             if not interrupted(table.spark):
                 raise

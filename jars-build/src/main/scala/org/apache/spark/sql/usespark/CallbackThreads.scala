@@ -54,17 +54,13 @@ object CallbackThreads {
     val user = UserGroupInformation.getCurrentUser
     // What Delta's planning looks for in its thread.
     val transaction = OptimisticTransaction.getActive()
-    @volatile var worker: CallbackThread = null
-    val question: Callable[T] = () => {
-      val own = Thread.currentThread().asInstanceOf[CallbackThread]
-      own.begin()
-      worker = own
-      own.setContextClassLoader(loader)
+    val question = new Question(() => {
+      Thread.currentThread().setContextClassLoader(loader)
       context.setLocalProperties(properties)
       try user.doAs(asAction(() => session.withActive(within(transaction, work))))
       finally context.setLocalProperties(new Properties())
-    }
-    waitFor(threads.submit(question), () => Option(worker).foreach(_.stopWork()))
+    })
+    waitFor(threads.submit(question), () => question.stop())
   }
 
   private def within[T](transaction: Option[OptimisticTransaction], work: () => T): T =
@@ -96,6 +92,28 @@ object CallbackThreads {
       .walk(frames => frames.anyMatch(_.getClassName == connection))
 
   private val connection = classOf[ClientServerConnection].getName
+}
+
+/** What one caller asks. Stopping it reaches its thread while that works on it, and nobody who is served after it. */
+final private class Question[T](work: () => T) extends Callable[T] {
+  private var thread: Option[CallbackThread] = None
+  private var stopped = false
+
+  override def call(): T = {
+    val own = Thread.currentThread().asInstanceOf[CallbackThread]
+    synchronized {
+      own.begin()
+      thread = Some(own)
+      if (stopped) own.stopWork()
+    }
+    try work()
+    finally synchronized { thread = None }
+  }
+
+  def stop(): Unit = synchronized {
+    stopped = true
+    thread.foreach(_.stopWork())
+  }
 }
 
 final private class CallbackThread(work: Runnable, name: String) extends Thread(work, name) {
