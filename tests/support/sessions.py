@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 import sql_ext
 
 TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
-_JVM = "-Duser.timezone=UTC -XX:+UseSerialGC"
+# A test session lives for minutes: the optimizing compiler would take more time than it saves.
+_JVM = "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def start_session(folder: Path) -> SparkSession:
