@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+# Clients show one line: a name or a predicate may have been given with line ends or other control characters in it.
+_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def first_line(error: BaseException) -> str:
@@ -26,6 +30,7 @@ class UseError(Exception):
     sql_state = "XX000"
 
     def __init__(self, message: str, *, code: str | None = None, sql_state: str | None = None) -> None:
+        message = _LINE_ENDS.sub(" ", message.strip())
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
@@ -33,11 +38,6 @@ class UseError(Exception):
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message} SQLSTATE: {self.sql_state}"
-
-
-def known_error(error: BaseException) -> UseError:
-    """The error itself when it is one of ours, else an internal one that says its kind and its first line."""
-    return error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
 
 
 class InvalidArgumentError(UseError):
@@ -91,14 +91,57 @@ class TableError(UseError):
     @classmethod
     def invalid_name(cls, name: str, detail: str) -> TableError:
         """The name cannot be parsed."""
-        text = f"table = '{name}' is not a table name: {detail.strip()}"
+        text = (
+            f"table = '{name}' is not a table name: {detail.strip().rstrip('.')}. Write db.table, with parts like "
+            "`a b` in backquotes, or an absolute path."
+        )
         return cls(text, code="USE_INVALID_TABLE_NAME", sql_state="42602")
+
+    @classmethod
+    def version(cls, name: str, table: str) -> TableError:
+        """A version of a table, as paths for time travel name it."""
+        text = (
+            f"table = '{name}' names a version of the Delta table {table}: only the table itself is accepted; "
+            "leave the version out."
+        )
+        return cls(text, code="USE_TIME_TRAVEL", sql_state="0A000")
+
+    @classmethod
+    def inside(cls, name: str, table: str) -> TableError:
+        """A path below the root of a table, such as the folder of a partition."""
+        text = (
+            f"table = '{name}' is a path inside the Delta table {table}: only the whole table is accepted; "
+            "use.optimize takes some of its files with where."
+        )
+        return cls(text, code="USE_NOT_A_TABLE", sql_state="42809")
+
+    @classmethod
+    def unreadable(cls, name: str, detail: str) -> TableError:
+        """A Delta table whose log cannot be read."""
+        text = (
+            f"table = '{name}' cannot be read: {detail.rstrip('.')}. Check the files of its _delta_log, and that this "
+            "version of Delta reads them."
+        )
+        return cls(text, code="USE_TABLE_UNREADABLE", sql_state="XX001")
 
     @classmethod
     def view(cls, name: str) -> TableError:
         """A view instead of a table."""
         text = f"table = '{name}' is a view: give the Delta table behind it."
         return cls(text, code="USE_NOT_A_TABLE", sql_state="42809")
+
+    @classmethod
+    def virtual(cls, name: str, table: str) -> TableError:
+        """A virtual table, or the view of a table that ``use_catalog`` gives."""
+        hint = f"give the table itself, {table}" if table else "give a Delta table"
+        text = f"table = '{name}' is a virtual table, which has no files: {hint}."
+        return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
+
+    @classmethod
+    def named_as(cls, name: str, path: str) -> TableError:
+        """A Delta table by its path, but as files of another format."""
+        text = f"table = '{name}' names the files of a Delta table: give the table itself, delta.`{path}`."
+        return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
 
     @classmethod
     def not_delta(cls, name: str, provider: str) -> TableError:
@@ -159,6 +202,30 @@ class NotAttachedError(UseError):
             "The server of this Spark Connect client has no catalog 'use': configure its driver with sql_ext.configure "
             "and call sql_ext.attach there."
         )
+
+
+class FileSystemError(UseError):
+    """A file system is unknown, cannot be reached, or denies reading."""
+
+    code = "USE_FILE_SYSTEM"
+    sql_state = "58030"
+
+    @classmethod
+    def of(cls, name: str, trouble: str) -> FileSystemError:
+        """Names the table, what is wrong and what to do."""
+        return cls(f"table = '{name}' cannot be looked at: {trouble}.")
+
+
+class SparkFailedError(UseError):
+    """Spark or Delta failed without a condition of its own."""
+
+    code = "USE_SPARK_FAILED"
+    sql_state = "58000"
+
+    @classmethod
+    def of(cls, detail: str) -> SparkFailedError:
+        """Says what Spark says."""
+        return cls(f"Spark failed: {detail.rstrip('.')}. The log of the driver may say more.")
 
 
 class RetentionError(UseError):

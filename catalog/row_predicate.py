@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, first_line
+from catalog.jvm_errors import text_of
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
+# What sqlglot says of its own classes.
+_PYTHON_CLASS = re.compile(r" for <class '[^']*'>")
 _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery"),
     (exp.Window, "a window function"),
@@ -50,7 +54,8 @@ class RowPredicate:
         try:
             found = sqlglot.parse(text, read="spark")
         except SqlglotError as error:
-            raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({first_line(error)})") from error
+            reason = _PYTHON_CLASS.sub("", first_line(error))
+            raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({reason})") from error
         tree = found[0] if len(found) == 1 else None
         if not isinstance(tree, exp.Expression):
             raise InvalidArgumentError.of(parameter, text, _ACCEPTED)
@@ -76,10 +81,20 @@ class RowPredicate:
             data_type = rows.select(F.expr(self.text)).schema[0].dataType
             rows.where(self.text).schema  # noqa: B018 - analysed when it is asked for
         except PySparkException as error:
-            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({first_line(error)})") from error
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
+        self._check_casts(spark)
         if not isinstance(data_type, BooleanType):
             kind = data_type.simpleString()
             raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED}; this is a value of type {kind}")
+
+    def _check_casts(self, spark: SparkSession) -> None:
+        """Refuses a literal that the session does not cast as asked: no row could be compared with it."""
+        casts = [n.sql("spark") for n in self.tree.find_all(exp.Cast) if isinstance(n.this, exp.Literal)]
+        try:
+            if casts:
+                spark.sql(f"SELECT {', '.join(casts)}").collect()  # literals only: no Spark job
+        except PySparkException as error:
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
 
 
 def name_parts(node: exp.Expr) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import IndexUnreadableError, InvalidArgumentError, UnknownNameError
+from catalog.jvm_errors import as_one_line
 from otree.errors import IndexFormatError
 
 PARAMETER_TYPES = (
@@ -189,9 +190,11 @@ class Procedure:
             UnknownNameError: an argument that is not declared.
             InvalidArgumentError: a value that is not accepted, or a required one missing.
             IndexUnreadableError: the table's index cannot be read.
+            UseError: Spark failed; its condition is the code, where it has one.
         """
         checked = self.checked(arguments)
         try:
-            return self.run(Call(spark, checked))
+            with as_one_line(spark):
+                return self.run(Call(spark, checked))
         except IndexFormatError as error:
             raise IndexUnreadableError(str(error)) from error

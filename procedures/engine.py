@@ -16,10 +16,10 @@ from catalog.errors import (
     ConcurrentChangeError,
     IndexConfigurationError,
     UseError,
-    known_error,
 )
 from catalog.event_store import reconcile, record, record_failure
 from catalog.events import FileFacts, FilesStats, event_without_commit
+from catalog.jvm_errors import known_error
 from catalog.properties import IndexConfiguration
 from catalog.session import described_jobs, interrupted
 from catalog.snapshot import TableSnapshot

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexUnreadableError, UseError, first_line
+from catalog.jvm_errors import as_one_line
 from catalog.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.session import data_frame
 from catalog.system_tables import SYSTEM_TABLES
@@ -68,6 +69,7 @@ class BridgeHandler:
             "call": self._call,
             "virtual_table": self._virtual_table,
             "system_table": self._system_table,
+            "check_table": self._check_table,
             "plan_sample": self._plan_sample,
             "plan_read": self._plan_read,
             "index_settings": self._index_settings,
@@ -108,7 +110,11 @@ class BridgeHandler:
         return procedure(given["name"]).call(spark, arguments)._jdf
 
     def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
-        return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
+        with as_one_line(spark):
+            return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
+
+    def _check_table(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
+        ManagedTable.find(spark, given["table"])
 
     def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         table = SYSTEM_TABLES[given["kind"]]

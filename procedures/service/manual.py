@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from catalog import automation, lease
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import IndexConfigurationError, known_error
+from catalog.errors import IndexConfigurationError
 from catalog.event_store import record_failure, record_ignored
 from catalog.events import event_without_commit
+from catalog.jvm_errors import known_error
 from catalog.log_probe import qualified
 from catalog.optimization_properties import effective_type
 from catalog.properties import IndexConfiguration

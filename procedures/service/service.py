@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import UseError, first_line
+from catalog.jvm_errors import known_error
 from catalog.session import jvm
 from procedures.service.actions import Action
 from procedures.service.clock import Clock, SystemClock
@@ -229,8 +229,8 @@ class Service:
     def _report(self, error: Exception) -> None:
         if not self.is_alive or self._ending.is_set():
             return
-        text = f"{error.code}: {error.message}" if isinstance(error, UseError) else first_line(error)
-        logger.warning("The optimization service goes on after an error: %s", text)
+        known = known_error(error)
+        logger.warning("The optimization service goes on after an error: %s: %s", known.code, known.message)
 
 
 _lock = threading.Lock()

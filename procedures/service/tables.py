@@ -47,7 +47,6 @@ class SparkTables:
     def __init__(self, spark: SparkSession, only: Sequence[str] | None = None) -> None:
         self._spark = spark
         self._only = only
-        self._places: dict[str, str] = {}
         self._by_path: dict[str, str] = {}
         for name in only or ():
             ManagedTable.find(spark, name)
@@ -86,9 +85,7 @@ class SparkTables:
         return found
 
     def _place(self, location: str) -> str:
-        if location not in self._places:
-            self._places[location] = qualified(self._spark, location)
-        return self._places[location]
+        return qualified(self._spark, location)
 
 
 def _is_path(name: str) -> bool:

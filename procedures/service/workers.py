@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from catalog import automation
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import ConcurrentChangeError, UseError, first_line
+from catalog.errors import ConcurrentChangeError, UseError
+from catalog.jvm_errors import known_error
 from procedures.runs import Run
 from procedures.service.clock import Clock
 from procedures.service.engine import Engine
@@ -254,8 +255,5 @@ class Workers:
 
 
 def _text(error: Exception) -> str:
-    return (
-        f"{error.code}: {error.message}"
-        if isinstance(error, UseError)
-        else f"{type(error).__name__}: {first_line(error)}"
-    )
+    known = known_error(error)
+    return f"{known.code}: {known.message}"
