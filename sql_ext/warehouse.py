@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -102,14 +103,13 @@ def open_warehouse(
     except OSError as error:
         raise WriteDeniedError(f"No file can be written below {place}: {error.strerror}.") from error
     deadline = clock() + seconds
-    try:
+    with ExitStack() as stack:
+        stack.callback(claim.close)
         while not _claimed(claim) or _booted_elsewhere(place):
             if clock() >= deadline:
                 raise _in_use(folder)
             pause(_SECONDS_BETWEEN_ATTEMPTS)
-    except BaseException:
-        claim.close()
-        raise
+        stack.pop_all()
     _held[place.resolve()] = claim
 
 

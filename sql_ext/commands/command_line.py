@@ -12,6 +12,7 @@ from sql_ext.commands import check, completion, conf, doctor, inspect, optimize,
 from sql_ext.commands.completion import PROGRAM
 from sql_ext.commands.driver import end_driver, started_driver
 from sql_ext.commands.other_procedures import other_commands
+from sql_ext.commands.startup_output import wait_for_output
 
 _OWN = (optimize, vacuum, service, thrift, inspect, sql, check, doctor, conf, completion)
 
@@ -36,7 +37,8 @@ def main() -> None:
     try:
         cli(prog_name=PROGRAM)
     finally:
-        end_driver(started_driver())
+        if end_driver(started_driver()):
+            wait_for_output()
         # Click has ended a command whose reader is gone, such as `head`; what it wrote last is still in the buffer.
         with suppress(BrokenPipeError):
             out.close()
