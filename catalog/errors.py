@@ -15,6 +15,15 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), "")
 
 
+def _shown(value: object) -> str:
+    """A value as SQL writes it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
 class UseError(Exception):
     """Root of all errors of ours.
 
@@ -49,8 +58,12 @@ class InvalidArgumentError(UseError):
     @classmethod
     def of(cls, name: str, value: object, accepted: str) -> InvalidArgumentError:
         """Names the parameter, the value and what is accepted."""
-        shown = f"'{value}'" if isinstance(value, str) else str(value)
-        return cls(f"{name} = {shown} is not accepted: {accepted}.")
+        return cls(f"{name} = {_shown(value)} is not accepted: {accepted}.")
+
+    @classmethod
+    def missing(cls, name: str, accepted: str) -> InvalidArgumentError:
+        """Names the parameter that was left out, and what is accepted."""
+        return cls(f"{name} is missing: {accepted}.")
 
 
 class UnknownNameError(UseError):

@@ -15,6 +15,7 @@ from catalog.errors import (
     CommitUnknownError,
     ConcurrentChangeError,
     IndexConfigurationError,
+    UnknownNameError,
     UseError,
 )
 from catalog.event_store import reconcile, record, record_failure
@@ -31,6 +32,7 @@ from procedures.progress import Progress
 from procedures.report import ReportRow, committed_row, failed_row, nothing_row, planned_row, skipped_row
 from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
 from procedures.runs import RUNS, Run
+from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +51,11 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
 
     Raises:
         IndexConfigurationError: a strategy needs index columns and the table has none.
+        UnknownNameError: the table has no revision of the number that is asked for.
     """
     snapshot = table.snapshot()
     _check_index(table, snapshot, settings)
+    _check_revisions(snapshot, settings)
     # Files that a first indexing leaves to another group would lose the race for the new revision.
     most = most if snapshot.latest_revision is not None else 1
     skipped: list[SkippedGroup] = []
@@ -83,6 +87,16 @@ def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: Optimiz
     needing = [s.name for s in settings.strategies if s.needs_index_columns]
     if configuration is None and needing:
         raise IndexConfigurationError.no_columns(table.name, needing[0])
+
+
+def _check_revisions(snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
+    """Refuses an unknown revision before a strategy that needs none, such as UnindexedFiles, changes the table."""
+    known = {number for number in snapshot.revisions if number > 0}
+    if not known and UNINDEXED_FILES in settings.selection:
+        known = {1}  # the one that the first indexing makes
+    for number in {told.revision_id for told in settings.selection.values() if told.revision_id}:
+        if number not in known:
+            raise UnknownNameError.of("revision", str(number), [str(n) for n in known])
 
 
 @dataclass

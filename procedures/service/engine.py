@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from catalog.log_probe import commits_since_optimized, is_suspended
 from catalog.properties import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY, bytes_of
-from catalog.session import described_jobs, jvm, jvm_session
+from catalog.session import TIME_ZONE_KEY, described_jobs, jvm, jvm_session
 from catalog.tables import ManagedTable
 from procedures.engine import optimize
 from procedures.progress import PROGRESS_KEY
@@ -87,8 +87,12 @@ class SparkEngine:
 
 
 def background_session(spark: SparkSession) -> SparkSession:
-    """A session of the application for work in the background; progress bars are for those who ask for them."""
+    """A session of the application for work in the background.
+
+    Progress bars are for those who ask for them. Times without a zone are read as in the session that is given.
+    """
     made = spark.newSession()
+    made.conf.set(TIME_ZONE_KEY, str(spark.conf.get(TIME_ZONE_KEY)))
     asked = (spark.conf.get(PROGRESS_KEY, "auto") or "auto").strip().lower()
     made.conf.set(PROGRESS_KEY, "true" if asked == "true" else "false")
     return made

@@ -14,8 +14,6 @@ from procedures.optimize_settings import OptimizeSettings, option_value
 from procedures.selection import STRATEGIES, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
-_UNINDEXED = "UnindexedFiles"
-
 
 @dataclass(frozen=True)
 class Wish:
@@ -72,13 +70,7 @@ class Wish:
 
     def settings(self) -> OptimizeSettings:
         """What a run of it does; made anew for each run, since strategies keep notes in it."""
-        made = OptimizeSettings.of(self.arguments)
-        number = self.arguments["revision_id"]
-        selection = dict(made.selection)
-        if number and _UNINDEXED in selection and not self.arguments["revision_rewrite"] and len(selection) > 1:
-            # The number says which revision is compacted; what is not indexed yet joins the newest.
-            selection[_UNINDEXED] = replace(selection[_UNINDEXED], revision_id=None)
-        return replace(made, selection=selection, parameters=self.parameters)
+        return replace(OptimizeSettings.of(self.arguments), parameters=self.parameters)
 
 
 def wish_of(configuration: Mapping[str, str]) -> Wish | UseError | None:
