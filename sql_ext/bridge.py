@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -62,9 +61,8 @@ class BridgeHandler:
 
         implements = ("io.usespark.PythonHandler",)
 
-    def __init__(self, secret: str) -> None:
-        """Lists the operations; the session comes with every question, and so does the secret."""
-        self._secret = secret
+    def __init__(self) -> None:
+        """Lists the operations; the session comes with every question."""
         self._operations: dict[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
             "call": self._call,
             "virtual_table": self._virtual_table,
@@ -80,10 +78,8 @@ class BridgeHandler:
             "unknown_procedure": lambda _, given: procedure(given["name"]),
         }
 
-    def handle(self, secret: str, operation: str, java_session: Any, arguments: Any) -> Any:
+    def handle(self, operation: str, java_session: Any, arguments: Any) -> Any:
         """Answers one question; see ``PythonHandler.handle``."""
-        if not hmac.compare_digest(str(secret).encode(), self._secret.encode()):
-            raise PermissionError("Only the JVM of this application may ask.")
         try:
             spark = SparkSession(_context(), java_session)
             return self._operations[operation](spark, {name: arguments[name] for name in _keys(arguments)})
