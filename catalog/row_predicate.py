@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlglot
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StructField, StructType, VariantType
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from catalog.errors import InvalidArgumentError, UnknownNameError, first_line
+from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, first_line
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
+_LONGEST = 1_000_000
+_DEEPEST = 30
+_DEPTH_LIMIT = f"at most {_DEEPEST} levels of brackets, CASE, NOT and signs (of STRUCT, {_DEEPEST // 4})"
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
 _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery"),
     (exp.Window, "a window function"),
@@ -45,10 +52,17 @@ class RowPredicate:
         """Parses what a user wrote.
 
         Raises:
+            TooComplexError: longer or more deeply nested than it can be parsed.
             InvalidArgumentError: not one predicate.
         """
+        if len(text) > _LONGEST:
+            raise TooComplexError.of(parameter, f"at most {_LONGEST:,} characters, and this one has {len(text):,}")
         try:
+            if _depth(sqlglot.tokenize(text, read="spark")) > _DEEPEST:
+                raise TooComplexError.of(parameter, _DEPTH_LIMIT)
             found = sqlglot.parse(text, read="spark")
+        except RecursionError as error:
+            raise TooComplexError.of(parameter, _DEPTH_LIMIT) from error
         except SqlglotError as error:
             raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({first_line(error)})") from error
         tree = found[0] if len(found) == 1 else None
@@ -67,6 +81,7 @@ class RowPredicate:
 
         Raises:
             UnknownNameError: a column that the schema does not have.
+            TooComplexError: Spark cannot analyse it, because it is nested too deeply.
             InvalidArgumentError: Spark does not accept it as a condition.
         """
         for node in self.tree.find_all(exp.Column):
@@ -75,6 +90,10 @@ class RowPredicate:
         try:
             data_type = rows.select(F.expr(self.text)).schema[0].dataType
             rows.where(self.text).schema  # noqa: B018 - analysed when it is asked for
+        except Py4JJavaError as error:
+            if "java.lang.StackOverflowError" not in first_line(error) + str(error.java_exception):
+                raise
+            raise TooComplexError.of(self.parameter, "operators nested less deeply: Spark cannot analyse it") from error
         except PySparkException as error:
             raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({first_line(error)})") from error
         if not isinstance(data_type, BooleanType):
@@ -84,12 +103,15 @@ class RowPredicate:
 
 def name_parts(node: exp.Expr) -> tuple[str, ...]:
     """The parts of a column's name, as ``a.b.c`` has three; empty when the node is no column."""
-    if isinstance(node, exp.Dot):
-        inner, last = name_parts(node.this), node.expression
-        return (*inner, last.name) if inner and isinstance(last, exp.Identifier) else ()
+    after: list[str] = []
+    while isinstance(node, exp.Dot):
+        if not isinstance(node.expression, exp.Identifier):
+            return ()
+        after.append(node.expression.name)
+        node = node.this
     if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
         return ()
-    return tuple(part.name for part in node.parts)
+    return (*(part.name for part in node.parts), *reversed(after))
 
 
 def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:
@@ -103,6 +125,23 @@ def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | Non
         found.append(field)
         inside = field.dataType
     return tuple(found) or None
+
+
+def _depth(tokens: Sequence[Token]) -> int:
+    """How deep a parser has to go into a text."""
+    deepest = prefixes = 0
+    open_levels: list[int] = []
+    before = None
+    for token in tokens:
+        prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
+        if token.token_type in _OPENING:
+            # STRUCT( may begin a type as well: the parser tries both, and both again inside of it.
+            open_levels.append(4 if before == TokenType.STRUCT else 1)
+        elif token.token_type in _CLOSING and open_levels:
+            open_levels.pop()
+        before = token.token_type
+        deepest = max(deepest, sum(open_levels[-_DEEPEST - 1 :]) + prefixes)
+    return deepest
 
 
 def _check_column(schema: StructType, parts: Sequence[str]) -> None:
