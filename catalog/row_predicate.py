@@ -18,6 +18,9 @@ from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameErr
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
 _LONGEST = 1_000_000
+# Spark evaluates the predicate over the statistics of every file, and each of its optimizer's rules walks through it.
+_MOST_CONNECTIVES = 1_000
+_CONNECTIVES = (TokenType.AND, TokenType.OR)
 _DEEPEST = 30
 _DEPTH_LIMIT = f"at most {_DEEPEST} levels of brackets, CASE, NOT and signs (of STRUCT, {_DEEPEST // 4})"
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
@@ -58,7 +61,10 @@ class RowPredicate:
         if len(text) > _LONGEST:
             raise TooComplexError.of(parameter, f"at most {_LONGEST:,} characters, and this one has {len(text):,}")
         try:
-            if _depth(sqlglot.tokenize(text, read="spark")) > _DEEPEST:
+            tokens = sqlglot.tokenize(text, read="spark")
+            if sum(token.token_type in _CONNECTIVES for token in tokens) > _MOST_CONNECTIVES:
+                raise TooComplexError.of(parameter, f"at most {_MOST_CONNECTIVES:,} AND and OR; use IN or BETWEEN")
+            if _depth(tokens) > _DEEPEST:
                 raise TooComplexError.of(parameter, _DEPTH_LIMIT)
             found = sqlglot.parse(text, read="spark")
         except RecursionError as error:

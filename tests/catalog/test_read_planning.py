@@ -566,7 +566,7 @@ def _rounded(number, limit):
     return number if number < limit else number + (number % 2 and (1 if number % 4 == 3 else -1))
 
 
-# ---------------------------------------------------------------------------------------------------------- large conditions
+# --------------------------------------------------------------------------------------- large conditions
 
 
 def _point(number):
