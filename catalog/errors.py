@@ -66,6 +66,18 @@ class InvalidArgumentError(UseError):
         return cls(f"{name} is missing: {accepted}.")
 
 
+class TooComplexError(UseError):
+    """A text is longer, or nested more deeply, than a parser can take; the text names the limit."""
+
+    code = "USE_TOO_COMPLEX"
+    sql_state = "54001"
+
+    @classmethod
+    def of(cls, name: str, limit: str) -> TooComplexError:
+        """Names the parameter or property and what it must stay within."""
+        return cls(f"{name} is too complex: it must have {limit}.")
+
+
 class UnknownNameError(UseError):
     """A strategy, option, procedure, column or revision that does not exist; the text gives the nearest match."""
 
