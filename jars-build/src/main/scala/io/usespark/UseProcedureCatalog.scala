@@ -53,8 +53,11 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
       parameter.map(p => p.name -> field.dataType)
     }.toMap
     val parameters = declaration.parameters.map { p =>
-      val dataType = typesGiven.get(p.name).filter(t => UseProcedure.isSingle(t) && UseProcedure.isSingle(p.dataType))
-      p.copy(dataType = dataType.getOrElse(p.dataType))
+      typesGiven.get(p.name).filter(t => UseProcedure.isSingle(t) && UseProcedure.isSingle(p.dataType)) match {
+        // Spark checks the default against the type, also where a value is given.
+        case Some(dataType) => p.copy(dataType = dataType, default = p.default.map(_ => "NULL"))
+        case None => p
+      }
     }
     new BoundUseProcedure(declaration.copy(parameters = parameters))
   }
