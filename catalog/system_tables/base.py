@@ -11,8 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import UseError, first_line
+from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.metastore import SESSION_CATALOG, KnownTable, tables_of
+from catalog.state_files import printable
+from otree.errors import IndexFormatError
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,15 @@ def _shown(table: KnownTable) -> dict[str, str | None]:
 def error_text(error: BaseException) -> str:
     """An error as one line: its code, where it has one, and what it says."""
     if isinstance(error, UseError):
-        return f"{error.code}: {first_line(Exception(error.message))}"
+        return printable(f"{error.code}: {first_line(Exception(error.message))}")
     if isinstance(error, Py4JJavaError):
         # Py4J's own first line only tells which object was called.
-        return first_line(Exception(str(error.java_exception.toString())))
-    return first_line(error) or type(error).__name__
+        return printable(first_line(Exception(str(error.java_exception.toString()))))
+    return printable(first_line(error) or type(error).__name__)
+
+
+def error_code(error: BaseException) -> str:
+    """The code of an error, that of internal ones where it has none."""
+    if isinstance(error, IndexFormatError):
+        return IndexUnreadableError.code
+    return error.code if isinstance(error, UseError) else UseError.code
