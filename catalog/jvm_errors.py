@@ -12,8 +12,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from catalog.errors import FileSystemError, SparkFailedError, TableError, UseError, first_line
+from catalog.errors import FileSystemError, IndexUnreadableError, SparkFailedError, TableError, UseError, first_line
 from catalog.session import interrupted
+from otree.errors import IndexFormatError
 
 _MOST_CAUSES = 20
 _LONGEST = 400
@@ -150,6 +151,8 @@ def known_error(error: BaseException) -> UseError:
         return error
     if isinstance(error, (PySparkException, Py4JJavaError)):
         return failure(causes_of(error))
+    if isinstance(error, IndexFormatError):
+        return IndexUnreadableError(str(error))
     return UseError(f"{type(error).__name__}: {first_line(error)}")
 
 

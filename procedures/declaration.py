@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.errors import IndexUnreadableError, InvalidArgumentError, UnknownNameError
 from catalog.jvm_errors import as_one_line
 from otree.errors import IndexFormatError
+from procedures.runs import CALL
 
 PARAMETER_TYPES = (
     "STRING",
@@ -120,10 +121,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a procedure: the session that called and the checked arguments by name."""
+    """One call of a procedure.
+
+    Attributes:
+        spark: the session that called.
+        arguments: the checked arguments by name.
+        trigger: who asked: ``call`` or ``cli``.
+    """
 
     spark: SparkSession
     arguments: Mapping[str, Any]
+    trigger: str = CALL
 
     def __getitem__(self, name: str) -> Any:
         """The argument's value, or the parameter's default."""
@@ -198,8 +206,13 @@ class Procedure:
         self.validate(checked)
         return checked
 
-    def call(self, spark: SparkSession, arguments: Mapping[str, Any]) -> DataFrame:
+    def call(self, spark: SparkSession, arguments: Mapping[str, Any], trigger: str = CALL) -> DataFrame:
         """Checks the arguments and runs.
+
+        Args:
+            spark: the session that calls.
+            arguments: by name, as given.
+            trigger: who asks: ``call`` or ``cli``.
 
         Raises:
             UnknownNameError: an argument that is not declared.
@@ -210,6 +223,6 @@ class Procedure:
         checked = self.checked(arguments)
         try:
             with as_one_line(spark):
-                return self.run(Call(spark, checked))
+                return self.run(Call(spark, checked, trigger))
         except IndexFormatError as error:
             raise IndexUnreadableError(str(error)) from error

@@ -19,7 +19,7 @@ from catalog.errors import (
     UseError,
 )
 from catalog.event_store import reconcile, record, record_failure
-from catalog.events import FileFacts, FilesStats, event_without_commit
+from catalog.events import FileFacts, FilesTotals, event_without_commit
 from catalog.jvm_errors import known_error
 from catalog.properties import IndexConfiguration
 from catalog.session import described_jobs, interrupted
@@ -255,7 +255,7 @@ def _count_commit(run: Run, state: _State, outcome: GroupOutcome, result: Rewrit
 
 
 def _record_failure(table: ManagedTable, run: Run, group: FileGroup, begun: int, error: UseError) -> None:
-    inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files])
+    inputs = FilesTotals.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files])
     times = begun, lease.now_millis()
     write_id = error.write_id if isinstance(error, CommitUnknownError) else None
     event = event_without_commit(

@@ -13,6 +13,7 @@ from catalog.automation import AUTOMATIONS, Automation
 from catalog.jvm_errors import known_error
 from catalog.log_probe import qualified
 from catalog.metastore import SESSION_CATALOG, KnownTable, tables_of
+from catalog.state_files import printable
 
 
 @dataclass(frozen=True)
@@ -93,4 +94,9 @@ def _shown(table: KnownTable) -> dict[str, str | None]:
 def error_text(error: BaseException) -> str:
     """An error as one line: its code, where it has one, and what it says."""
     known = known_error(error)
-    return f"{known.code}: {known.message}"
+    return printable(f"{known.code}: {known.message}")
+
+
+def error_code(error: BaseException) -> str:
+    """The code of an error, that of internal ones where it has none."""
+    return known_error(error).code

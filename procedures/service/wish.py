@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
+from catalog.jvm_errors import known_error
 from catalog.optimization_properties import OptimizationProperties, Triggers, option_key
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
@@ -79,6 +80,8 @@ def wish_of(configuration: Mapping[str, str]) -> Wish | UseError | None:
         return Wish.of_table(configuration)
     except UseError as error:
         return error
+    except Exception as error:  # noqa: BLE001 - strategies of others check their options too
+        return known_error(error)
 
 
 def _options() -> dict[str, Parameter]:

@@ -86,7 +86,7 @@ class Runner:
         """
         checked = procedure.checked(arguments)
         with session(wishes) as spark, as_one_line(spark):
-            return [row.asDict() for row in procedure.call(spark, checked).collect()]
+            return [row.asDict() for row in procedure.call(spark, checked, CLI).collect()]
 
     def overview(self, name: str, wishes: SessionWishes) -> Row:
         """What there is to say of a table at first sight.

@@ -1,6 +1,6 @@
 package io.usespark
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets
 
 import scala.util.Try
@@ -59,13 +59,21 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       true
     } catch { case _: FileAlreadyExistsException => false }
 
-  /** The text of a small file below the table, null when there is none. */
+  /**
+   * The text of a small file below the table, null when there is none.
+   *
+   * File systems report a folder of this name, and a file that may not be read, as not found too; here they are errors.
+   */
   def readText(file: String): String =
     try {
       val in = files.open(below(file))
-      try new String(in.readAllBytes(), StandardCharsets.UTF_8)
-      finally in.close()
-    } catch { case _: FileNotFoundException => null }
+      try {
+        val bytes = in.readNBytes(TableLookup.MostTextBytes + 1)
+        if (bytes.length > TableLookup.MostTextBytes)
+          throw new IOException(s"It has more than ${TableLookup.MostTextBytes} bytes")
+        new String(bytes, StandardCharsets.UTF_8)
+      } finally in.close()
+    } catch { case _: FileNotFoundException if !files.exists(below(file)) => null }
 
   /** Names of the files in a folder below the table, as a JSON array; empty when there is no such folder. */
   def listNames(folder: String): String = {
@@ -100,6 +108,8 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 }
 
 object TableLookup {
+  // The largest files of ours that are read whole are merged events, of some 20 million characters.
+  private[usespark] val MostTextBytes: Int = 64 * 1024 * 1024
 
   /**
    * Looks a name, `` delta.`/path` `` or a bare path up as SQL in this session would.
