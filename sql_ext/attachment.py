@@ -32,7 +32,8 @@ def attach(spark: SparkSession) -> None:
     Starts the automatic service too, which is idle until a table's properties ask for it, unless
     ``spark.qbeast.use.service.enabled`` is false.
 
-    Call it once per Spark application, after the session was created with ``configure``; again does no harm.
+    Call it once per Spark application, after the session was created with ``configure``; again does no harm. It also
+    replaces PySpark's callback server, which any process of the machine can use, by one that asks for a token.
 
     Args:
         spark: a session of this driver (not a Spark Connect client).

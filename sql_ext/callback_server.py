@@ -21,8 +21,10 @@ from typing import Any
 
 from py4j.clientserver import ClientServerConnection, PythonServer
 from py4j.java_gateway import JavaObject, PythonProxyPool, quiet_close, quiet_shutdown
-from py4j.protocol import AUTH_COMMAND_NAME, END, OUTPUT_VOID_COMMAND
+from py4j.protocol import AUTH_COMMAND_NAME, END, OUTPUT_VOID_COMMAND, Py4JJavaError
 from pyspark import SparkContext
+
+from catalog.errors import NotSupportedError, first_line
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +49,9 @@ def start_callback_server(context: SparkContext) -> None:
 
     Args:
         context: of this driver, with PySpark's pinned threads.
+
+    Raises:
+        NotSupportedError: a version of Py4J that cannot be given a token.
     """
     gateway: Any = context._gateway
     with _lock:
@@ -57,17 +62,21 @@ def start_callback_server(context: SparkContext) -> None:
         token = secrets.token_hex(_TOKEN_BYTES)
         server = CallbackServer(gateway, token)
         server.start()
+        java_server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+        try:
+            gateway.jvm.io.usespark.Bridge.instance().authenticateCallbacks(java_server, server.port, token)
+        except Py4JJavaError as error:
+            _retire(server)
+            raise NotSupportedError(f"Callbacks from the JVM: {first_line(error.java_exception)}") from error
         # Keeps PySpark from starting one.
         gateway._callback_server = server
         gateway._python_proxy_port = server.port
-        java_server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
-        gateway.jvm.io.usespark.Bridge.instance().authenticateCallbacks(java_server, server.port, token)
         if present is not None:
             _retire(present)
 
 
 def _retire(server: PythonServer) -> None:
-    """Ends a server without a token. Its own ``shutdown`` waits for connections that read, for ever."""
+    """Ends a server at once. Its own ``shutdown`` waits for ever for connections that read."""
     with server.lock:
         server.is_shutdown = True
         connections = list(server.connections)

@@ -213,7 +213,7 @@ class Runner:
                 say(f"the token that clients give is in {settings.token_file.expanduser().absolute()}")
             say("ready; Ctrl-C ends it")
 
-        wishes = for_a_server(wishes, settings.loopback)
+        wishes = for_a_server(wishes)
         with (
             session(wishes, {SERVICE_ENABLED_KEY: wishes.conf.get(SERVICE_ENABLED_KEY, "true")}) as spark,
             on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)),

@@ -23,23 +23,19 @@ _DEFAULTS = {
     STACKS_KEY: "false",
     # Bars of runs at once, for nobody to see.
     PROGRESS_KEY: "false",
+    # Spark's web pages show every statement, and ask for no token.
+    "spark.ui.enabled": "false",
     # BI tools ask the metastore for columns, and Delta tells them to it only then.
     "spark.databricks.delta.catalog.update.enabled": "true",
 }
 
 
-def for_a_server(wishes: SessionWishes, loopback: bool) -> SessionWishes:
-    """Adds what is left out: tables that survive a restart, and Spark's own ports on loopback too.
+def for_a_server(wishes: SessionWishes) -> SessionWishes:
+    """Adds what a server needs: tables that survive a restart, and no web pages.
 
     Args:
         wishes: what the command was told; what it says stays.
-        loopback: whether the server listens on loopback only.
     """
-    submitted = SUBMITTED in os.environ
-    if wishes.warehouse is None and not submitted and not any(key in wishes.conf for key in _PLACES):
+    if wishes.warehouse is None and SUBMITTED not in os.environ and not any(key in wishes.conf for key in _PLACES):
         wishes = replace(wishes, warehouse=DEFAULT_WAREHOUSE)
-    master = wishes.conf.get("spark.master", "local")
-    if loopback and not submitted and master.startswith("local"):
-        # Spark's web pages, which show every statement, and its own ports.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return replace(wishes, conf={**_DEFAULTS, **wishes.conf})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,14 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 SERVICE_ENABLED_KEY = "spark.qbeast.use.service.enabled"
 # With the others, people want to see what Spark says.
 _QUIET_LEVELS = ("OFF", "ERROR")
+_LOCAL = re.compile(r"local(\[.*\])?")
+_LOCAL_DEFAULTS = {
+    # Spark makes the secret itself when the driver is the only process. Without it, whoever reaches the ports of the
+    # driver and of its block manager can run code in it.
+    "spark.authenticate": "true",
+    # The web pages ask for no password.
+    "spark.ui.killEnabled": "false",
+}
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,8 @@ def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None 
     if warehouse is not None:
         open_warehouse(warehouse)
         settings = with_warehouse(settings, warehouse)
+    if SUBMITTED not in os.environ:
+        settings = with_private_ports(settings)
     # pyspark logs the JVM's stack of each error that it raises; ours are one line.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -133,6 +144,18 @@ def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None 
         # Under spark-submit the JVM runs already, and its options come too late.
         jvm(spark).java.lang.System.setProperty(DERBY_LOG, str(metastore_log(warehouse)))
     return spark
+
+
+def with_private_ports(settings: dict[str, str]) -> dict[str, str]:
+    """Keeps Spark's own ports to this machine, and behind a secret, when the driver is the only process.
+
+    Args:
+        settings: of a session to be created; they win. So does SPARK_LOCAL_IP in the environment.
+    """
+    if not _LOCAL.fullmatch(settings.get("spark.master", "local")):
+        return settings
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return {**_LOCAL_DEFAULTS, **settings}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from catalog.session import jvm
 from procedures.runs import RUNS
 from procedures.service.service import stop_current
 from sql_ext.server.connect import ConnectServer
@@ -53,6 +54,7 @@ def serve(
     Raises:
         UseError: a server could not start.
     """
+    jvm(spark).io.usespark.ClientErrorFilter().install()
     jdbc = JdbcServer(spark, settings, token)
     try:
         connect = None if settings.connect_port is None else ConnectServer(spark, settings, token)

@@ -20,7 +20,7 @@ def loud_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("loud")
     events = folder / "events"
     events.mkdir()
-    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events)}
+    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events), "spark.ui.enabled": "true"}
     running = Server(folder, "--log-level=DEBUG", conf=conf)
     try:
         running.wait_until_ready()
@@ -58,11 +58,18 @@ def test_who_skips_the_handshake_hears_nothing(server):
 
 
 def test_only_loopback_listens(server):
-    """The servers, Spark's web pages, its own ports, and those between Python and the JVM."""
+    """The servers, Spark's own ports, and those between Python and the JVM."""
     found = process_tree.listening(process_tree.tree(server.process.pid))
     assert {server.jdbc_port, server.connect_port} < set(found)
     assert len(found) >= 5
     assert {port: str(address) for port, address in found.items() if not address.is_loopback} == {}
+
+
+def test_the_ports_of_spark_ask_for_a_secret(onlooker):
+    settings = dict(onlooker.run("SET"))
+    assert settings["spark.authenticate"] == "true"
+    assert settings["spark.ui.enabled"] == "false"
+    assert settings["spark.ui.killEnabled"] == "false"
 
 
 def page_text(port: int, page: str) -> str:

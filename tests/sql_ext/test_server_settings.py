@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from catalog.errors import InvalidArgumentError, UseError
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.server_session import for_a_server
-from sql_ext.commands.sessions import SessionWishes
+from sql_ext.commands.sessions import SessionWishes, with_private_ports
 from sql_ext.server.settings import NONE, ServerSettings
 
 SECRET = "hush-hush-hush-hush"
@@ -125,19 +125,31 @@ def test_the_command_refuses_a_port_in_use(taken_port):
     assert f"port = {taken_port} on 127.0.0.1 is in use" in done.output
 
 
-def test_tables_survive_unless_somebody_says_where(monkeypatch):
-    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    assert str(for_a_server(SessionWishes({}), loopback=True).warehouse) == "spark-warehouse"
+def test_tables_survive_unless_somebody_says_where():
+    assert str(for_a_server(SessionWishes({})).warehouse) == "spark-warehouse"
     elsewhere = {"spark.hadoop.hive.metastore.uris": "thrift://metastore:9083"}
-    assert for_a_server(SessionWishes(elsewhere), loopback=True).warehouse is None
+    assert for_a_server(SessionWishes(elsewhere)).warehouse is None
 
 
-def test_the_web_pages_are_on_loopback_too(monkeypatch):
-    monkeypatch.setenv("SPARK_LOCAL_IP", "x")
-    monkeypatch.delenv("SPARK_LOCAL_IP")
-    for_a_server(SessionWishes({}), loopback=False)
-    assert "SPARK_LOCAL_IP" not in os.environ
-    for_a_server(SessionWishes({"spark.master": "spark://somewhere:7077"}), loopback=True)
-    assert "SPARK_LOCAL_IP" not in os.environ
-    for_a_server(SessionWishes({"spark.master": "local[2]"}), loopback=True)
+def test_a_server_has_web_pages_only_when_asked_for():
+    assert for_a_server(SessionWishes({})).conf["spark.ui.enabled"] == "false"
+    assert for_a_server(SessionWishes({"spark.ui.enabled": "true"})).conf["spark.ui.enabled"] == "true"
+
+
+@pytest.mark.parametrize("settings", [{}, {"spark.master": "local"}, {"spark.master": "local[2]"}])
+def test_the_ports_of_a_local_session_are_private(monkeypatch, settings):
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    private = with_private_ports(settings)
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert (private["spark.authenticate"], private["spark.ui.killEnabled"]) == ("true", "false")
+    asked = {**settings, "spark.authenticate": "false"}
+    monkeypatch.setenv("SPARK_LOCAL_IP", "0.0.0.0")
+    assert with_private_ports(asked)["spark.authenticate"] == "false"
+    assert os.environ["SPARK_LOCAL_IP"] == "0.0.0.0"
+
+
+@pytest.mark.parametrize("master", ["spark://somewhere:7077", "local-cluster[2,1,1024]", "yarn"])
+def test_a_cluster_decides_about_its_ports_itself(monkeypatch, master):
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    assert with_private_ports({"spark.master": master}) == {"spark.master": master}
+    assert "SPARK_LOCAL_IP" not in os.environ

@@ -233,12 +233,14 @@ class ProgramClient(Client):
         return self._answer()
 
     def _answer(self) -> Any:
-        while not (line := self._process.line()).startswith("{"):
-            pass
-        answer = json.loads(line)
+        answer: dict[str, Any] = {}
+        # pyspark's log is JSON too.
+        while not {"rows", "error"} & answer.keys():
+            line = self._process.line()
+            answer = json.loads(line) if line.startswith("{") else {}
         if "error" in answer:
             raise ClientError(answer["error"], answer.get("sql_state"))
-        return answer.get("rows")
+        return answer["rows"]
 
     def begin(self, statement: str, *parameters: Any, seconds: int = 0) -> None:
         request = {"do": "run", "sql": statement, "parameters": list(parameters), "seconds": seconds}
