@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from catalog.errors import UseError
 from procedures.plan import FileGroup, SkippedGroup
@@ -32,6 +33,13 @@ class ReportRow:
     version: int | None
     duration_ms: int
     message: str
+
+
+def with_warnings(rows: Sequence[ReportRow], warnings: Sequence[str]) -> list[ReportRow]:
+    """The rows, with warnings about the table in the message of the first."""
+    if not rows or not warnings:
+        return list(rows)
+    return [replace(rows[0], message="; ".join([part for part in (rows[0].message, *warnings) if part])), *rows[1:]]
 
 
 def nothing_row(iteration: int, reason: str, version: int | None, message: str) -> ReportRow:

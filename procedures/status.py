@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog import automation
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import TableError
+from catalog.errors import TableError, UseError
 from catalog.lease import Lease, holder_of, now_millis
 from catalog.log_probe import qualified
+from catalog.property_checks import described
 from catalog.suspension import suspension_of
 from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
@@ -55,6 +56,7 @@ def status_row(
     run: Run | None = None,
     lease: Lease | None = None,
     suspended: bool = False,
+    mistakes: Sequence[UseError] = (),
 ) -> StatusRow:
     """One row out of what is known of a table and of a run of it; pure.
 
@@ -65,6 +67,7 @@ def status_row(
         run: a live run of this process.
         lease: the table's lease that has not expired.
         suspended: whether the table is suspended.
+        mistakes: in the table's properties.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
@@ -90,7 +93,7 @@ def status_row(
         last_error=known.last_error if known else None,
         lease_holder=lease.holder if lease else None,
         lease_expires_at=_moment(lease.expires_at if lease else None),
-        message=known.note if known else None,
+        message="; ".join([*([known.note] if known and known.note else []), *described(mistakes)]) or None,
     )
 
 
@@ -111,26 +114,28 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
         known = {place: (table.name, known[place][1] if place in known else None)}
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
-        lease, suspended = _of_files(spark, name)
+        lease, suspended, mistakes = _of_table(spark, name)
         live = runs.get(place, [])
         rows += [
-            status_row(name, place, record, run, lease if lease and lease.run_id == run.run_id else None)
+            status_row(
+                name, place, record, run, lease if lease and lease.run_id == run.run_id else None, mistakes=mistakes
+            )
             for run in live
         ]
         if lease is not None and all(lease.run_id != run.run_id for run in live):
-            rows.append(status_row(name, place, record, None, lease))
+            rows.append(status_row(name, place, record, None, lease, mistakes=mistakes))
         elif not live:
-            rows.append(status_row(name, place, record, suspended=suspended))
+            rows.append(status_row(name, place, record, suspended=suspended, mistakes=mistakes))
     return rows
 
 
-def _of_files(spark: SparkSession, name: str) -> tuple[Lease | None, bool]:
-    """The lease and the suspension of a table; none of a table that has gone meanwhile."""
+def _of_table(spark: SparkSession, name: str) -> tuple[Lease | None, bool, list[UseError]]:
+    """The lease, the suspension, and mistakes in the properties of a table; none of a table that has gone meanwhile."""
     try:
         table = ManagedTable.find(spark, name)
+        return holder_of(table, now_millis()), suspension_of(table) is not None, table.snapshot().property_errors
     except TableError:
-        return None, False
-    return holder_of(table, now_millis()), suspension_of(table) is not None
+        return None, False, []
 
 
 def _run(call: Call) -> DataFrame:

@@ -47,18 +47,25 @@ def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, 
     wanted = frozenset(columns)
     for listed in listed_tables(spark):
         row = {**_UNKNOWN, **listed.shown}
+        mistakes: list[UseError] = []
         if wanted - _OF_LISTING:
             try:
-                _look(spark, listed, wanted, row)
+                mistakes = _look(spark, listed, wanted, row)
             except _UNREADABLE as error:
                 logger.info("%s cannot be read: %s", listed.lookup, error_text(error))
                 row["last_error"] = error_text(error)
             _add_automation(listed, row)
+        if mistakes and row["last_error"] is None:
+            row["last_error"] = "; ".join(map(error_text, mistakes))
         yield row
 
 
-def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> None:
-    """Fills in what the table itself tells, as far as it is asked for, until something cannot be read."""
+def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> list[UseError]:
+    """Fills in what the table itself tells, as far as it is asked for, until something cannot be read.
+
+    Returns:
+        Mistakes in the table's properties.
+    """
     table = ManagedTable.find(spark, listed.lookup)
     snapshot = table.snapshot()
     row["last_version"], row["table_properties"] = snapshot.version, snapshot.configuration
@@ -83,6 +90,7 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
         snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
     )
     row["index_columns"] = None if index is None else list(index.logical_columns)
+    return snapshot.property_errors
 
 
 def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, Any]) -> None:
