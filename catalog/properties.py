@@ -202,7 +202,9 @@ def column_entries(key: str, text: str) -> list[tuple[str, str]]:
         InvalidArgumentError: an empty name, or an open backquote.
         UnknownNameError: a transformation that does not exist.
     """
-    expected = "column names separated by commas, such as 'a,b:hashing', in backquotes where one holds a comma, colon or dot"
+    expected = (
+        "column names separated by commas, such as 'a,b:hashing', in backquotes where one holds a comma, colon or dot"
+    )
     try:
         entries = split_names(text)
     except ValueError as error:
