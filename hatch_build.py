@@ -1,16 +1,40 @@
-"""Makes sure that the shim is fresh before a wheel, an sdist or an editable install is built."""
+"""Builds a stale shim before a wheel, an sdist or an editable install, and makes the readme for a package index."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+
+# A link to a file of the repository, which a package index does not have.
+_RELATIVE_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!#|[a-z]+:)[^)\s]+\)")
+
+
+def index_readme(text: str) -> str:
+    """Returns a readme whose links lead nowhere else in the repository; the words of such links stay.
+
+    Args:
+        text: README.md.
+    """
+    return _RELATIVE_LINK.sub(r"\1", text)
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Gives the package the readme that a package index shows."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Sets the readme."""
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": index_readme(text)}
 
 
 def _build_shim(root: str) -> ModuleType:

@@ -15,7 +15,7 @@ class Automation:
 
     Attributes:
         table: full name.
-        location: the table's root, as ``ManagedTable.location``.
+        location: the table's root in its one spelling; see ``log_probe.qualified``.
         state: ``scheduled``, ``running``, ``suspended`` or ``failed``.
         strategies: names, in the order in which they are asked; what the properties say where they are wrong.
         last_run: end of the last run, epoch milliseconds.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from catalog.literals import Bounds, bounds, is_comparable
 from catalog.properties import hash_type
-from otree.region import MOST_BOXES, Box, Interval, Region
+from otree.region import Box, Interval, Region
 from otree.revision import Revision
 from otree.transformation import Transformation, Value
 from otree.transformer import format_data_type
@@ -18,6 +17,8 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 # A longer list is judged by its smallest and largest value alone.
 _LONGEST_LIST = 1_000
+# Pairs of boxes that are compared for one revision, about half a second's work; beyond it, conditions narrow no more.
+_MOST_PAIRS = 100_000
 _LAST_CHARACTER = 0x10FFFF
 
 Node = Mapping[str, Any]
@@ -38,18 +39,45 @@ class Conditions:
     revision: Revision
     hash_types: str | None
 
-    def region(self, node: Node, negated: bool = False) -> Region:
-        """Returns where the rows lie that make ``node`` true, or false when ``negated``."""
-        operator = node["operator"]
-        if operator == "not":
-            return self.region(node["of"][0], not negated)
-        if operator in ("and", "or"):
-            parts = [self.region(part, negated) for part in node["of"]]
-            # "not (a and b)" is "not a or not b", also where one of them is null.
-            join = Region.join if (operator == "or") != negated else Region.meet
-            return reduce(join, parts)
-        if operator in ("never", "all"):
-            return Region.nothing() if (operator == "never") != negated else self._all
+    def region(self, node: Node) -> Region:
+        """Returns where the rows lie that make ``node`` true."""
+        return self._region(node, negated=False)
+
+    def _region(self, node: Node, *, negated: bool) -> Region:
+        """Where the rows lie that make ``node`` true, or those that make it false when ``negated``.
+
+        A row for which it is neither, because of a null, may be missing in both.
+        """
+        # Trees may be deeper than Python's stack: children are put on a list, and joined when all of them are done.
+        todo: list[tuple[Node, bool, bool]] = [(node, negated, False)]
+        done: list[Region] = []
+        pairs_left = _MOST_PAIRS
+        while todo:
+            node, negated, is_expanded = todo.pop()
+            operator = node["operator"]
+            if operator == "not":
+                todo.append((node["of"][0], not negated, False))
+            elif operator not in ("and", "or"):
+                done.append(self._leaf(node, negated))
+            elif not is_expanded:
+                todo.append((node, negated, True))
+                todo += [(part, negated, False) for part in node["of"]]
+            else:
+                first = len(done) - len(node["of"])
+                # "not (a and b)" is "not a or not b", also where one of them is null.
+                is_union = (operator == "or") != negated
+                parts, done = done[first:], done[:first]
+                if is_union:
+                    done.append(Region.union(parts))
+                else:
+                    found, pairs = Region.intersection(parts, self.revision.dimensions, pairs_left)
+                    done.append(found)
+                    pairs_left -= pairs
+        return done[0]
+
+    def _leaf(self, node: Node, negated: bool) -> Region:
+        if node["operator"] in ("never", "all"):
+            return Region.nothing() if (node["operator"] == "never") != negated else self._all
         if "hash_of" in node:
             return self._weights(node, negated)
         if "column" in node:
@@ -65,10 +93,16 @@ class Conditions:
     def _weights(self, node: Node, negated: bool) -> Region:
         if node["hash_of"] != list(self.revision.columns) or not self._hashes_as(node["types"]):
             return self._all
-        found = _comparison(node, negated)
-        if found is None or found[0] not in (*_OPPOSITE, "=") or len(found[1]) != 1 or found[1][0] is None:
+        operator, values = node["operator"], node["values"]
+        if len(values) != 1 or values[0] is None:
             return self._all
-        operator, value = found[0], int(found[1][0])
+        # A hash is never null, so that the two ways to compare are one.
+        operator = "=" if operator == "<=>" else operator
+        if negated:
+            operator = _OPPOSITE.get(operator, "")
+        value = int(values[0])
+        if operator not in ("<", "<=", ">", ">=", "="):
+            return self._all
         first = {">=": value, ">": value + 1, "=": value}.get(operator, MIN_WEIGHT)
         last = {"<=": value, "<": value - 1, "=": value}.get(operator, MAX_WEIGHT)
         return Region.of([Box(((0.0, 1.0),) * self.revision.dimensions, first, last)])
@@ -86,19 +120,39 @@ class Conditions:
     # -------------------------------------------------------------------------------------------- columns
 
     def _column(self, node: Node, negated: bool) -> Region:
-        column, found = node["column"], _comparison(node, negated)
-        dimensions = [i for i, t in enumerate(self.revision.transformers) if t.column == column]
-        if found is None or not dimensions:
+        dimensions = [i for i, t in enumerate(self.revision.transformers) if t.column == node["column"]]
+        if not dimensions:
             return self._all
-        operator, values = found
-        if operator not in ("is_null", "is_not_null"):
-            values = [value for value in values if value is not None]
-            if not values:  # nothing compares with null
-                return Region.nothing()
-        at = dimensions[0]
-        sides = self._sides(at, operator, values, node)
-        if sides is None:
-            return self._all
+        at, operator, values = dimensions[0], node["operator"], node["values"]
+        if operator == "<=>" and values[0] is None:
+            operator = "is_null"
+        if operator in ("is_null", "is_not_null"):
+            return self._nulls(at, node) if (operator == "is_null") != negated else self._all
+        if operator == "<=>" and negated:
+            # False of every null, too: unlike "=", it is never null itself.
+            return Region.union([self._nulls(at, node), self._compared(at, node, "=", values, negated=True)])
+        if values and all(value is None for value in values):  # nothing compares with null
+            return Region.nothing()
+        return self._compared(at, node, "=" if operator == "<=>" else operator, values, negated=negated)
+
+    def _nulls(self, at: int, node: Node) -> Region:
+        # A cast can make a null of a value.
+        return self._all if "as" in node else self._boxes(at, [self.revision.transformations[at].null_interval])
+
+    def _compared(self, at: int, node: Node, operator: str, values: Sequence[Any], *, negated: bool) -> Region:
+        """Where the values lie, other than null, for which a comparison is true, or false when ``negated``."""
+        if negated:
+            is_flag = node["type"] == "boolean" and "as" not in node
+            if operator == "=" and is_flag and isinstance(values[0], bool):
+                values = [not values[0]]
+            elif operator in _OPPOSITE:
+                operator = _OPPOSITE[operator]
+            else:
+                return self._all
+        sides = self._sides(at, operator, [value for value in values if value is not None], node)
+        return self._all if sides is None else self._boxes(at, sides)
+
+    def _boxes(self, at: int, sides: Sequence[Interval]) -> Region:
         whole = ((0.0, 1.0),) * self.revision.dimensions
         return Region.of([Box((*whole[:at], side, *whole[at + 1 :])) for side in sides])
 
@@ -106,35 +160,16 @@ class Conditions:
         """Intervals of one dimension that hold the values which meet the comparison; None = no idea."""
         transformation, data_type = self.revision.transformations[at], self.revision.transformers[at].data_type
         column_type, compared_as = node["type"], node.get("as", node["type"])
-        if operator == "is_null":
-            # A cast can make a null of a value.
-            return [(transformation.null_coordinate,) * 2] if "as" not in node else None
-        if not is_comparable(column_type, data_type):
+        if operator not in _INTERVALS or not is_comparable(column_type, data_type):
             return None
         brackets = [bounds(value, column_type, compared_as, data_type) for value in values]
         known = [bracket for bracket in brackets if bracket is not None]
-        if len(known) != len(brackets) or operator not in _INTERVALS:
+        if len(known) != len(brackets):
             return None
         try:
-            return _joined([_INTERVALS[operator](transformation, bracket) for bracket in _fewer(known)])
+            return [_INTERVALS[operator](transformation, bracket) for bracket in _fewer(known)]
         except TypeError:  # the transformation holds values of another kind
             return None
-
-
-def _comparison(node: Node, negated: bool) -> tuple[str, Sequence[Any]] | None:
-    """The operator and values of a comparison or of its negation; None = prunes nothing."""
-    operator, values = node["operator"], node["values"]
-    if operator == "<=>":
-        operator = "is_null" if values[0] is None else "="
-    if not negated:
-        return operator, values
-    if operator in _OPPOSITE:
-        return _OPPOSITE[operator], values
-    if operator == "is_not_null":
-        return "is_null", values
-    if operator == "=" and node.get("type") == "boolean" and isinstance(values[0], bool):
-        return "=", [not values[0]]
-    return None
 
 
 def _prefixed(transformation: Transformation, bracket: Bounds) -> Interval:
@@ -177,19 +212,3 @@ def _fewer(brackets: Sequence[Bounds]) -> Sequence[Bounds]:
 
 def _is_nan(value: Value) -> bool:
     return value != value
-
-
-def _joined(sides: Sequence[Interval]) -> list[Interval]:
-    """The union of intervals as at most ``MOST_BOXES`` of them, closing the smallest gaps first."""
-    joined: list[Interval] = []
-    for low, high in sorted(sides):
-        if joined and low <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(high, joined[-1][1])
-        else:
-            joined.append((low, high))
-    if len(joined) <= MOST_BOXES:
-        return joined
-    gaps = sorted(range(1, len(joined)), key=lambda i: joined[i][0] - joined[i - 1][1])
-    starts = sorted([0, *gaps[len(joined) - MOST_BOXES :]])
-    ends = [*(start - 1 for start in starts[1:]), len(joined) - 1]
-    return [(joined[start][0], joined[end][1]) for start, end in zip(starts, ends, strict=True)]

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from catalog.column_names import FoundColumn, find_column, written_name
-from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, UseError
 from otree.transformation import DeclaredStats
 
 COLUMN_STATS_KEY = "use.index.columnStats"
@@ -45,6 +45,7 @@ def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredSt
     Raises:
         InvalidArgumentError: not a JSON object, or a key or value that is not accepted; the text names the key.
         UnknownNameError: a key names a column that the schema does not have.
+        TooComplexError: JSON that is nested too deeply to be read.
     """
     found: dict[str, dict[str, Any]] = {}
     columns: dict[str, FoundColumn] = {}
@@ -72,7 +73,8 @@ def with_quantiles(
         quantiles: in the index's unit, ascending.
 
     Raises:
-        InvalidArgumentError: the text so far is not a JSON object.
+        InvalidArgumentError: the text so far is not a JSON object of values and arrays of values.
+        TooComplexError: the text so far is JSON that is nested too deeply to be read.
     """
     entries = dict(_entries(text))
     # The same column in another spelling would be a second declaration.
@@ -93,11 +95,11 @@ def with_moved_columns(text: str, moved: Callable[[str], str | None]) -> str | N
         moved: the new name of the column that a name stands for; None when the column was dropped.
 
     Returns:
-        The text, the same when nothing changes or when it is no JSON object; None when nothing is left of it.
+        The text, the same when nothing changes or when it cannot be read; None when nothing is left of it.
     """
     try:
         entries = _entries(text)
-    except InvalidArgumentError:
+    except UseError:
         return text
     kept: dict[str, Any] = {}
     for key, value in entries.items():
@@ -138,9 +140,20 @@ def _entries(text: str | None) -> Mapping[str, Any]:
         node = json.loads(text)
     except ValueError as error:
         raise InvalidArgumentError.of(COLUMN_STATS_KEY, text, f"JSON text ({error})") from error
+    except RecursionError as error:
+        raise _nested() from error
     if not isinstance(node, dict):
         raise InvalidArgumentError.of(COLUMN_STATS_KEY, text, 'a JSON object such as {"a_min": 0, "a_max": 9}')
+    for key, value in node.items():
+        within = value if isinstance(value, list) else [value] if isinstance(value, dict) else ()
+        if any(isinstance(item, (list, dict)) for item in within):
+            raise _nested(key)
     return node
+
+
+def _nested(key: str = "") -> TooComplexError:
+    name = f"{COLUMN_STATS_KEY}: {key}" if key else COLUMN_STATS_KEY
+    return TooComplexError.of(name, "at most two levels, an object of values and arrays of values")
 
 
 def _refused(key: str, value: object, accepted: str) -> InvalidArgumentError:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+# Clients show one line: a name or a predicate may have been given with line ends or other control characters in it.
+_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, which is what people can read of an error of Spark's."""
     return next(iter(str(error).strip().splitlines()), "")
+
+
+def _shown(value: object) -> str:
+    """A value as SQL writes it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 class UseError(Exception):
@@ -26,6 +39,7 @@ class UseError(Exception):
     sql_state = "XX000"
 
     def __init__(self, message: str, *, code: str | None = None, sql_state: str | None = None) -> None:
+        message = _LINE_ENDS.sub(" ", message.strip())
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
@@ -48,11 +62,6 @@ def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | 
     return by_lower[near[0]] if near else None
 
 
-def known_error(error: BaseException) -> UseError:
-    """The error itself when it is one of ours, else an internal one that says its kind and its first line."""
-    return error if isinstance(error, UseError) else UseError(f"{type(error).__name__}: {first_line(error)}")
-
-
 class InvalidArgumentError(UseError):
     """A parameter, option or property has a value that is not accepted."""
 
@@ -62,8 +71,24 @@ class InvalidArgumentError(UseError):
     @classmethod
     def of(cls, name: str, value: object, accepted: str) -> InvalidArgumentError:
         """Names the parameter, the value and what is accepted."""
-        shown = f"'{value}'" if isinstance(value, str) else str(value)
-        return cls(f"{name} = {shown} is not accepted: {accepted}.")
+        return cls(f"{name} = {_shown(value)} is not accepted: {accepted}.")
+
+    @classmethod
+    def missing(cls, name: str, accepted: str) -> InvalidArgumentError:
+        """Names the parameter that was left out, and what is accepted."""
+        return cls(f"{name} is missing: {accepted}.")
+
+
+class TooComplexError(UseError):
+    """A text is longer, or nested more deeply, than a parser can take; the text names the limit."""
+
+    code = "USE_TOO_COMPLEX"
+    sql_state = "54001"
+
+    @classmethod
+    def of(cls, name: str, limit: str) -> TooComplexError:
+        """Names the parameter or property and what it must stay within."""
+        return cls(f"{name} is too complex: it must have {limit}.")
 
 
 class UnknownNameError(UseError):
@@ -103,14 +128,57 @@ class TableError(UseError):
     @classmethod
     def invalid_name(cls, name: str, detail: str) -> TableError:
         """The name cannot be parsed."""
-        text = f"table = '{name}' is not a table name: {detail.strip()}"
+        text = (
+            f"table = '{name}' is not a table name: {detail.strip().rstrip('.')}. Write db.table, with parts like "
+            "`a b` in backquotes, or an absolute path."
+        )
         return cls(text, code="USE_INVALID_TABLE_NAME", sql_state="42602")
+
+    @classmethod
+    def version(cls, name: str, table: str) -> TableError:
+        """A version of a table, as paths for time travel name it."""
+        text = (
+            f"table = '{name}' names a version of the Delta table {table}: only the table itself is accepted; "
+            "leave the version out."
+        )
+        return cls(text, code="USE_TIME_TRAVEL", sql_state="0A000")
+
+    @classmethod
+    def inside(cls, name: str, table: str) -> TableError:
+        """A path below the root of a table, such as the folder of a partition."""
+        text = (
+            f"table = '{name}' is a path inside the Delta table {table}: only the whole table is accepted; "
+            "use.optimize takes some of its files with where."
+        )
+        return cls(text, code="USE_NOT_A_TABLE", sql_state="42809")
+
+    @classmethod
+    def unreadable(cls, name: str, detail: str) -> TableError:
+        """A Delta table whose log cannot be read."""
+        text = (
+            f"table = '{name}' cannot be read: {detail.rstrip('.')}. Check the files of its _delta_log, and that this "
+            "version of Delta reads them."
+        )
+        return cls(text, code="USE_TABLE_UNREADABLE", sql_state="XX001")
 
     @classmethod
     def view(cls, name: str) -> TableError:
         """A view instead of a table."""
         text = f"table = '{name}' is a view: give the Delta table behind it."
         return cls(text, code="USE_NOT_A_TABLE", sql_state="42809")
+
+    @classmethod
+    def virtual(cls, name: str, table: str) -> TableError:
+        """A virtual table, or the view of a table that ``use_catalog`` gives."""
+        hint = f"give the table itself, {table}" if table else "give a Delta table"
+        text = f"table = '{name}' is a virtual table, which has no files: {hint}."
+        return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
+
+    @classmethod
+    def named_as(cls, name: str, path: str) -> TableError:
+        """A Delta table by its path, but as files of another format."""
+        text = f"table = '{name}' names the files of a Delta table: give the table itself, delta.`{path}`."
+        return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
 
     @classmethod
     def not_delta(cls, name: str, provider: str) -> TableError:
@@ -181,6 +249,30 @@ class NotAttachedError(UseError):
             "The server of this Spark Connect client has no catalog 'use': configure its driver with sql_ext.configure "
             "and call sql_ext.attach there."
         )
+
+
+class FileSystemError(UseError):
+    """A file system is unknown, cannot be reached, or denies reading."""
+
+    code = "USE_FILE_SYSTEM"
+    sql_state = "58030"
+
+    @classmethod
+    def of(cls, name: str, trouble: str) -> FileSystemError:
+        """Names the table, what is wrong and what to do."""
+        return cls(f"table = '{name}' cannot be looked at: {trouble}.")
+
+
+class SparkFailedError(UseError):
+    """Spark or Delta failed without a condition of its own."""
+
+    code = "USE_SPARK_FAILED"
+    sql_state = "58000"
+
+    @classmethod
+    def of(cls, detail: str) -> SparkFailedError:
+        """Says what Spark says."""
+        return cls(f"Spark failed: {detail.rstrip('.')}. The log of the driver may say more.")
 
 
 class RetentionError(UseError):

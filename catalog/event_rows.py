@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from catalog.events import EVENT_FIELDS, EVENT_KEY, OPERATION, OPTIMIZATIONS_SCHEMA
-
-COMMITTED, FAILED, IGNORED = "committed", "failed", "ignored"
+from catalog.events import (
+    COMMITTED,
+    DELETED,
+    EVENT_FIELDS,
+    EVENT_KEY,
+    FAILED,
+    IGNORED,
+    OPERATION,
+    OPTIMIZATIONS_SCHEMA,
+)
+from catalog.moments import LAST_MILLIS
 
 _IN_COMMIT = (
     f"{EVENT_FIELDS}, kind string, trigger string, reason string, parameters map<string,string>, "
     "table_bytes bigint, overflow_file string"
 )
 _AROUND = "state string, version bigint, error string, error_code string"
+_NOT_WRITTEN = (FAILED, IGNORED)
 # One event, wherever it was read.
 EVENT_ROW = f"{_IN_COMMIT}, {_AROUND}"
 # A file that vanishes, or that somebody else has put there, must not make the rest unreadable. Brackets and stars in
@@ -57,7 +66,7 @@ def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:
         files: URIs, at least one.
     """
     rows = spark.read.schema(EVENT_ROW).options(**_TOLERANT).json(list(files))
-    return rows.where(F.col("write_id").isNotNull() & F.col("state").isin(COMMITTED, FAILED, IGNORED))
+    return rows.where(F.col("write_id").isNotNull() & F.col("state").isin(COMMITTED, FAILED, IGNORED, DELETED))
 
 
 def united(logged: DataFrame, stored: DataFrame, table_ids: Sequence[str]) -> DataFrame:
@@ -115,13 +124,34 @@ def history_of(events: DataFrame) -> DataFrame:
     """
     committed = F.col("state") == COMMITTED
     so_far = Window.partitionBy("table_id").orderBy("version").rowsBetween(Window.unboundedPreceding, 0)
-    written = F.sum(F.when(committed, F.col("output_files_stats.bytes"))).over(so_far)
-    amplification = F.when(committed & (F.col("table_bytes") > 0), written / F.col("table_bytes"))
+    # As floating point: what another writer calls bytes may not fit when it is added up.
+    bytes_written = F.when(committed, F.col("output_files_stats.bytes").cast("double"))
+    counted = F.col("state").isin(COMMITTED, DELETED) & (F.col("table_bytes") > 0)
+    amplification = F.when(counted, F.sum(bytes_written).over(so_far) / F.col("table_bytes"))
     return (
         events.withColumn("write_amplification", amplification)
+        .withColumn("input_files_stats", _known_inputs())
+        .withColumn("output_files_stats", F.when(~F.col("state").isin(*_NOT_WRITTEN), F.col("output_files_stats")))
+        .withColumn("started_time", _moment("started_at"))
+        .withColumn("finished_time", _moment("finished_at"))
         .orderBy(F.col("finished_at").desc(), F.col("version").desc_nulls_last(), "write_id")
         .select(*_names(OPTIMIZATIONS_SCHEMA))
     )
+
+
+def _known_inputs() -> Column:
+    """The statistics of the input; of what was not written, NULL where earlier versions stored zeros."""
+    inputs = F.col("input_files_stats")
+    totals = inputs
+    for name in ("num_cubes", "num_blocks", "avg_num_blocks_per_file", "avg_block_element_count_per_file"):
+        totals = totals.withField(name, F.lit(None).cast("double" if name.startswith("avg") else "bigint"))
+    known = F.when(inputs["num_files"] > 0, totals)
+    return F.when(F.col("state").isin(*_NOT_WRITTEN), known).otherwise(inputs)
+
+
+def _moment(millis: str) -> Column:
+    """The moment of epoch milliseconds; NULL where it has none, as a year after 9998."""
+    return F.when(F.col(millis).between(0, LAST_MILLIS), F.timestamp_millis(millis))
 
 
 def _names(ddl: str) -> list[str]:

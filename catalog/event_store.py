@@ -12,17 +12,17 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.errors import UseError, first_line
-from catalog.event_rows import COMMITTED, FAILED, IGNORED, history_of, stored_events, united, with_lists
-from catalog.events import LISTS_FOLDER, OptimizationEvent
+from catalog.errors import UseError
+from catalog.event_files import Marker, MergedParts, StoredEvent, parse_event, parse_events, parse_marker, parse_parts
+from catalog.event_rows import history_of, stored_events, united, with_lists
+from catalog.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
 from catalog.lease import now_millis
+from catalog.state_files import Unreadable, access_problem, read
 from catalog.tables import ManagedTable
 from otree.revision import LAST_REVISION_KEY
 
@@ -36,12 +36,19 @@ MOST_FILES = 100
 FULL_CHARACTERS = 8_000_000
 # Readers that listed the folder before a merge find its parts for so long.
 GRACE_MILLIS = 10 * 60_000
+# Files that are opened in search of the newest event, since some may be unreadable, or of a vacuum.
+_MOST_LOOKED_AT = 20
 
 _OURS = re.compile(r"(\d+)-[^/]+\.json")
 _FULL = "-full-"
 _PARTS = ".parts"
 # Before they had a folder of their own, whole events with long lists were kept among the events.
 _FORMER_LIST = re.compile(r"[0-9a-f]{32}\.json")
+
+
+_EVENTS_ADVICE = "Its events are left out. Delete the file, unless it is being written just now."
+_PARTS_ADVICE = "Its parts are merged once more. Delete the file, unless it is being written just now."
+_MARKER_ADVICE = "Events are copied from the log once more, and the file is replaced."
 
 
 # ------------------------------------------------------------------------------------------------------- writing
@@ -63,14 +70,26 @@ def record_ignored(table: ManagedTable, event: OptimizationEvent) -> None:
     _keep(table, event, {"state": IGNORED})
 
 
+def record_vacuum(table: ManagedTable, event: OptimizationEvent, version: int | None) -> None:
+    """Keeps the event of a vacuum; never fails.
+
+    Args:
+        table: the table.
+        event: see ``catalog.events.event_of_vacuum``.
+        version: of the commit with which Delta notes the end of a vacuum, None without one.
+    """
+    _keep(table, event, {"state": DELETED, "version": version})
+
+
 def _keep(table: ManagedTable, event: OptimizationEvent, more: Mapping[str, object]) -> None:
+    # Whatever goes wrong here, the optimization that it tells of is done.
     try:
         named = event if event.table_id else replace(event, table_id=table.snapshot().table_id)
         text = json.dumps({**json.loads(named.commit_json()), **more}, separators=(",", ":"))
         table.write_state(f"{EVENTS_FOLDER}/{event.started_at}-{event.write_id}.json", text)
         merge(table, now_millis())
-    except (UseError, Py4JError, PySparkException) as error:
-        logger.warning("%s: an event could not be kept: %s", table.name, first_line(error))
+    except Exception as error:  # noqa: BLE001
+        logger.warning("%s: an event could not be kept: %s", table.name, access_problem(error))
 
 
 def reconcile(table: ManagedTable) -> None:
@@ -80,34 +99,30 @@ def reconcile(table: ManagedTable) -> None:
     """
     try:
         _reconcile(table)
-    except (UseError, Py4JError, PySparkException) as error:
-        logger.warning("%s: events could not be copied from the log: %s", table.name, first_line(error))
+    except Exception as error:  # noqa: BLE001 - see _keep
+        logger.warning("%s: events could not be copied from the log: %s", table.name, access_problem(error))
 
 
 def _reconcile(table: ManagedTable) -> None:
+    # Read before the snapshot, so that no other process can write one for a later version in between.
+    marker = read(table, RECONCILED_FILE, parse_marker, _MARKER_ADVICE)
     snapshot = table.snapshot()
-    done = _marker(table, snapshot.table_id)
-    if done >= snapshot.version or LAST_REVISION_KEY not in snapshot.configuration:
+    done = -1
+    if isinstance(marker, Marker) and marker.table_id == snapshot.table_id and marker.version <= snapshot.version:
+        done = marker.version
+    if done == snapshot.version or LAST_REVISION_KEY not in snapshot.configuration:
         # Nothing is new, or nothing was ever indexed.
         return
     stored = set(table.list_state(EVENTS_FOLDER))
     newer = table.events(snapshot.version - done).where(F.col("version") > done)
-    found = newer.select("started_at", "write_id", F.to_json(F.struct("*")).alias("line")).orderBy("started_at")
-    missing = [r for r in found.collect() if f"{r.started_at}-{r.write_id}.json" not in stored]
+    found = newer.select(F.to_json(F.struct("*")).alias("line")).orderBy("started_at")
+    # What another writer has put into a commit may be no event of ours.
+    events = [event for row in found.collect() if isinstance(event := parse_event(row.line), StoredEvent)]
+    missing = [event for event in events if f"{event.started_at}-{event.write_id}.json" not in stored]
     if missing:
         name = f"{missing[-1].started_at}-merged-{uuid.uuid4().hex}.json"
-        table.write_state(f"{EVENTS_FOLDER}/{name}", "\n".join(r.line for r in missing))
-    marker = {"table_id": snapshot.table_id, "version": snapshot.version}
-    table.write_state(RECONCILED_FILE, json.dumps(marker))
-
-
-def _marker(table: ManagedTable, table_id: str) -> int:
-    """The version up to which the store has the log's events; -1 when that is not known of this table."""
-    try:
-        marker = json.loads(table.read_state(RECONCILED_FILE) or "{}")
-        return int(marker["version"]) if marker["table_id"] == table_id else -1
-    except (ValueError, TypeError, KeyError):
-        return -1
+        table.write_state(f"{EVENTS_FOLDER}/{name}", "\n".join(event.line for event in missing))
+    table.write_state(RECONCILED_FILE, json.dumps({"table_id": snapshot.table_id, "version": snapshot.version}))
 
 
 # ------------------------------------------------------------------------------------------------------- merging
@@ -129,7 +144,7 @@ def merge(table: ManagedTable, now: int) -> None:
     parts = [n for n in names if _OURS.fullmatch(n) and _FULL not in n and n not in merged_before]
     if len(parts) <= MOST_FILES:
         return
-    events: dict[str, dict[str, Any]] = {}
+    events: dict[str, StoredEvent] = {}
     whole = []
     for name in parts:
         found = _events_in(table, name)
@@ -138,46 +153,46 @@ def merge(table: ManagedTable, now: int) -> None:
             continue
         whole.append(name)
         for event in found:
-            kept = events.get(event["write_id"])
-            if kept is None or kept["state"] != COMMITTED:
-                events[event["write_id"]] = event
+            kept = events.get(event.write_id)
+            if kept is None or kept.state != COMMITTED:
+                events[event.write_id] = event
     if len(whole) < 2:
         return
-    lines = sorted(events.values(), key=lambda event: int(event["started_at"]))
-    text = "\n".join(json.dumps(event, separators=(",", ":")) for event in lines)
+    ordered = sorted(events.values(), key=lambda event: event.started_at)
+    # The lines as they are: another version may have written more into them.
+    text = "\n".join(event.line for event in ordered)
     kind = _FULL if len(text) >= FULL_CHARACTERS else "-merged-"
-    name = f"{lines[-1]['started_at']}{kind}{uuid.uuid4().hex}"
+    name = f"{ordered[-1].started_at}{kind}{uuid.uuid4().hex}"
     table.write_state(f"{EVENTS_FOLDER}/{name}.json", text)
     table.write_state(f"{EVENTS_FOLDER}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": whole}))
 
 
 def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[str]:
     """Deletes parts of files that were merged a while ago; returns all names that are in merged files."""
-    merged = set()
-    for listing in (n for n in names if n.endswith(_PARTS)):
-        try:
-            known = json.loads(table.read_state(f"{EVENTS_FOLDER}/{listing}") or "{}")
-            parts, merged_at = [p for p in known["parts"] if _OURS.fullmatch(p)], int(known["merged_at"])
-        except (ValueError, TypeError, KeyError):
-            # Half written: its parts are merged once more.
-            continue
-        merged.update(parts)
+    merged: set[str] = set()
+    listings: list[tuple[int, str, set[str]]] = []
+    for name in (n for n in names if n.endswith(_PARTS)):
+        found = read(table, f"{EVENTS_FOLDER}/{name}", partial(parse_parts, now=now), _PARTS_ADVICE)
+        if isinstance(found, MergedParts):
+            parts = {part for part in found.parts if _OURS.fullmatch(part)}
+            listings.append((found.merged_at, name, parts.intersection(names)))
+    # The oldest first: a merged file may itself be a part of a later one.
+    for merged_at, name, parts in sorted(listings, key=lambda listing: listing[0]):
         if now - merged_at >= GRACE_MILLIS:
+            if parts and _events_in(table, name.removesuffix(_PARTS) + ".json") is None:
+                # The merged file was damaged meanwhile: its parts stay, and are merged once more.
+                continue
             for part in parts:
                 table.delete_state(f"{EVENTS_FOLDER}/{part}")
-            table.delete_state(f"{EVENTS_FOLDER}/{listing}")
+            table.delete_state(f"{EVENTS_FOLDER}/{name}")
+        merged.update(parts)
     return merged
 
 
-def _events_in(table: ManagedTable, name: str) -> list[dict[str, Any]] | None:
+def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
     """The events of a file of the store; None when any of it cannot be read as events."""
-    try:
-        lines = (table.read_state(f"{EVENTS_FOLDER}/{name}") or "").split("\n")
-        events = [json.loads(line) for line in lines]
-        wanted = all(str(e["write_id"]) and e["state"] and int(e["started_at"]) >= 0 for e in events)
-    except (Py4JError, PySparkException, ValueError, TypeError, KeyError):
-        return None
-    return events if events and wanted else None
+    found = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
+    return None if isinstance(found, Unreadable) else found
 
 
 # ------------------------------------------------------------------------------------------------------- reading
@@ -189,23 +204,23 @@ def optimizations(table: ManagedTable) -> DataFrame:
     events = table.events()
     ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in names if _OURS.fullmatch(n)]
     if ours:
-        ids = {r.table_id for r in events.select("table_id").distinct().collect()}
+        ids = {r.table_id for r in events.select("table_id").distinct().collect() if r.table_id is not None}
         events = united(events, stored_events(table.spark, ours), sorted({*ids, table.snapshot().table_id}))
     lists = [f"{EVENTS_FOLDER}/{n}" for n in names if _FORMER_LIST.fullmatch(n)]
     lists += [f"{LISTS_FOLDER}/{n}" for n in table.list_state(LISTS_FOLDER) if n.endswith(".json")]
     return history_of(with_lists(events, [f"{table.state_folder}/{n}" for n in lists]))
 
 
-def newest_event(table: ManagedTable, table_id: str) -> Mapping[str, Any] | None:
-    """The newest event in the store, by the time when it began; None when there is none.
+def newest_event(table: ManagedTable, table_id: str) -> StoredEvent | None:
+    """The newest event of an optimization in the store, by the time when it began; None when there is none.
 
     Args:
         table: the table.
         table_id: Delta's metadata id; events of a table that was there before do not count.
     """
     numbered = [(int(m[1]), n) for n in table.list_state(EVENTS_FOLDER) if (m := _OURS.fullmatch(n))]
-    for _, name in sorted(numbered, reverse=True)[:5]:
-        events = [e for e in _events_in(table, name) or () if e.get("table_id") == table_id]
+    for _, name in sorted(numbered, reverse=True)[:_MOST_LOOKED_AT]:
+        events = [e for e in _events_in(table, name) or () if e.table_id == table_id and e.shown["kind"] != VACUUM]
         if events:
             return events[-1]
     return None

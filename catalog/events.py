@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 OPERATION = "USE OPTIMIZE"
@@ -25,7 +25,15 @@ EVENT_FIELDS = (
     f"input_files_stats {_STATS_TYPE}, output_files_stats {_STATS_TYPE}"
 )
 _LOG_FIELDS = "kind string, trigger string, state string, reason string, parameters map<string,string>, error string"
-OPTIMIZATIONS_SCHEMA = f"{EVENT_FIELDS}, version bigint, {_LOG_FIELDS}, error_code string, write_amplification double"
+OPTIMIZATIONS_SCHEMA = (
+    f"{EVENT_FIELDS}, version bigint, {_LOG_FIELDS}, error_code string, write_amplification double, "
+    "started_time timestamp, finished_time timestamp"
+)
+
+# States: a rewrite in a commit, one without, a trigger or group that led to no rewrite, a vacuum.
+COMMITTED, FAILED, IGNORED, DELETED = "committed", "failed", "ignored", "deleted"
+# Kinds.
+OPTIMIZE, VACUUM = "optimize", "vacuum"
 
 
 @dataclass(frozen=True)
@@ -85,10 +93,31 @@ class FilesStats:
 
 
 @dataclass(frozen=True)
-class OptimizationEvent:
-    """One optimization; times in epoch milliseconds.
+class FilesTotals:
+    """What is known of files that nobody looked into: the other statistics are NULL, and so are those that are None.
 
-    ``table_bytes`` are the bytes of the table's live files after it, None where nothing was written.
+    ``element_count`` is -1 when some file's rows are not known.
+    """
+
+    num_files: int | None
+    bytes: int | None
+    files: tuple[str, ...] | None = None
+    file_levels: tuple[int, ...] | None = None
+    element_count: int | None = None
+
+    @classmethod
+    def of(cls, files: list[FileFacts]) -> FilesTotals:
+        """Sums files up, as ``FilesStats.of`` does; their blocks do not matter."""
+        stats = FilesStats.of(files)
+        return cls(stats.num_files, stats.bytes, stats.files, stats.file_levels, stats.element_count)
+
+
+@dataclass(frozen=True)
+class OptimizationEvent:
+    """One optimization, or vacuum; times in epoch milliseconds.
+
+    The statistics of files are None where nothing was read or written. ``table_bytes`` are the bytes of the table's
+    live files after it, None where nothing was written.
     """
 
     optimization_name: str
@@ -97,12 +126,13 @@ class OptimizationEvent:
     revision_id: int
     started_at: int
     finished_at: int
-    input_files_stats: FilesStats
-    output_files_stats: FilesStats
+    input_files_stats: FilesStats | FilesTotals | None
+    output_files_stats: FilesStats | None
     trigger: str
     reason: str
     parameters: Mapping[str, str]
     table_bytes: int | None = None
+    kind: str = OPTIMIZE
 
     def to_json(self) -> str:
         """The whole event."""
@@ -111,7 +141,8 @@ class OptimizationEvent:
     @property
     def overflow_file(self) -> str | None:
         """Where the whole event is kept when its lists are too long for a commit; relative to the state folder."""
-        longest = max(self.input_files_stats.num_files, self.output_files_stats.num_files)
+        lists = (stats.files for stats in (self.input_files_stats, self.output_files_stats) if stats is not None)
+        longest = max((len(names) for names in lists if names is not None), default=0)
         return f"{LISTS_FOLDER}/{self.write_id}.json" if longest > MAX_NAMES_IN_COMMIT else None
 
     def commit_json(self) -> str:
@@ -119,14 +150,14 @@ class OptimizationEvent:
         record = self._record()
         if self.overflow_file is not None:
             record["overflow_file"] = self.overflow_file
-            for stats in ("input_files_stats", "output_files_stats"):
-                record[stats]["files"] = record[stats]["file_levels"] = None
+            for stats in (record["input_files_stats"], record["output_files_stats"]):
+                if stats is not None:
+                    stats["files"] = stats["file_levels"] = None
         return json.dumps(record, separators=(",", ":"))
 
     def _record(self) -> dict[str, Any]:
         record = asdict(self)
         record["process_time_ms"] = self.finished_at - self.started_at
-        record["kind"] = "optimize"
         return record
 
 
@@ -136,7 +167,7 @@ def event_without_commit(
     reason: str,
     parameters: Mapping[str, str],
     times: tuple[int, int],
-    inputs: FilesStats | None = None,
+    inputs: FilesTotals | None = None,
     table_id: str = "",
     write_id: str | None = None,
 ) -> OptimizationEvent:
@@ -148,11 +179,10 @@ def event_without_commit(
         reason: reason code.
         parameters: what was asked for.
         times: start and end, epoch milliseconds.
-        inputs: what the group would have read; nothing when left out.
+        inputs: what the group would have read; not known when left out.
         table_id: Delta's metadata id; the event store fills it in when left out.
         write_id: of the rewrite whose commit may yet appear; one of its own when left out.
     """
-    nothing = FilesStats.of([])
     return OptimizationEvent(
         optimization_name=strategy,
         write_id=write_id or uuid.uuid4().hex,
@@ -160,9 +190,31 @@ def event_without_commit(
         revision_id=-1,
         started_at=times[0],
         finished_at=times[1],
-        input_files_stats=inputs or nothing,
-        output_files_stats=nothing,
+        input_files_stats=inputs,
+        output_files_stats=None,
         trigger=trigger,
         reason=reason,
         parameters=parameters,
     )
+
+
+def event_of_vacuum(
+    trigger: str,
+    reason: str,
+    parameters: Mapping[str, str],
+    times: tuple[int, int],
+    removed: FilesTotals | None = None,
+    table_bytes: int | None = None,
+) -> OptimizationEvent:
+    """The event of a vacuum: its input are the files that it removed, and it has no output.
+
+    Args:
+        trigger: who asked.
+        reason: reason code.
+        parameters: what was asked for.
+        times: start and end, epoch milliseconds.
+        removed: number and bytes of the removed files, None when it failed.
+        table_bytes: bytes of the table's live files after it.
+    """
+    event = event_without_commit(VACUUM, trigger, reason, parameters, times, removed)
+    return replace(event, kind=VACUUM, table_bytes=table_bytes)

@@ -94,7 +94,7 @@ class _Translation:
         if isinstance(node, exp.Not):
             return self.possible(node.this, not wanted)
         if isinstance(node, (exp.And, exp.Or)):
-            parts = [self.possible(node.left, wanted), self.possible(node.right, wanted)]
+            parts = [self.possible(operand, wanted) for operand in _operands(node)]
             # "not (a and b)" is "not a or not b", also where one of them is null.
             if isinstance(node, exp.And) == wanted:
                 return " AND ".join(f"({part})" for part in parts if part is not None) or None
@@ -188,6 +188,19 @@ class _Translation:
         if as_type == "timestamp" and self.spark.conf.get("spark.sql.timestampType") != "TIMESTAMP_LTZ":
             return None
         return f"try_cast({text} AS {as_type})"
+
+
+def _operands(node: exp.Connector) -> list[exp.Expr]:
+    """The operands of a chain of one connective: thousands of them are one level, here and for Spark's parser."""
+    found: list[exp.Expr] = []
+    todo: list[exp.Expr] = [node]
+    while todo:
+        operand = todo.pop()
+        if isinstance(operand, exp.Connector) and type(operand) is type(node):
+            todo += [operand.right, operand.left]
+        else:
+            found.append(operand)
+    return found
 
 
 def _kind(node: exp.Expr) -> str:

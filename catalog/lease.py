@@ -20,14 +20,24 @@ from functools import partial
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from catalog.errors import first_line
+from catalog.moments import LAST_MILLIS
+from catalog.state_files import NOT_ACCESSIBLE, Unreadable, access_problem, parse, read, warn_once
 from catalog.tables import ManagedTable
 
 logger = logging.getLogger(__name__)
 
 LEASE_FILE = "lease.json"
-# Renewed thrice in its time; a crashed holder is in the way for this long at most.
+# Renewed three times in its time; a crashed holder blocks the table for this long at most.
 LEASE_MILLIS = 60_000
+# A lease that ends later than so many lease times from now is none: no holder with a correct clock writes it, and a
+# wrong clock must not block a table for years.
+MOST_LEASE_TIMES = 3
+
+_ADVICE = (
+    "The lease is ignored, and the next optimization replaces it. If the warning comes back, delete the file; where "
+    "'expires_at' is too large, compare the clocks of the hosts."
+)
+_BLOCKED_ADVICE = "Optimizations go on without a lease, so that two may do the same work; delete what is there."
 
 
 @dataclass(frozen=True)
@@ -58,31 +68,56 @@ def this_process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def read_lease(table: ManagedTable) -> Lease | None:
-    """The lease on a table, expired or not; None when there is none, or it is being written."""
-    text = table.read_state(LEASE_FILE)
-    try:
-        return None if text is None else Lease(**json.loads(text))
-    except (ValueError, TypeError):
-        return None
+def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
+    """The lease in a file's text, or why there is none; total.
+
+    Args:
+        text: the text.
+        now: epoch milliseconds; a lease that ends more than ``MOST_LEASE_TIMES`` lease times later is none. Left out,
+            it may end at any time.
+    """
+    latest = LAST_MILLIS if now is None else now + MOST_LEASE_TIMES * LEASE_MILLIS
+    return parse(
+        text,
+        lambda fields: Lease(
+            run_id=fields.text("run_id"),
+            holder=fields.text("holder"),
+            trigger=fields.text("trigger"),
+            acquired_at=fields.whole("acquired_at"),
+            expires_at=fields.whole("expires_at", most=latest),
+        ),
+    )
+
+
+def read_lease(table: ManagedTable, now: int | None = None) -> Lease | None:
+    """The lease on a table, expired or not; None when there is none or it cannot be read.
+
+    Args:
+        table: the table.
+        now: as for ``parse_lease``.
+    """
+    found = read(table, LEASE_FILE, partial(parse_lease, now=now), _ADVICE)
+    return None if isinstance(found, Unreadable) else found
 
 
 def holder_of(table: ManagedTable, now: int) -> Lease | None:
-    """The lease that is in the way of a run, None when the table is free.
+    """The lease that blocks a run, None when the table is free; it ends within ``MOST_LEASE_TIMES`` lease times.
 
     Args:
         table: the table.
         now: epoch milliseconds.
     """
-    lease = read_lease(table)
+    lease = read_lease(table, now)
     return lease if lease is not None and lease.expires_at > now else None
 
 
 def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Lease | None:
     """Takes the lease.
 
+    Where the file system lets nobody write it, as when a folder has its name, the run goes on without.
+
     Returns:
-        None when it was taken, else the lease of somebody else that is in the way.
+        None when it was taken, else the lease of somebody else that blocks the run.
     """
     held = holder_of(table, now)
     if held is not None and held.run_id != run_id:
@@ -93,10 +128,14 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Lease |
         if held is not None and held.run_id != run_id:
             # Somebody was faster.
             return held
-        # One that has expired, or was left half written.
-        table.write_state(LEASE_FILE, mine.to_json())
+        try:
+            # One that has expired, or cannot be read.
+            table.write_state(LEASE_FILE, mine.to_json())
+        except (Py4JError, PySparkException, OSError) as error:
+            warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
+            return None
     # Of two that found it free, the last to write has it.
-    found = read_lease(table)
+    found = holder_of(table, now)
     return None if found is None or found.run_id == run_id else found
 
 
@@ -130,8 +169,10 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], 
     def attempt(step: Callable[[], None]) -> None:
         try:
             step()
-        except (Py4JError, PySparkException) as error:
-            logger.warning("%s: its lease could not be kept up: %s", table.name, first_line(error))
+        except (Py4JError, PySparkException, OSError) as error:
+            # The lease is a courtesy: the run goes on, and the next attempt may succeed.
+            problem = Unreadable(NOT_ACCESSIBLE, access_problem(error))
+            warn_once(table, LEASE_FILE, problem, _BLOCKED_ADVICE)
 
     thread = threading.Thread(target=keep, name=f"use-lease-{run_id}", daemon=True)
     thread.start()

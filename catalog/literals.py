@@ -19,8 +19,8 @@ _DATE_SLACK = _MILLIS_PER_DAY + 1
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _REAL = ("float", "double")
 _INSTANTS = ("timestamp", "timestamp_ntz")
-# Whole numbers up to here are exact in the type that they are compared in.
-_EXACT_WHOLE = {"float": 2**24, "double": 2**53}
+# Bits of precision: whole numbers of less than this many are exact in the type that they are compared in.
+_PRECISION = {"float": 24, "double": 53}
 # Types that a column may have been widened to since a revision of this data type was made.
 _WIDENED: Mapping[str, tuple[str, ...]] = {
     "IntegerDataType": (*_WHOLE, *_REAL, "decimal"),
@@ -58,6 +58,8 @@ def bounds(value: Any, column_type: str, compared_as: str, data_type: str) -> Bo
 
 
 def _bracket(value: Any, column_type: str, compared_as: str) -> tuple[Any, Any] | None:
+    if column_type in _WHOLE and compared_as in _PRECISION:
+        return _rounded(_real(value), _PRECISION[compared_as])
     if column_type in _WHOLE:
         exact = _whole(value, column_type, compared_as)
     elif column_type in _REAL:
@@ -82,12 +84,20 @@ def _bracket(value: Any, column_type: str, compared_as: str) -> tuple[Any, Any] 
 def _whole(value: Any, column_type: str, compared_as: str) -> Value:
     if compared_as in _WHOLE:
         return int(value) if _WHOLE.index(compared_as) >= _WHOLE.index(column_type) else None
-    if compared_as in _EXACT_WHOLE:
-        number = _real(value)
-        return number if abs(number) <= _EXACT_WHOLE[compared_as] else None
     digits = _digits(compared_as)
     widest = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}[column_type]
     return Decimal(value) if digits is not None and digits[0] >= widest else None
+
+
+def _rounded(number: float, precision: int) -> tuple[float, float] | None:
+    """Brackets the whole numbers that may round to a number, which neighbours in its type enclose."""
+    if not math.isfinite(number):
+        return None
+    # Up to the power of two itself, which is also where its upper neighbour rounds to.
+    if abs(number) < 2**precision:
+        return number, number
+    step = math.ldexp(1.0, math.frexp(number)[1] - precision)
+    return number - step, number + step
 
 
 def _real(value: str) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from catalog.events import OPERATION
+from catalog.places import place_of
 from catalog.session import jvm, jvm_session
 from catalog.suspension import SUSPENSION_FILE
 from catalog.tables import STATE_FOLDER
@@ -54,8 +55,13 @@ def look(spark: SparkSession, tables: Sequence[tuple[str, int | None]]) -> list[
 
 
 def qualified(spark: SparkSession, location: str) -> str:
-    """The one spelling of a location: with scheme and authority of its file system."""
-    return str(jvm(spark).io.usespark.LogProbe.qualified(jvm_session(spark), location))
+    """The one spelling of a location; see ``place_of``."""
+
+    def default_file_system() -> str:
+        hadoop = jvm_session(spark).sessionState().newHadoopConf()
+        return str(jvm(spark).org.apache.hadoop.fs.FileSystem.getDefaultUri(hadoop).toString())
+
+    return place_of(location, default_file_system)
 
 
 def is_suspended(spark: SparkSession, location: str) -> bool:

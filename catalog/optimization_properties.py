@@ -42,7 +42,6 @@ TRIGGERS = (
     TRIGGER_SMALL_FILES_KEY,
 )
 
-DEFAULT_BYTES_PER_ITER = 1_000_000_000
 _UNINDEXED, _COMPACTION = "UnindexedFiles", "LeveledCompaction"
 
 
@@ -79,7 +78,7 @@ class OptimizationProperties:
 
     Attributes:
         strategies: names, in the order in which they are asked for files.
-        bytes_per_iter: bytes to optimize in an iteration.
+        bytes_per_iter: bytes to optimize in an iteration, None = the default of ``use.optimize``.
         revision_id: revision to optimize, None = the newest.
         revision_rewrite: whether older revisions are indexed again into the newest.
         options: options of the strategies as text, by the name that the strategy declares.
@@ -89,7 +88,7 @@ class OptimizationProperties:
     """
 
     strategies: tuple[str, ...]
-    bytes_per_iter: int = DEFAULT_BYTES_PER_ITER
+    bytes_per_iter: int | None = None
     revision_id: int | None = None
     revision_rewrite: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
@@ -134,7 +133,7 @@ class OptimizationProperties:
             )
         _check_keys(given, OLDER_FAMILY, options)
         if TYPE_KEY not in given:
-            raise InvalidArgumentError.of(TYPE_KEY, None, "a manual trigger names a strategy, or an ordered list")
+            raise InvalidArgumentError.missing(TYPE_KEY, "a manual trigger names a strategy, or an ordered list")
         return _older(given, Triggers())
 
 
@@ -196,7 +195,7 @@ def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
     }
     return OptimizationProperties(
         strategies=names,
-        bytes_per_iter=_whole(given, BYTES_PER_ITER_KEY, 1) or DEFAULT_BYTES_PER_ITER,
+        bytes_per_iter=_whole(given, BYTES_PER_ITER_KEY, 1),
         revision_id=_whole(given, REVISION_ID_KEY, 0),
         revision_rewrite=_boolean(given, REVISION_REWRITE_KEY, False),
         options=options,

@@ -68,7 +68,7 @@ def bytes_of(key: str, text: str) -> int:
     Raises:
         InvalidArgumentError: not a positive size.
     """
-    match = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]*)\s*", text)
+    match = re.fullmatch(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*", text)
     if match is None or match[2].lower() not in _UNITS or int(match[1]) == 0:
         raise InvalidArgumentError.of(key, text, "a positive number of bytes, such as 134217728 or 128MB")
     return int(match[1]) * _UNITS[match[2].lower()]

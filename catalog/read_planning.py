@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
 from catalog.conditions import Conditions
+from catalog.errors import TooComplexError
 from catalog.properties import HASH_TYPES_KEY_PREFIX
 from otree.region import Region
 from otree.revision import Revision, last_revision_id, revisions_from_configuration
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
+
+logger = logging.getLogger(__name__)
+
+# Conditions times revisions that are judged for one scan, which takes about a second.
+_MOST_NODES = 100_000
 
 
 class SampleReason(str, Enum):
@@ -100,17 +107,40 @@ def plan_read(configuration: str, conditions: str) -> str | None:
     Returns:
         JSON ``{"revisions": {id: {dimensions, boxes: [{first_weight, last_weight, lower, upper}]}}}``, or None when
         nothing can be skipped. A block must meet one of the boxes.
+
+    Raises:
+        TooComplexError: the tree is nested more deeply than JSON can be read; the shim sends no such trees.
     """
     index = _index(configuration)
-    tree: Mapping[str, Any] = json.loads(conditions)
+    try:
+        tree: Mapping[str, Any] = json.loads(conditions)
+    except RecursionError as error:
+        raise TooComplexError.of("conditions", "fewer levels") from error
+    revisions = [r for r in index.revisions.values() if not r.is_staging and r.transformations]
     queries = {}
-    for revision in index.revisions.values():
-        if revision.is_staging or not revision.transformations:
-            continue
+    for revision in _affordable(revisions, tree):
         region = Conditions(revision, index.hash_types.get(revision.revision_id)).region(tree)
         if not region.is_all:
             queries[str(revision.revision_id)] = _query(revision, region)
     return json.dumps({"revisions": queries}) if queries else None
+
+
+def _affordable(revisions: Sequence[Revision], tree: Mapping[str, Any]) -> Sequence[Revision]:
+    """The newest revisions, as many as a tree of this size can be judged by in about a second; mostly all of them."""
+    nodes, todo = 0, [tree]
+    while todo:
+        node = todo.pop()
+        nodes += 1 + len(node.get("values", ()))
+        todo += node.get("of", ())
+    most = max(1, _MOST_NODES // nodes)
+    if len(revisions) <= most:
+        return revisions
+    logger.warning(
+        "A query with %d conditions skips files of the newest %d of %d revisions only. Use fewer conditions, or "
+        "rewrite the files of older revisions (revision_rewrite).",
+        nodes, most, len(revisions),
+    )  # fmt: skip
+    return sorted(revisions, key=lambda revision: revision.revision_id)[-most:]
 
 
 def _query(revision: Revision, region: Region) -> dict[str, object]:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlglot
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StructField, StructType, VariantType
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from catalog.errors import InvalidArgumentError, UnknownNameError, first_line
+from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, first_line
+from catalog.jvm_errors import text_of
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
+_LONGEST = 1_000_000
+# Spark evaluates the predicate over the statistics of every file, and each of its optimizer's rules walks through it.
+_MOST_CONNECTIVES = 1_000
+_CONNECTIVES = (TokenType.AND, TokenType.OR)
+_DEEPEST = 30
+_DEPTH_LIMIT = f"at most {_DEEPEST} levels of brackets, CASE, NOT and signs (of STRUCT, {_DEEPEST // 4})"
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
+# What sqlglot says of its own classes.
+_PYTHON_CLASS = re.compile(r" for <class '[^']*'>")
 _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery"),
     (exp.Window, "a window function"),
@@ -45,12 +59,23 @@ class RowPredicate:
         """Parses what a user wrote.
 
         Raises:
+            TooComplexError: longer or more deeply nested than it can be parsed.
             InvalidArgumentError: not one predicate.
         """
+        if len(text) > _LONGEST:
+            raise TooComplexError.of(parameter, f"at most {_LONGEST:,} characters, and this one has {len(text):,}")
         try:
+            tokens = sqlglot.tokenize(text, read="spark")
+            if sum(token.token_type in _CONNECTIVES for token in tokens) > _MOST_CONNECTIVES:
+                raise TooComplexError.of(parameter, f"at most {_MOST_CONNECTIVES:,} AND and OR; use IN or BETWEEN")
+            if _depth(tokens) > _DEEPEST:
+                raise TooComplexError.of(parameter, _DEPTH_LIMIT)
             found = sqlglot.parse(text, read="spark")
+        except RecursionError as error:
+            raise TooComplexError.of(parameter, _DEPTH_LIMIT) from error
         except SqlglotError as error:
-            raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({first_line(error)})") from error
+            reason = _PYTHON_CLASS.sub("", first_line(error))
+            raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({reason})") from error
         tree = found[0] if len(found) == 1 else None
         if not isinstance(tree, exp.Expression):
             raise InvalidArgumentError.of(parameter, text, _ACCEPTED)
@@ -67,6 +92,7 @@ class RowPredicate:
 
         Raises:
             UnknownNameError: a column that the schema does not have.
+            TooComplexError: Spark cannot analyse it, because it is nested too deeply.
             InvalidArgumentError: Spark does not accept it as a condition.
         """
         for node in self.tree.find_all(exp.Column):
@@ -75,21 +101,38 @@ class RowPredicate:
         try:
             data_type = rows.select(F.expr(self.text)).schema[0].dataType
             rows.where(self.text).schema  # noqa: B018 - analysed when it is asked for
+        except Py4JJavaError as error:
+            if "java.lang.StackOverflowError" not in first_line(error) + str(error.java_exception):
+                raise
+            raise TooComplexError.of(self.parameter, "operators nested less deeply: Spark cannot analyse it") from error
         except PySparkException as error:
-            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({first_line(error)})") from error
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
+        self._check_casts(spark)
         if not isinstance(data_type, BooleanType):
             kind = data_type.simpleString()
             raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED}; this is a value of type {kind}")
 
+    def _check_casts(self, spark: SparkSession) -> None:
+        """Refuses a literal that the session does not cast as asked: no row could be compared with it."""
+        casts = [n.sql("spark") for n in self.tree.find_all(exp.Cast) if isinstance(n.this, exp.Literal)]
+        try:
+            if casts:
+                spark.sql(f"SELECT {', '.join(casts)}").collect()  # literals only: no Spark job
+        except PySparkException as error:
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
+
 
 def name_parts(node: exp.Expr) -> tuple[str, ...]:
     """The parts of a column's name, as ``a.b.c`` has three; empty when the node is no column."""
-    if isinstance(node, exp.Dot):
-        inner, last = name_parts(node.this), node.expression
-        return (*inner, last.name) if inner and isinstance(last, exp.Identifier) else ()
+    after: list[str] = []
+    while isinstance(node, exp.Dot):
+        if not isinstance(node.expression, exp.Identifier):
+            return ()
+        after.append(node.expression.name)
+        node = node.this
     if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
         return ()
-    return tuple(part.name for part in node.parts)
+    return (*(part.name for part in node.parts), *reversed(after))
 
 
 def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:
@@ -103,6 +146,23 @@ def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | Non
         found.append(field)
         inside = field.dataType
     return tuple(found) or None
+
+
+def _depth(tokens: Sequence[Token]) -> int:
+    """How deep a parser has to go into a text."""
+    deepest = prefixes = 0
+    open_levels: list[int] = []
+    before = None
+    for token in tokens:
+        prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
+        if token.token_type in _OPENING:
+            # STRUCT( may begin a type as well: the parser tries both, and both again inside of it.
+            open_levels.append(4 if before == TokenType.STRUCT else 1)
+        elif token.token_type in _CLOSING and open_levels:
+            open_levels.pop()
+        before = token.token_type
+        deepest = max(deepest, sum(open_levels[-_DEEPEST - 1 :]) + prefixes)
+    return deepest
 
 
 def _check_column(schema: StructType, parts: Sequence[str]) -> None:

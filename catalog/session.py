@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.dataframe import DataFrame
 
+TIME_ZONE_KEY = "spark.sql.session.timeZone"
+
 _WRITE_SETTINGS = {
     # One Spark partition is one file: nothing may merge or re-shuffle what the layout decided.
     # Rows lie along a curve in their file: with small pages, a range filter skips most of a file by its page index.

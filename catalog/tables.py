@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,19 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import TableError, WriteDeniedError, first_line
+from catalog.errors import TableError, WriteDeniedError
 from catalog.event_rows import committed_events
+from catalog.jvm_errors import looking_at, one_line, text_of
 from catalog.session import jvm, jvm_session
 from catalog.snapshot import TableSnapshot
 
 # State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
 STATE_FOLDER = "_use"
+# What people write after a name in a query.
+_TIME_TRAVEL = re.compile(
+    r"(?P<table>.+?)(?:@(?:v\d+|\d{17})$|\s+(?:FOR\s+)?(?:SYSTEM_)?(?:VERSION|TIME|TIMESTAMP)\s+AS\s+OF\b)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,7 @@ class ManagedTable:
 
     Attributes:
         name: fully qualified name, quoted as SQL reads it.
-        location: root directory as a URI or path.
+        location: root directory as a URI, the same however the table was named.
         handle: the JVM table, for transactions.
     """
 
@@ -44,22 +51,34 @@ class ManagedTable:
             name: ``db.table``, ``catalog.db.table``, ``delta.`/path` `` or a bare path.
 
         Raises:
-            TableError: missing, a view, not Delta, or not a name at all.
+            TableError: missing, a view, not Delta, a version or a folder of a table, unreadable, or not a name at all.
+            FileSystemError: the file system is unknown, does not answer, or denies reading.
         """
         if name is None or not name.strip():
             raise TableError.invalid_name(str(name or ""), "it is empty")
-        found = jvm(spark).io.usespark.TableLookup.find(jvm_session(spark), name)
+        with looking_at(name):
+            found = jvm(spark).io.usespark.TableLookup.find(jvm_session(spark), name)
         match found.kind():
             case "delta":
                 return cls(spark, found.name(), found.location(), found)
             case "view":
                 raise TableError.view(name)
+            case "version":
+                raise TableError.version(name, found.detail())
+            case "inside":
+                raise TableError.inside(name, found.detail())
+            case "virtual":
+                raise TableError.virtual(name, found.detail())
+            case "files":
+                raise TableError.named_as(name, found.detail())
             case "other":
                 raise TableError.not_delta(name, found.detail())
+            case "invalid" if travel := _TIME_TRAVEL.match(name):
+                raise TableError.version(name, travel["table"])
             case "invalid":
-                raise TableError.invalid_name(name, found.detail())
+                raise TableError.invalid_name(name, one_line(found.detail()))
             case _:
-                raise TableError.missing(name, found.detail())
+                raise TableError.missing(name, one_line(found.detail()))
 
     @property
     def root(self) -> str:
@@ -79,7 +98,28 @@ class ManagedTable:
         Raises:
             TableError: the table was dropped meanwhile.
         """
-        return TableSnapshot.of(self.spark, self.handle.state(), self.location)
+        return TableSnapshot.of(self.spark, self.state(), self.location)
+
+    def state(self) -> Any:
+        """The newest version as the shim has it.
+
+        Raises:
+            TableError: its log cannot be read.
+        """
+        with looking_at(self.name):
+            return self.handle.state()
+
+    def transaction(self, session: SparkSession) -> Any:
+        """Begins one of the shim's transactions, which reads the newest version.
+
+        Args:
+            session: where the transaction works.
+
+        Raises:
+            TableError: its log cannot be read.
+        """
+        with looking_at(self.name):
+            return jvm(session).io.usespark.TableTransaction(jvm_session(session), self.handle.table())
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""
@@ -133,8 +173,7 @@ class ManagedTable:
         try:
             self.handle.probeWrite(f"{STATE_FOLDER}/.write-check-{uuid.uuid4().hex}")
         except (Py4JJavaError, PySparkException) as error:
-            reason = first_line(error)
-            java_error = getattr(error, "java_exception", None)
-            if java_error is not None:
-                reason = str(java_error.toString())
-            raise WriteDeniedError(f"No file can be written below {self.location}: {reason}.") from error
+            reason = text_of(error).rstrip(".")
+            raise WriteDeniedError(
+                f"No file can be written below {self.location}: {reason}. Give this user the right to write there."
+            ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
@@ -32,6 +33,21 @@ class Box:
     def is_empty(self) -> bool:
         """Whether no point is inside."""
         return self.first_weight > self.last_weight or any(low > high for low, high in self.sides)
+
+    def contains(self, other: Box) -> bool:
+        """Say whether all points of the other box are in this one."""
+        return (
+            self.first_weight <= other.first_weight
+            and other.last_weight <= self.last_weight
+            and all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(self.sides, other.sides, strict=True))
+        )
+
+    def distance(self, other: Box) -> float:
+        """Return the widest gap between the two in any one dimension, the weight counting from 0 to 1 as well."""
+        sides = zip(self.sides, other.sides, strict=True)
+        weights = max(other.first_weight - self.last_weight, self.first_weight - other.last_weight)
+        gaps = [max(b[0] - a[1], a[0] - b[1]) for a, b in sides]
+        return max(0.0, weights / (MAX_WEIGHT - MIN_WEIGHT), *gaps)
 
     def meet(self, other: Box) -> Box:
         """Return the points in both."""
@@ -67,12 +83,35 @@ class Region:
     @classmethod
     def of(cls, boxes: Sequence[Box]) -> Region:
         """Return a region that holds these boxes, and a little more where they are too many."""
-        # Neighbours in this order lie near each other in the first dimension that tells them apart.
-        left = sorted({box for box in boxes if not box.is_empty}, key=_place)
-        while len(left) > MOST_BOXES:
-            pairs = [left[i].hull(left[i + 1]) for i in range(0, len(left) - 1, 2)]
-            left = pairs + left[len(pairs) * 2 :]
-        return cls(tuple(left))
+        left: list[Box] = []
+        for box in sorted({box for box in boxes if not box.is_empty}, key=_place):
+            if not left or not left[-1].contains(box):
+                left.append(box)
+        return cls(tuple(left if len(left) <= MOST_BOXES else _hulls(left)))
+
+    @classmethod
+    def union(cls, regions: Sequence[Region]) -> Region:
+        """Return a region that holds the points of all of these, in one step however many they are."""
+        whole = next((region for region in regions if region.is_all), None)
+        return whole or cls.of([box for region in regions for box in region.boxes])
+
+    @classmethod
+    def intersection(cls, regions: Sequence[Region], dimensions: int, most_pairs: int) -> tuple[Region, int]:
+        """Return a region that holds the points in all of these, and the pairs of boxes compared.
+
+        Args:
+            regions: The regions, in any number.
+            dimensions: Of the space; without regions the result is the whole space.
+            most_pairs: Pairs of boxes to compare; those with the most boxes no longer narrow the result beyond it.
+        """
+        narrow = sorted((region for region in regions if not region.is_all), key=lambda region: len(region.boxes))
+        found, pairs = (narrow[0] if narrow else cls.all(dimensions)), 0
+        for region in narrow[1:]:
+            more = len(found.boxes) * len(region.boxes)
+            if pairs + more > most_pairs:
+                break
+            found, pairs = found.meet(region), pairs + more
+        return found, pairs
 
     @property
     def is_all(self) -> bool:
@@ -93,6 +132,13 @@ class Region:
         if self.is_all or other.is_all:
             return self if self.is_all else other
         return Region.of([*self.boxes, *other.boxes])
+
+
+def _hulls(boxes: Sequence[Box]) -> list[Box]:
+    """``MOST_BOXES`` boxes around runs of neighbours; the widest gaps between neighbours stay open."""
+    by_gap = sorted(range(1, len(boxes)), key=lambda i: boxes[i - 1].distance(boxes[i]))
+    starts = sorted([0, *by_gap[len(by_gap) - MOST_BOXES + 1 :]])
+    return [reduce(Box.hull, boxes[start:end]) for start, end in zip(starts, [*starts[1:], len(boxes)], strict=True)]
 
 
 def _place(box: Box) -> tuple[tuple[Interval, ...], int, int]:

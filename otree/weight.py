@@ -9,6 +9,8 @@ MAX_WEIGHT = 2**31 - 1
 
 _OFFSET = 2147483648.0
 _SPAN = 4294967295.0
+# Half the distance between two weights. Sums of rounded shares, such as the bounds of a random split, miss 1 by less.
+_ROUNDING = 2.0**-33
 
 
 def weight_of(fraction: float) -> int:
@@ -41,6 +43,13 @@ def fraction_of(weight: int) -> float:
     return (weight + _OFFSET) / _SPAN
 
 
+def _first_weight_from(bound: float) -> int:
+    """The smallest weight at or above a bound of a sample; above MAX_WEIGHT when there is none."""
+    if bound <= 0.0:
+        return MIN_WEIGHT
+    return MAX_WEIGHT + 1 if bound >= 1.0 - _ROUNDING else weight_of(bound)
+
+
 @dataclass(frozen=True)
 class WeightRange:
     """Weights from first to last, both inclusive; empty when first > last.
@@ -59,12 +68,12 @@ class WeightRange:
     def of_sample(cls, lower: float, upper: float) -> "WeightRange | None":
         """Return the weights of a sample's rows.
 
-        The upper bound is exclusive, except that a sample up to 1 holds the row of the largest weight too.
-        Samples that share a border never share a row.
+        Each end of the range follows from one bound alone, so samples that share a bound never share a row and leave
+        no row out between them. The upper bound is exclusive, except that a sample up to 1 holds the largest weight.
 
         Args:
             lower: Fraction at which the sample starts; 0 or less means from the first row.
-            upper: Fraction at which it ends; 1 or more means to the last row.
+            upper: Fraction at which it ends; 1 or more means to the last row, and so does 1 less a rounding error.
 
         Returns:
             The range, or None when no weight is in it.
@@ -74,10 +83,7 @@ class WeightRange:
         """
         if math.isnan(lower) or math.isnan(upper):
             raise ValueError(f"The bounds of a sample cannot be NaN, got {lower} and {upper}")
-        if lower >= upper or lower >= 1.0:
-            return None
-        first = MIN_WEIGHT if lower <= 0.0 else weight_of(lower)
-        last = MAX_WEIGHT if upper >= 1.0 else weight_of(upper) - 1
+        first, last = _first_weight_from(lower), _first_weight_from(upper) - 1
         return cls(first, last) if first <= last else None
 
     def overlaps(self, first: int, last: int) -> bool:

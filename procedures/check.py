@@ -23,7 +23,7 @@ SUMMARY = "SUMMARY"
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     session = work_session(call.spark)
-    state = table.handle.state()
+    state = table.state()
     snapshot = TableSnapshot.of(session, state)
     with described_jobs(session, f"USE check: {table.name}"):
         found = _problems(table, snapshot, state, call["deep"])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import IndexUnreadableError, InvalidArgumentError, UnknownNameError
+from catalog.jvm_errors import as_one_line
 from otree.errors import IndexFormatError
+from procedures.runs import CALL
 
 PARAMETER_TYPES = (
     "STRING",
@@ -27,7 +30,7 @@ _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def _fits(value: Any, declared: str) -> bool:
-    """Whether SQL could pass the value to a parameter of the declared type."""
+    """Whether a value may be given to a parameter of the declared type, in SQL and Python alike; nothing is cast."""
     if isinstance(value, bool):
         return declared == "BOOLEAN"
     if isinstance(value, int):
@@ -37,7 +40,18 @@ def _fits(value: Any, declared: str) -> bool:
         return declared == "ARRAY<STRING>" and all(isinstance(v, str) for v in value)
     if isinstance(value, dict):
         return declared == "MAP<STRING,STRING>" and all(isinstance(v, str) for pair in value.items() for v in pair)
-    return (declared == "STRING" and isinstance(value, str)) or (declared == "DOUBLE" and isinstance(value, float))
+    if isinstance(value, (float, Decimal)):  # 0.5 is a decimal in SQL
+        return declared == "DOUBLE"
+    return declared == "STRING" and isinstance(value, str)
+
+
+def expected(declared: str, verb: str = "expected") -> str:
+    """Says that a value of the declared type is expected, with the range of whole numbers."""
+    text = f"{'an' if declared[0] in 'AI' else 'a'} {declared} is {verb}"
+    if declared not in _WHOLE_NUMBERS:
+        return text
+    low, high = _WHOLE_NUMBERS[declared]
+    return f"{text} (a whole number from {low} to {high})"
 
 
 @dataclass(frozen=True)
@@ -91,26 +105,33 @@ class Parameter:
         return self.default_sql or ""
 
     def check(self, value: Any) -> Any:
-        """Returns the value if it fits the declared type.
+        """Returns the value if it fits the declared type, or the default for NULL.
 
         Raises:
-            InvalidArgumentError: it does not.
+            InvalidArgumentError: it does not fit, or is NULL where there is no default.
         """
         if value is None:
             if self.required:
-                raise InvalidArgumentError.of(self.name, None, f"a {self.type} is required")
+                raise InvalidArgumentError.of(self.name, None, expected(self.type, "required"))
             return self.default
         if not _fits(value, self.type):
-            raise InvalidArgumentError.of(self.name, value, f"a {self.type} is expected")
-        return value
+            raise InvalidArgumentError.of(self.name, value, expected(self.type))
+        return float(value) if self.type == "DOUBLE" else value
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a procedure: the session that called and the checked arguments by name."""
+    """One call of a procedure.
+
+    Attributes:
+        spark: the session that called.
+        arguments: the checked arguments by name.
+        trigger: who asked: ``call`` or ``cli``.
+    """
 
     spark: SparkSession
     arguments: Mapping[str, Any]
+    trigger: str = CALL
 
     def __getitem__(self, name: str) -> Any:
         """The argument's value, or the parameter's default."""
@@ -178,20 +199,30 @@ class Procedure:
         for name in arguments:
             if name not in by_name:
                 raise UnknownNameError.of("parameter", name, by_name)
+        for name, parameter in by_name.items():
+            if parameter.required and name not in arguments:
+                raise InvalidArgumentError.missing(name, expected(parameter.type, "required"))
         checked = {name: p.check(arguments.get(name)) for name, p in by_name.items()}
         self.validate(checked)
         return checked
 
-    def call(self, spark: SparkSession, arguments: Mapping[str, Any]) -> DataFrame:
+    def call(self, spark: SparkSession, arguments: Mapping[str, Any], trigger: str = CALL) -> DataFrame:
         """Checks the arguments and runs.
+
+        Args:
+            spark: the session that calls.
+            arguments: by name, as given.
+            trigger: who asks: ``call`` or ``cli``.
 
         Raises:
             UnknownNameError: an argument that is not declared.
             InvalidArgumentError: a value that is not accepted, or a required one missing.
             IndexUnreadableError: the table's index cannot be read.
+            UseError: Spark failed; its condition is the code, where it has one.
         """
         checked = self.checked(arguments)
         try:
-            return self.run(Call(spark, checked))
+            with as_one_line(spark):
+                return self.run(Call(spark, checked, trigger))
         except IndexFormatError as error:
             raise IndexUnreadableError(str(error)) from error

@@ -15,11 +15,12 @@ from catalog.errors import (
     CommitUnknownError,
     ConcurrentChangeError,
     IndexConfigurationError,
+    UnknownNameError,
     UseError,
-    known_error,
 )
 from catalog.event_store import reconcile, record, record_failure
-from catalog.events import FileFacts, FilesStats, event_without_commit
+from catalog.events import FileFacts, FilesTotals, event_without_commit
+from catalog.jvm_errors import known_error
 from catalog.properties import IndexConfiguration
 from catalog.property_checks import described
 from catalog.session import described_jobs, interrupted
@@ -33,6 +34,7 @@ from procedures.report import ReportRow, committed_row, failed_row, nothing_row,
 from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
 from procedures.runs import RUNS, Run
 from procedures.selection.revision_rewrite import former_index_note
+from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +53,11 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
 
     Raises:
         IndexConfigurationError: a strategy needs index columns and the table has none.
+        UnknownNameError: the table has no revision of the number that is asked for.
     """
     snapshot = table.snapshot()
     _check_index(table, snapshot, settings)
+    _check_revisions(snapshot, settings)
     # Files that a first indexing leaves to another group would lose the race for the new revision.
     most = most if snapshot.latest_revision is not None else 1
     skipped: list[SkippedGroup] = []
@@ -88,6 +92,16 @@ def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: Optimiz
     needing = [s.name for s in settings.strategies if s.needs_index_columns]
     if configuration is None and needing:
         raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)
+
+
+def _check_revisions(snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
+    """Refuses an unknown revision before a strategy that needs none, such as UnindexedFiles, changes the table."""
+    known = {number for number in snapshot.revisions if number > 0}
+    if not known and UNINDEXED_FILES in settings.selection:
+        known = {1}  # the one that the first indexing makes
+    for number in {told.revision_id for told in settings.selection.values() if told.revision_id}:
+        if number not in known:
+            raise UnknownNameError.of("revision", str(number), [str(n) for n in known])
 
 
 @dataclass
@@ -255,7 +269,7 @@ def _count_commit(run: Run, state: _State, outcome: GroupOutcome, result: Rewrit
 
 
 def _record_failure(table: ManagedTable, run: Run, group: FileGroup, begun: int, error: UseError) -> None:
-    inputs = FilesStats.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files])
+    inputs = FilesTotals.of([FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files])
     times = begun, lease.now_millis()
     write_id = error.write_id if isinstance(error, CommitUnknownError) else None
     event = event_without_commit(

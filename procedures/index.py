@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.declared_stats import COLUMN_STATS_KEY
-from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError, first_line
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
+from catalog.jvm_errors import text_of
 from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
-from catalog.session import described_jobs, jvm, jvm_session
+from catalog.session import described_jobs, jvm
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
@@ -72,7 +73,7 @@ def _find(call: Call, wished: dict[str, str]) -> tuple[ManagedTable, bool]:
 def _run(call: Call) -> DataFrame:
     wished = _wishes(call)
     table, converted = _find(call, wished)
-    transaction = jvm(call.spark).io.usespark.TableTransaction(jvm_session(call.spark), table.handle.table())
+    transaction = table.transaction(call.spark)
     snapshot = TableSnapshot.of(call.spark, transaction.state())
     _checked(snapshot.configuration | wished, snapshot)
     changed = {key: value for key, value in wished.items() if snapshot.configuration.get(key) != value}
@@ -100,7 +101,7 @@ def _set(call: Call, transaction: Any, changed: dict[str, str]) -> int:
         if not is_conflict(error):
             raise
         raise ConcurrentChangeError(
-            f"Another writer changed the table first; nothing was set: {first_line(error)}"
+            f"Another writer changed the table first; nothing was set: {text_of(error)}"
         ) from error
 
 

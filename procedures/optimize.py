@@ -36,14 +36,15 @@ OPTIMIZE = Procedure(
         Parameter(
             "revision_id",
             "BIGINT",
-            "Revision to optimize: 0 for unindexed files only; the newest when left out.",
+            "Revision to compact, or to rewrite: 0 for unindexed files only; the newest when left out.",
             None,
         ),
         Parameter(
             "bytes_per_iter",
             "BIGINT",
-            "Compaction takes files until their bytes cross this, the crossing file included.",
-            1_000_000_000,
+            "An iteration takes files until their bytes cross this, the crossing file included; 1000000000 when left "
+            "out, and batch_bytes for the strategies that have this option.",
+            None,
         ),
         Parameter("max_iterations", "INT", "Commits at most this many groups.", None),
         Parameter("max_bytes", "BIGINT", "Starts no further group once this many bytes were rewritten.", None),

@@ -15,12 +15,14 @@ from catalog.file_conditions import files_that_may_match
 from catalog.named_files import find_files
 from catalog.row_predicate import RowPredicate
 from catalog.snapshot import TableSnapshot
-from procedures.declaration import Parameter
+from procedures.declaration import Parameter, expected
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
 from procedures.selection.file_list import NAME as FILE_LIST
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
+from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
-# What strategies call the bytes that they take in an iteration, where any number of files is of use.
+DEFAULT_BYTES_PER_ITER = 1_000_000_000
+# The option of strategies that make progress with any number of files: bytes that they take in an iteration.
 _BATCH = "batch_bytes"
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
@@ -84,10 +86,9 @@ class OptimizeSettings:
                 raise UnknownNameError.of("option", name, known)
         selection = {
             s.name: SelectionSettings(
-                arguments["bytes_per_iter"],
-                # With revision_rewrite the number says which revision is to run empty, and is nobody else's.
-                revision_id if s.name == REVISION_REWRITE or not arguments["revision_rewrite"] else None,
-                {o.name: option_value(o, given.get(o.name)) for o in s.options},
+                arguments["bytes_per_iter"] or DEFAULT_BYTES_PER_ITER,
+                _revision_of(s, strategies, arguments),
+                _options_of(s, given, arguments["bytes_per_iter"]),
             )
             for s in strategies
         }
@@ -152,10 +153,43 @@ def _strategies(arguments: Mapping[str, Any]) -> tuple[Strategy, ...]:
         return strategy(REVISION_REWRITE), *(s for s in found if s.name != REVISION_REWRITE)
     if text is None and files is not None:
         return (strategy(FILE_LIST),)
-    if text is None and revision_id is not None:
-        wanted = "UnindexedFiles" if revision_id == 0 else "LeveledCompaction"
-        return tuple(s for s in found if s.name == wanted)
+    if text is None and revision_id == 0:
+        return (strategy(UNINDEXED_FILES),)
     return found
+
+
+def _revision_of(chosen: Strategy, strategies: tuple[Strategy, ...], arguments: Mapping[str, Any]) -> int | None:
+    """The revision that one of the strategies is to optimize."""
+    number: int | None = arguments["revision_id"]
+    if arguments["revision_rewrite"]:
+        # The number says which revision is rewritten into the newest.
+        return number if chosen.name == REVISION_REWRITE else None
+    if number and chosen.name == UNINDEXED_FILES and len(strategies) > 1:
+        # The number says which revision is compacted; unindexed files always join the newest.
+        return None
+    return number
+
+
+def _options_of(chosen: Strategy, given: Mapping[str, str], bytes_per_iter: int | None) -> dict[str, Any]:
+    """The options of one of the strategies, complete.
+
+    Args:
+        chosen: the strategy.
+        given: options as text, by name.
+        bytes_per_iter: as the caller gave it.
+
+    Raises:
+        InvalidArgumentError: a value does not fit its option, or contradicts ``bytes_per_iter``.
+    """
+    options = {option.name: option_value(option, given.get(option.name)) for option in chosen.options}
+    if _BATCH not in options or bytes_per_iter is None:
+        return options
+    if _BATCH not in given:
+        return {**options, _BATCH: bytes_per_iter}
+    if options[_BATCH] > bytes_per_iter:
+        accepted = f"at most bytes_per_iter = {bytes_per_iter}; leave one of the two out"
+        raise InvalidArgumentError.of(_BATCH, options[_BATCH], accepted)
+    return options
 
 
 def option_value(option: Parameter, text: str | None) -> Any:
@@ -166,7 +200,8 @@ def option_value(option: Parameter, text: str | None) -> Any:
     """
     if text is None:
         if option.required:
-            raise InvalidArgumentError.of(option.name, None, f"a {option.type} is required: {option.doc.rstrip('.')}")
+            needed = f"{expected(option.type, 'required')}: {option.doc.rstrip('.')}"
+            raise InvalidArgumentError.missing(option.name, needed)
         return option.default
     if option.type in ("BIGINT", "INT"):
         if not re.fullmatch(r"\s*\d{1,18}\s*", text) or int(text) < 1:

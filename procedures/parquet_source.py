@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import TableError
+from catalog.jvm_errors import looking_at
 from catalog.session import jvm, jvm_session
 
 _BY_PATH = re.compile(r"parquet\.`(?P<quoted>(?:[^`]|``)+)`|(?P<bare>(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?/.*)", re.IGNORECASE)
@@ -62,11 +63,9 @@ class ParquetSource:
 
     @classmethod
     def _at(cls, spark: SparkSession, path: str) -> ParquetSource | None:
-        hadoop = jvm(spark).org.apache.hadoop.fs.Path(path)
-        files = hadoop.getFileSystem(jvm_session(spark).sessionState().newHadoopConf())
-        log = jvm(spark).org.apache.hadoop.fs.Path(hadoop, "_delta_log")
-        if not files.exists(hadoop) or files.exists(log):
-            return None
+        with looking_at(path):
+            if not jvm(spark).io.usespark.TablePaths.isPlainFolder(jvm_session(spark), path):
+                return None
         try:
             found = spark.read.parquet(path)
         except (PySparkException, Py4JJavaError) as error:

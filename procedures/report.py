@@ -81,6 +81,54 @@ def failed_row(iteration: int, group: FileGroup, milliseconds: int, error: UseEr
     )
 
 
+@dataclass(frozen=True)
+class PassedOver:
+    """Work that a run left alone, and why; equal reasons of one strategy are one.
+
+    Attributes:
+        strategy: None where a run did not get as far as a strategy.
+        reason: reason code.
+        groups: how many.
+        files: in these groups.
+        bytes: of these files.
+        note: one sentence for people, of the first group.
+    """
+
+    strategy: str | None
+    reason: str
+    groups: int
+    files: int
+    bytes: int
+    note: str
+
+    @property
+    def text(self) -> str:
+        """The same for people, in one line."""
+        named = f"{self.strategy}: {self.reason}" if self.strategy else self.reason
+        more = f", and {self.groups - 1} more" if self.groups > 1 else ""
+        return f"{named}{more}" + (f" ({self.note})" if self.note else "")
+
+
+def passed_over(rows: Sequence[ReportRow]) -> list[PassedOver]:
+    """What a run left alone, by strategy and reason, in the order of its report.
+
+    Args:
+        rows: the report.
+    """
+    found: dict[tuple[str | None, str], PassedOver] = {}
+    for row in rows:
+        if row.state == SKIPPED:
+            key = row.strategy, row.reason
+            same = found.get(key, PassedOver(*key, 0, 0, 0, row.message))
+            found[key] = replace(
+                same,
+                groups=same.groups + 1,
+                files=same.files + row.input_files,
+                bytes=same.bytes + row.input_bytes,
+            )
+    return list(found.values())
+
+
 def committed_row(iteration: int, group: FileGroup, milliseconds: int, result: RewriteResult) -> ReportRow:
     """A group whose commit is in the log."""
     # A new revision changes the table's metadata, which fails writers in flight: never silently.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,8 +13,10 @@ from catalog.automation import AUTOMATIONS, Automation
 from catalog.errors import TableError, UseError
 from catalog.lease import Lease, holder_of, now_millis
 from catalog.log_probe import qualified
+from catalog.moments import moment
 from catalog.property_checks import described
-from catalog.suspension import suspension_of
+from catalog.suspension import Suspension, suspension_of
+from catalog.system_tables.base import error_text
 from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.runs import AUTOMATIC, RUNS, Run
@@ -55,7 +57,8 @@ def status_row(
     known: Automation | None = None,
     run: Run | None = None,
     lease: Lease | None = None,
-    suspended: bool = False,
+    suspension: Suspension | None = None,
+    problem: str | None = None,
     mistakes: Sequence[UseError] = (),
 ) -> StatusRow:
     """One row out of what is known of a table and of a run of it; pure.
@@ -66,16 +69,20 @@ def status_row(
         known: what the automatic service of this process knows.
         run: a live run of this process.
         lease: the table's lease that has not expired.
-        suspended: whether the table is suspended.
+        suspension: the table's suspension.
+        problem: why the table itself cannot be looked at.
         mistakes: in the table's properties.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
-    elif suspended:
+    elif suspension is not None:
         state = automation.SUSPENDED
+    elif problem is not None:
+        state = automation.FAILED
     else:
         state = IDLE if known is None else known.state
     strategy = ",".join(known.strategies) if known is not None and known.strategies else None
+    notes = [note for note in (suspension.note if suspension else None, known.note if known else None) if note]
     trigger = run.trigger if run else lease.trigger if lease else AUTOMATIC if known else None
     return StatusRow(
         table=name,
@@ -87,18 +94,14 @@ def status_row(
         current=run.current if run else None,
         committed_groups=run.committed if run else None,
         committed_bytes=run.committed_bytes if run else None,
-        started_at=_moment(run.started_at if run else lease.acquired_at if lease else None),
-        last_run=_moment(known.last_run if known else None),
-        next_run=_moment(known.next_run if known else None),
-        last_error=known.last_error if known else None,
+        started_at=moment(run.started_at if run else lease.acquired_at if lease else None),
+        last_run=moment(known.last_run if known else None),
+        next_run=moment(known.next_run if known else None),
+        last_error=problem or (known.last_error if known else None),
         lease_holder=lease.holder if lease else None,
-        lease_expires_at=_moment(lease.expires_at if lease else None),
-        message="; ".join([*([known.note] if known and known.note else []), *described(mistakes)]) or None,
+        lease_expires_at=moment(lease.expires_at if lease else None),
+        message="; ".join([*notes, *described(mistakes)]) or None,
     )
-
-
-def _moment(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
 
 
 def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
@@ -114,8 +117,8 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
         known = {place: (table.name, known[place][1] if place in known else None)}
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
-        lease, suspended, mistakes = _of_table(spark, name)
-        live = runs.get(place, [])
+        facts = _of_files(spark, name)
+        lease, mistakes, live = facts.lease, facts.mistakes, runs.get(place, [])
         rows += [
             status_row(
                 name, place, record, run, lease if lease and lease.run_id == run.run_id else None, mistakes=mistakes
@@ -125,17 +128,31 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
         if lease is not None and all(lease.run_id != run.run_id for run in live):
             rows.append(status_row(name, place, record, None, lease, mistakes=mistakes))
         elif not live:
-            rows.append(status_row(name, place, record, suspended=suspended, mistakes=mistakes))
+            rows.append(
+                status_row(name, place, record, suspension=facts.suspension, problem=facts.problem, mistakes=mistakes)
+            )
     return rows
 
 
-def _of_table(spark: SparkSession, name: str) -> tuple[Lease | None, bool, list[UseError]]:
+@dataclass(frozen=True)
+class _Facts:
+    """What the files of a table tell, or why the table cannot be looked at."""
+
+    lease: Lease | None = None
+    suspension: Suspension | None = None
+    mistakes: Sequence[UseError] = ()
+    problem: str | None = None
+
+
+def _of_files(spark: SparkSession, name: str) -> _Facts:
     """The lease, the suspension, and mistakes in the properties of a table; none of a table that has gone meanwhile."""
     try:
         table = ManagedTable.find(spark, name)
-        return holder_of(table, now_millis()), suspension_of(table) is not None, table.snapshot().property_errors
+        return _Facts(holder_of(table, now_millis()), suspension_of(table), table.snapshot().property_errors)
     except TableError:
-        return None, False, []
+        return _Facts()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
+        return _Facts(problem=error_text(error))
 
 
 def _run(call: Call) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -11,7 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError
+from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError, UseError
+from catalog.event_store import record_failure, record_vacuum
+from catalog.events import DELETED, FilesTotals, event_of_vacuum
+from catalog.jvm_errors import known_error
+from catalog.lease import now_millis
 from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
 from catalog.tables import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
@@ -20,6 +25,7 @@ RESULT = "path string, reason string, files bigint, bytes bigint, state string"
 MODES = ("full", "lite")
 _TASKS_PER_CORE = 4
 MAX_PATHS_SHOWN = 1000
+_UNREFERENCED = "UNREFERENCED"
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
@@ -64,8 +70,39 @@ def _run(call: Call) -> DataFrame:
         if call["dry_run"]:
             return _candidates(session, data_frame(handle.vacuum(jvm_session(session), retention, mode, True), session))
         table.check_writable()
-        handle.vacuum(jvm_session(session), retention, mode, False)
-    return _outcome(table)
+        begun = now_millis()
+        try:
+            handle.vacuum(jvm_session(session), retention, mode, False)
+        except BaseException as error:
+            _record_failure(table, call, begun, known_error(error))
+            raise
+    outcome = _outcome(table)
+    _record(table, call, begun, outcome)
+    rows = [(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)]
+    return table.spark.createDataFrame(rows, RESULT)
+
+
+def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> None:
+    try:
+        table_bytes = table.snapshot().bytes
+    except (UseError, Py4JJavaError, PySparkException):
+        # The files are deleted, whatever becomes of the table now.
+        table_bytes = None
+    removed = FilesTotals(outcome.files, outcome.bytes)
+    times = begun, now_millis()
+    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), times, removed, table_bytes)
+    record_vacuum(table, event, outcome.version)
+
+
+def _record_failure(table: ManagedTable, call: Call, begun: int, error: UseError) -> None:
+    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, now_millis()))
+    record_failure(table, event, error)
+
+
+def _parameters(call: Call) -> dict[str, str]:
+    """What was asked for, as text; as booleans are written in SQL."""
+    given = {name: value for name, value in call.arguments.items() if name != "table" and value is not None}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 
 
 def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
@@ -74,7 +111,7 @@ def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
     rows = [_candidate(spark, path) for path in found]
     rest = paths.count() - len(found) if len(found) == MAX_PATHS_SHOWN else 0
     if rest:
-        rows.append((None, "UNREFERENCED", rest, None, "planned"))
+        rows.append((None, _UNREFERENCED, rest, None, "planned"))
     return spark.createDataFrame(rows, RESULT)
 
 
@@ -86,25 +123,43 @@ def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
         size, is_file = (int(status.getLen()), 1) if status.isFile() else (0, 0)
     except (Py4JJavaError, PySparkException):
         size, is_file = 0, 0
-    return path, "UNREFERENCED", is_file, size, "planned"
+    return path, _UNREFERENCED, is_file, size, "planned"
 
 
-def _outcome(table: ManagedTable) -> DataFrame:
+@dataclass(frozen=True)
+class _Outcome:
+    """What Delta noted of a vacuum; None = it did not.
+
+    Attributes:
+        version: of the commit that notes its end.
+        files: removed files.
+        bytes: their bytes.
+    """
+
+    version: int | None
+    files: int | None
+    bytes: int | None
+
+
+def _outcome(table: ManagedTable) -> _Outcome:
     """What Delta recorded about the vacuum that just ran."""
     metric = F.col("operationMetrics")
     entries = (
         table.history(10).where(F.col("operation").isin("VACUUM START", "VACUUM END")).orderBy(F.col("version").desc())
     )
     rows = entries.select(
+        "version",
         "operation",
-        metric["numDeletedFiles"].alias("files"),
-        metric["sizeOfDataToDelete"].alias("bytes"),
+        metric["numDeletedFiles"].try_cast("bigint").alias("files"),
+        metric["sizeOfDataToDelete"].try_cast("bigint").alias("bytes"),
     ).take(2)
     found = {r.operation: r for r in rows}
-    files = found["VACUUM END"].files if "VACUUM END" in found else None
-    size = found["VACUUM START"]["bytes"] if "VACUUM START" in found else None
-    row = (None, "UNREFERENCED", None if files is None else int(files), None if size is None else int(size), "deleted")
-    return table.spark.createDataFrame([row], RESULT)
+    start, end = found.get("VACUUM START"), found.get("VACUUM END")
+    return _Outcome(
+        None if end is None else end.version,
+        None if end is None else end.files,
+        None if start is None else start["bytes"],
+    )
 
 
 VACUUM = Procedure(

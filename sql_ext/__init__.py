@@ -1,5 +1,9 @@
 """How SQL, Spark and Python reach USE: configure a session, attach to it, look at tables and act on them."""
 
+from sql_ext.installation import check_packages  # isort: split
+
+check_packages()
+
 from catalog.errors import UseError
 from catalog.read_planning import SampleReason
 from procedures.declaration import Call, Parameter, Procedure

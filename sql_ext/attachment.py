@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import secrets
 from pathlib import PurePosixPath
 from typing import Any
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotSupportedError, UseError
@@ -19,13 +17,12 @@ from procedures.service import Service
 from procedures.service.service import current, start_current, stop_current
 from procedures.service.settings import ServiceSettings
 from sql_ext.bridge import BridgeHandler, declarations
+from sql_ext.callback_server import start_callback_server
 from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
 _SECONDS_AT_EXIT = 10
-_SECRET_BYTES = 32
 
-_attached: list[BridgeHandler] = []
 atexit.register(stop_current, _SECONDS_AT_EXIT)
 
 
@@ -55,12 +52,8 @@ def attach(spark: SparkSession) -> None:
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
     _give_jars_to_executors(spark)
-    ensure_callback_server_started(spark.sparkContext._gateway)
-    # Py4J lets anyone on this machine call Python; only the JVM that it was told to knows the secret.
-    secret = secrets.token_hex(_SECRET_BYTES)
-    handler = BridgeHandler(secret)
-    _attached.append(handler)  # Py4J holds the Python side weakly
-    jvm(spark).io.usespark.Bridge.instance().attach(handler, secret)
+    start_callback_server(spark.sparkContext)
+    jvm(spark).io.usespark.Bridge.instance().attach(BridgeHandler())
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         start_current(lambda: Service(spark))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexUnreadableError, UseError, first_line
+from catalog.jvm_errors import as_one_line
 from catalog.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.session import data_frame
 from catalog.system_tables import SYSTEM_TABLES
@@ -63,13 +63,13 @@ class BridgeHandler:
 
         implements = ("io.usespark.PythonHandler",)
 
-    def __init__(self, secret: str) -> None:
-        """Lists the operations; the session comes with every question, and so does the secret."""
-        self._secret = secret
+    def __init__(self) -> None:
+        """Lists the operations; the session comes with every question."""
         self._operations: dict[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
             "call": self._call,
             "virtual_table": self._virtual_table,
             "system_table": self._system_table,
+            "check_table": self._check_table,
             "plan_sample": self._plan_sample,
             "plan_read": self._plan_read,
             "check_metadata": self._check_metadata,
@@ -82,10 +82,8 @@ class BridgeHandler:
             "unknown_procedure": lambda _, given: procedure(given["name"]),
         }
 
-    def handle(self, secret: str, operation: str, java_session: Any, arguments: Any) -> Any:
+    def handle(self, operation: str, java_session: Any, arguments: Any) -> Any:
         """Answers one question; see ``PythonHandler.handle``."""
-        if not hmac.compare_digest(str(secret).encode(), self._secret.encode()):
-            raise PermissionError("Only the JVM of this application may ask.")
         try:
             spark = SparkSession(_context(), java_session)
             return self._operations[operation](spark, {name: arguments[name] for name in _keys(arguments)})
@@ -112,7 +110,11 @@ class BridgeHandler:
         return procedure(given["name"]).call(spark, arguments)._jdf
 
     def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
-        return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
+        with as_one_line(spark):
+            return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
+
+    def _check_table(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
+        ManagedTable.find(spark, given["table"])
 
     def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         table = SYSTEM_TABLES[given["kind"]]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +18,10 @@ _METASTORE = "_metastore"
 _METASTORE_LOG = "_metastore.log"
 # They would end the name inside a JDBC URL or an option of the JVM.
 _REFUSED = (";", '"', "\n")
+
+# A process that is ending releases its claim within this time; one that is at work does not.
+_SECONDS_FOR_PREDECESSOR = 5.0
+_SECONDS_BETWEEN_ATTEMPTS = 0.1
 
 # Held to the end of the process, as Derby holds its database.
 _held: dict[Path, IO[bytes]] = {}
@@ -63,19 +70,27 @@ def metastore_log(folder: Path) -> Path:
     return folder.absolute() / _METASTORE_LOG
 
 
-def open_warehouse(folder: Path) -> None:
+def open_warehouse(
+    folder: Path,
+    seconds: float = _SECONDS_FOR_PREDECESSOR,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
     """Makes the folder where it is missing, and claims its metastore for this process, to its end.
 
     Two processes that start at the same time would both find the database closed: each claims it by a lock of its own
-    first.
+    first. A process that was killed leaves its JVM behind for a moment, which closes the database as it ends.
 
     Args:
         folder: of the warehouse.
+        seconds: to wait for another process that has the metastore open.
+        clock: the time, in seconds.
+        pause: waits for so many seconds.
 
     Raises:
         InvalidArgumentError: it is no folder.
         WriteDeniedError: it cannot be made or written to.
-        UseError: another process has its metastore open.
+        UseError: another process has its metastore open, and did not end within ``seconds``.
     """
     place = folder.absolute()
     if place.exists() and not place.is_dir():
@@ -87,19 +102,28 @@ def open_warehouse(folder: Path) -> None:
         claim = metastore_log(folder).open("ab")
     except OSError as error:
         raise WriteDeniedError(f"No file can be written below {place}: {error.strerror}.") from error
-    try:
-        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        claim.close()
-        raise _in_use(folder) from error
-    if _booted_elsewhere(place):
-        claim.close()
-        raise _in_use(folder)
+    deadline = clock() + seconds
+    with ExitStack() as stack:
+        stack.callback(claim.close)
+        while not _claimed(claim) or _booted_elsewhere(place):
+            if clock() >= deadline:
+                raise _in_use(folder)
+            pause(_SECONDS_BETWEEN_ATTEMPTS)
+        stack.pop_all()
     _held[place.resolve()] = claim
 
 
+def _claimed(claim: IO[bytes]) -> bool:
+    """Whether this process has the claim; asking again does no harm."""
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def _booted_elsewhere(place: Path) -> bool:
-    """Whether a process that knows nothing of our lock has the database open.
+    """Whether a process that does not know our lock has the database open.
 
     It looks at the lock that Derby holds on a file of its own, so a killed process leaves nothing behind.
     """

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import UseError, first_line
+from catalog.jvm_errors import known_error
+from catalog.log_probe import qualified
 from catalog.metastore import SESSION_CATALOG, KnownTable, tables_of
+from catalog.state_files import printable
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,12 @@ class Listed:
 def listed_tables(spark: SparkSession) -> list[Listed]:
     """The tables of the metastore, then those by path; no log is read for it."""
     known = tables_of(spark)
-    tables = [Listed(table.full_name, _shown(table), AUTOMATIONS.get(table.location)) for table in known]
-    locations = {table.location for table in known}
+    places = [qualified(spark, table.location) for table in known]
+    tables = [
+        Listed(table.full_name, _shown(table), AUTOMATIONS.get(place))
+        for table, place in zip(known, places, strict=True)
+    ]
+    locations = set(places)
     for automation in AUTOMATIONS.all():
         if automation.location not in locations:
             shown = {
@@ -88,9 +93,10 @@ def _shown(table: KnownTable) -> dict[str, str | None]:
 
 def error_text(error: BaseException) -> str:
     """An error as one line: its code, where it has one, and what it says."""
-    if isinstance(error, UseError):
-        return f"{error.code}: {first_line(Exception(error.message))}"
-    if isinstance(error, Py4JJavaError):
-        # Py4J's own first line only tells which object was called.
-        return first_line(Exception(str(error.java_exception.toString())))
-    return first_line(error) or type(error).__name__
+    known = known_error(error)
+    return printable(f"{known.code}: {known.message}")
+
+
+def error_code(error: BaseException) -> str:
+    """The code of an error, that of internal ones where it has none."""
+    return known_error(error).code

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from catalog.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.errors import UseError
-from catalog.event_rows import FAILED
 from catalog.event_store import newest_event
+from catalog.events import FAILED
 from catalog.lease import holder_of, now_millis
+from catalog.moments import moment
 from catalog.optimization_properties import TYPE_KEY, effective_type
 from catalog.properties import IndexConfiguration
 from catalog.session import described_jobs
@@ -24,23 +22,20 @@ from catalog.snapshot import TableSnapshot
 from catalog.suspension import suspension_of
 from catalog.system_tables.base import Listed, SystemTable, error_text, listed_tables
 from catalog.tables import ManagedTable
-from otree.errors import IndexFormatError
 
 logger = logging.getLogger(__name__)
 
 _SCHEMA = (
     "catalog string, namespace string, name string, location string, provider string, "
     "table_properties map<string,string>, index_columns array<string>, last_version bigint, unindexed_files bigint, "
-    "unindexed_bytes bigint, state string, last_run timestamp, next_run timestamp, last_error string"
+    "unindexed_bytes bigint, state string, last_run timestamp, next_run timestamp, last_error string, message string"
 )
 _OF_LISTING = frozenset({"catalog", "namespace", "name", "location", "provider"})
 _OF_FILES = frozenset({"unindexed_files", "unindexed_bytes"})
-_OF_RUNS = frozenset({"state", "last_run", "next_run", "last_error"})
+_OF_RUNS = frozenset({"state", "last_run", "next_run", "last_error", "message"})
 _UNKNOWN: Mapping[str, Any] = dict.fromkeys(
-    ("table_properties", "index_columns", "last_version", *_OF_FILES, "state", "last_run", "next_run", "last_error")
+    ("table_properties", "index_columns", "last_version", *_OF_FILES, *_OF_RUNS)
 )
-# Whatever a table's log, properties or folder may hold: it is shown in the table's row.
-_UNREADABLE = (UseError, IndexFormatError, Py4JError, PySparkException, ValueError)
 
 
 def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
@@ -51,7 +46,7 @@ def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, 
         if wanted - _OF_LISTING:
             try:
                 mistakes = _look(spark, listed, wanted, row)
-            except _UNREADABLE as error:
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
                 logger.info("%s cannot be read: %s", listed.lookup, error_text(error))
                 row["last_error"] = error_text(error)
             _add_automation(listed, row)
@@ -71,8 +66,9 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
     row["last_version"], row["table_properties"] = snapshot.version, snapshot.configuration
     if wanted & _OF_RUNS:
         _add_last_run(table, snapshot, row)
-        if suspension_of(table) is not None:
-            row["state"] = SUSPENDED
+        suspension = suspension_of(table)
+        if suspension is not None:
+            row["state"], row["message"] = SUSPENDED, suspension.note
         elif holder_of(table, now_millis()) is not None:
             row["state"] = RUNNING
     if wanted & _OF_FILES:
@@ -96,9 +92,9 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
 def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, Any]) -> None:
     event = newest_event(table, snapshot.table_id)
     if event is not None:
-        row["last_run"] = _time(event.get("finished_at"))
-        if event["state"] == FAILED:
-            row["last_error"] = f"{event.get('error_code')}: {event.get('error')}"
+        row["last_run"] = moment(event.shown["finished_at"])
+        if event.state == FAILED:
+            row["last_error"] = f"{event.shown['error_code']}: {event.shown['error']}"
 
 
 def _add_automation(listed: Listed, row: dict[str, Any]) -> None:
@@ -107,14 +103,11 @@ def _add_automation(listed: Listed, row: dict[str, Any]) -> None:
     if automation is None:
         return
     row["state"] = automation.state
-    row["next_run"] = _time(automation.next_run)
+    row["next_run"] = moment(automation.next_run)
     if automation.last_run is not None:
-        row["last_run"], row["last_error"] = _time(automation.last_run), automation.last_error
+        row["last_run"], row["last_error"] = moment(automation.last_run), automation.last_error
     row["last_error"] = automation.last_error or row["last_error"]
-
-
-def _time(millis: int | None) -> datetime | None:
-    return None if millis is None else datetime.fromtimestamp(millis / 1000, tz=timezone.utc)
+    row["message"] = "; ".join(note for note in (row["message"], automation.note) if note) or None
 
 
 METASTORE_SUMMARY = SystemTable("metastore_summary", _SCHEMA, _rows)

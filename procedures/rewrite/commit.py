@@ -9,8 +9,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError, first_line
+from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError
 from catalog.events import EVENT_KEY, OPERATION, OptimizationEvent
+from catalog.jvm_errors import text_of
 from catalog.session import jvm
 from catalog.tables import ManagedTable
 
@@ -75,13 +76,14 @@ def commit(
         if is_conflict(error):
             if event.overflow_file is not None:
                 table.delete_state(event.overflow_file)
-            raise ConcurrentChangeError(f"Another writer was first: {first_line(error)}") from error
+            raise ConcurrentChangeError(f"Another writer was first: {text_of(error)}") from error
         if not table.exists():
             # Delta writes no log entry where there is no log.
             raise TableError.missing(table.name, "it was dropped meanwhile") from error
         raise CommitUnknownError(
             f"The commit of write {event.write_id} to {table.location} failed and may still appear; its files are "
-            f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: {error}",
+            f"kept. If no version with this write id shows in {table.name}.optimizations, vacuum removes them: "
+            f"{text_of(error)}.",
             write_id=event.write_id,
         ) from error
 

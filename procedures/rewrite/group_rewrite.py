@@ -23,7 +23,7 @@ from catalog.errors import (
 from catalog.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.lease import now_millis
 from catalog.properties import IndexConfiguration
-from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
+from catalog.session import data_frame, described_jobs, jvm, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
 from procedures.plan import FileGroup
@@ -94,7 +94,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
     """
     started = now_millis()
     session = work_session(table.spark)
-    transaction = jvm(session).io.usespark.TableTransaction(jvm_session(session), table.handle.table())
+    transaction = table.transaction(session)
     context.observe("read")
     _take(session, transaction, group)
     try:

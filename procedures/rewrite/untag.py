@@ -10,8 +10,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.errors import ConcurrentChangeError, first_line
-from catalog.session import described_jobs, jvm, jvm_session, work_session
+from catalog.errors import ConcurrentChangeError
+from catalog.jvm_errors import text_of
+from catalog.session import described_jobs, jvm, work_session
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
 from otree.block import BLOCKS_TAG, REVISION_TAG
@@ -77,7 +78,7 @@ def untag(
     """
     session = work_session(table.spark)
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        transaction = jvm(session).io.usespark.TableTransaction(jvm_session(session), table.handle.table())
+        transaction = table.transaction(session)
         with described_jobs(session, f"{what}: {table.name}"):
             wanted = choose(TableSnapshot.of(session, transaction.state()))
             totals = wanted.files.agg(F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes")).collect()[0]
@@ -101,7 +102,7 @@ def untag(
                 if attempt < MAX_ATTEMPTS:
                     continue
                 raise ConcurrentChangeError(
-                    f"Other writers were first {MAX_ATTEMPTS} times; nothing was committed: {first_line(error)}"
+                    f"Other writers were first {MAX_ATTEMPTS} times; nothing was committed: {text_of(error)}"
                 ) from error
             return Untagged(int(version), totals.files, totals.bytes or 0)
     return None

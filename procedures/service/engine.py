@@ -13,13 +13,17 @@ from pyspark.sql import functions as F
 
 from catalog.log_probe import commits_since_optimized, is_suspended
 from catalog.properties import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY, bytes_of
-from catalog.session import described_jobs, jvm, jvm_session
+from catalog.session import TIME_ZONE_KEY, described_jobs, jvm, jvm_session
 from catalog.tables import ManagedTable
 from procedures.engine import optimize
 from procedures.progress import PROGRESS_KEY
-from procedures.report import FAILED, ReportRow
+from procedures.report import FAILED, ReportRow, passed_over
 from procedures.runs import Run
 from procedures.service.wish import Wish
+
+# Reasons of rows without a strategy that an owner can act on.
+_TOLD = ("LEASE_HELD", "NO_PROGRESS")
+_MOST_TOLD = 5
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,24 @@ class Files:
     small_files: int
 
 
+@dataclass(frozen=True)
+class RunOutcome:
+    """What became of a run that did not fail.
+
+    Attributes:
+        settled: the version at which nothing was left to do, None when something may be.
+        note: what it left alone and why, for people; '' when there is nothing to say.
+    """
+
+    settled: int | None
+    note: str = ""
+
+
 class Engine(Protocol):
     """Everything that touches a table."""
 
-    def run(self, run: Run, wish: Wish, pool: str) -> int | None:
-        """Optimizes the table; returns the version at which nothing was left to do, None when something may be."""
+    def run(self, run: Run, wish: Wish, pool: str) -> RunOutcome:
+        """Optimizes the table."""
         ...
 
     def suspended(self, location: str) -> bool:
@@ -57,11 +74,11 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def run(self, run: Run, wish: Wish, pool: str) -> int | None:
+    def run(self, run: Run, wish: Wish, pool: str) -> RunOutcome:
         """See ``Engine.run``; to be called in a thread of its own."""
         prepare_thread(self._spark, pool)
         rows = optimize(ManagedTable.find(self._spark, run.table), wish.settings(), run)
-        return settled_version(rows, run)
+        return RunOutcome(settled_version(rows, run), note_of(rows))
 
     def suspended(self, location: str) -> bool:
         """See ``Engine.suspended``."""
@@ -87,8 +104,12 @@ class SparkEngine:
 
 
 def background_session(spark: SparkSession) -> SparkSession:
-    """A session of the application for work in the background; progress bars are for those who ask for them."""
+    """A session of the application for work in the background.
+
+    Progress bars are for those who ask for them. Times without a zone are read as in the session that is given.
+    """
     made = spark.newSession()
+    made.conf.set(TIME_ZONE_KEY, str(spark.conf.get(TIME_ZONE_KEY)))
     asked = (spark.conf.get(PROGRESS_KEY, "auto") or "auto").strip().lower()
     made.conf.set(PROGRESS_KEY, "true" if asked == "true" else "false")
     return made
@@ -108,6 +129,19 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
     if any(row.reason in ("LEASE_HELD", "LIMIT_REACHED") for row in rows):
         return None
     return max((row.version for row in rows if row.version is not None), default=None)
+
+
+def note_of(rows: Sequence[ReportRow]) -> str:
+    """What a run left alone and why, for its table's status.
+
+    That it found nothing to do, or was asked to stop, is no news: the state of the table says so.
+
+    Args:
+        rows: its report.
+    """
+    told = [found for found in passed_over(rows) if found.strategy is not None or found.reason in _TOLD]
+    shown = [found.text for found in told[:_MOST_TOLD]]
+    return "; ".join([*shown, f"and {len(told) - _MOST_TOLD} more reasons"] if len(told) > _MOST_TOLD else shown)
 
 
 def is_running(spark: SparkSession) -> bool:

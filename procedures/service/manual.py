@@ -10,15 +10,17 @@ from pyspark.sql import SparkSession
 
 from catalog import automation, lease
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import IndexConfigurationError, known_error
+from catalog.errors import IndexConfigurationError
 from catalog.event_store import record_failure, record_ignored
-from catalog.events import event_without_commit
+from catalog.events import FilesTotals, event_without_commit
+from catalog.jvm_errors import known_error
 from catalog.log_probe import qualified
 from catalog.optimization_properties import effective_type
 from catalog.properties import IndexConfiguration
 from catalog.suspension import suspension_of
 from catalog.tables import ManagedTable
 from procedures.engine import optimize
+from procedures.report import PassedOver, passed_over
 from procedures.runs import MANUAL, RUNS, Run
 from procedures.selection import strategy
 from procedures.service.engine import background_session, is_running, prepare_thread
@@ -36,7 +38,8 @@ _begin = threading.Lock()
 def trigger(spark: SparkSession, name: str, properties: Mapping[str, str], spawn: Spawn = spawn_thread) -> str | None:
     """Starts one optimization in the background, unless there is a reason to ignore the trigger.
 
-    An ignored trigger is no error: it becomes a row of the table's ``optimizations`` with its reason.
+    An ignored trigger is no error: it becomes a row of the table's ``optimizations`` with its reason. So does what the
+    run finds and leaves alone, and that it finds nothing to do.
 
     Args:
         spark: session that asks.
@@ -94,6 +97,16 @@ def _ignored(table: ManagedTable, wish: Wish, reason: str) -> None:
     record_ignored(table, event_without_commit(",".join(wish.strategies), MANUAL, reason, wish.parameters, (now, now)))
 
 
+def _keep_passed_over(table: ManagedTable, wish: Wish, run: Run, left: PassedOver) -> None:
+    """Keeps a row of what a run left alone: nobody reads its report."""
+    reason = ALREADY_RUNNING if left.reason == "LEASE_HELD" else left.reason
+    logger.info("%s: manual run %s passed over %s", table.name, run.run_id, left.text)
+    inputs = FilesTotals(left.files, left.bytes) if left.files else None
+    times = run.started_at, lease.now_millis()
+    strategies = left.strategy or ",".join(wish.strategies)
+    record_ignored(table, event_without_commit(strategies, MANUAL, reason, wish.parameters, times, inputs))
+
+
 def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: str) -> None:
     place = qualified(spark, table.location)
     before = AUTOMATIONS.get(place)
@@ -101,8 +114,8 @@ def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: 
     try:
         prepare_thread(spark, pool)
         rows = optimize(table, wish.settings(), run)
-        if any(row.reason == "LEASE_HELD" for row in rows):
-            _ignored(table, wish, ALREADY_RUNNING)
+        for left in passed_over(rows):
+            _keep_passed_over(table, wish, run, left)
     except Exception as error:  # noqa: BLE001 - nobody waits for it: what happened is kept with the table
         if is_running(spark):
             _failed(table, wish, run, error)

@@ -7,10 +7,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import UseError, first_line
+from catalog.jvm_errors import known_error
 from catalog.session import jvm
 from procedures.service.actions import Action
 from procedures.service.clock import Clock, SystemClock
@@ -155,18 +156,24 @@ class Service:
         self._paused = False
         actions: list[Action] = []
         while self._told:
-            actions += self._heard(self._told.popleft())
+            actions += self._guarded(partial(self._heard, self._told.popleft()))
         if look:
-            try:
-                actions += self._look()
-                self._workers.look_for_suspensions()
-            except Exception as error:  # noqa: BLE001 - a metastore that is away is no reason to leave known tables alone
-                self._report(error)
+            # A metastore that is away is no reason to leave known tables alone.
+            actions += self._guarded(self._look)
+            self._workers.look_for_suspensions()
         for action in actions:
-            action.apply(self._workers)
+            self._guarded(partial(_apply, action, self._workers))
         for table in self._registry.tables():
             self._workers.seen(table.name, table.location, table.version)
         self._workers.start_due(self._settings)
+
+    def _guarded(self, step: Callable[[], list[Action]]) -> list[Action]:
+        """The actions of a step of a round, none when it failed: one table's trouble is not that of the others."""
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001
+            self._report(error)
+            return []
 
     def _pause(self) -> None:
         if not self._paused:
@@ -229,8 +236,13 @@ class Service:
     def _report(self, error: Exception) -> None:
         if not self.is_alive or self._ending.is_set():
             return
-        text = f"{error.code}: {error.message}" if isinstance(error, UseError) else first_line(error)
-        logger.warning("The optimization service goes on after an error: %s", text)
+        known = known_error(error)
+        logger.warning("The optimization service goes on after an error: %s: %s", known.code, known.message)
+
+
+def _apply(action: Action, workers: Workers) -> list[Action]:
+    action.apply(workers)
+    return []
 
 
 _lock = threading.Lock()

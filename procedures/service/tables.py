@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -10,7 +11,10 @@ from pyspark.sql import SparkSession
 from catalog.errors import TableError
 from catalog.log_probe import Sighting, look, qualified
 from catalog.metastore import tables_of
+from catalog.system_tables.base import error_text
 from catalog.tables import ManagedTable
+
+logger = logging.getLogger(__name__)
 
 
 class Tables(Protocol):
@@ -47,8 +51,9 @@ class SparkTables:
     def __init__(self, spark: SparkSession, only: Sequence[str] | None = None) -> None:
         self._spark = spark
         self._only = only
-        self._places: dict[str, str] = {}
         self._by_path: dict[str, str] = {}
+        # Names of the tables that were left out, so that each is logged once.
+        self._left_out: set[str] = set()
         for name in only or ():
             ManagedTable.find(spark, name)
 
@@ -59,12 +64,16 @@ class SparkTables:
         found = dict(self._by_path)
         for table in sorted(tables_of(self._spark), key=lambda t: t.full_name, reverse=True):
             # A location that several tables share is one table; the first name stands for it.
-            found[self._place(table.location)] = table.full_name
+            place = self._place_or_none(table.full_name, table.location)
+            if place is not None:
+                found[place] = table.full_name
         return found
 
     def add(self, name: str, location: str) -> str | None:
         """See ``Tables.add``."""
-        place = self._place(location)
+        place = self._place_or_none(name, location)
+        if place is None:
+            return None
         if self._only is not None:
             return place if place in self._given(self._only) else None
         if _is_path(name):
@@ -82,13 +91,27 @@ class SparkTables:
                 table = ManagedTable.find(self._spark, name)
             except TableError:
                 continue  # dropped since; it may come back
+            except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
+                self._leave_out(name, error)
+                continue
             found[self._place(table.location)] = table.name
         return found
 
+    def _place_or_none(self, name: str, location: str) -> str | None:
+        """As ``_place``; None where that fails, as for a file system that is not configured."""
+        try:
+            return self._place(location)
+        except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
+            self._leave_out(name, error)
+            return None
+
+    def _leave_out(self, name: str, error: Exception) -> None:
+        if name not in self._left_out:
+            self._left_out.add(name)
+            logger.warning("%s is not looked after, since it cannot be looked at: %s", name, error_text(error))
+
     def _place(self, location: str) -> str:
-        if location not in self._places:
-            self._places[location] = qualified(self._spark, location)
-        return self._places[location]
+        return qualified(self._spark, location)
 
 
 def _is_path(name: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
+from catalog.jvm_errors import known_error
 from catalog.optimization_properties import TYPE_KEY, OptimizationProperties, Triggers, option_key
 from catalog.property_names import unknown_property
 from procedures.declaration import Parameter
@@ -14,8 +15,6 @@ from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings, option_value
 from procedures.selection import STRATEGIES, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
-
-_UNINDEXED = "UnindexedFiles"
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,7 @@ class Wish:
 
     def settings(self) -> OptimizeSettings:
         """What a run of it does; made anew for each run, since strategies keep notes in it."""
-        made = OptimizeSettings.of(self.arguments)
-        number = self.arguments["revision_id"]
-        selection = dict(made.selection)
-        if number and _UNINDEXED in selection and not self.arguments["revision_rewrite"] and len(selection) > 1:
-            # The number says which revision is compacted; what is not indexed yet joins the newest.
-            selection[_UNINDEXED] = replace(selection[_UNINDEXED], revision_id=None)
-        return replace(made, selection=selection, parameters=self.parameters)
+        return replace(OptimizeSettings.of(self.arguments), parameters=self.parameters)
 
 
 def wish_of(configuration: Mapping[str, str]) -> Wish | UseError | None:
@@ -88,6 +81,8 @@ def wish_of(configuration: Mapping[str, str]) -> Wish | UseError | None:
         return Wish.of_table(configuration)
     except UseError as error:
         return error
+    except Exception as error:  # noqa: BLE001 - strategies of others check their options too
+        return known_error(error)
 
 
 def check_wish(configuration: Mapping[str, str]) -> None:
@@ -99,8 +94,9 @@ def check_wish(configuration: Mapping[str, str]) -> None:
         UseError: a strategy that does not exist, a value that is not accepted, or an option of no chosen strategy.
     """
     known = {key: value for key, value in configuration.items() if unknown_property(key) is None}
-    for name in known.get(TYPE_KEY, _UNINDEXED).split(","):
-        strategy(name)
+    if TYPE_KEY in known:
+        for name in known[TYPE_KEY].split(","):
+            strategy(name)
     for name, option in _options().items():
         if option_key(name) in known:
             _check_option(option, known[option_key(name)])

@@ -34,6 +34,8 @@ class Worker:
         """Version at which the triggers were last looked at."""
         self.last_run: int | None = None
         self.last_error: str | None = None
+        self.passed_over = ""
+        """What the last run left alone and why, for people."""
         self.retries = False
         """Whether the last run left something to do, so that the next one waits for the interval and for no trigger."""
         self.suspended = False
@@ -90,6 +92,7 @@ class Worker:
         self.wish = wish
         self.settled = self.measured = None
         self.last_error = None
+        self.passed_over = ""
         self.retries = self.suspended = False
         self.due_at = now
         self.publish()
@@ -103,7 +106,7 @@ class Worker:
         self.publish()
         return self.run
 
-    def end(self, settled: int | None, error: str | None, now: int, interval: int) -> None:
+    def end(self, settled: int | None, error: str | None, now: int, interval: int, note: str = "") -> None:
         """Ends the run that is under way.
 
         Args:
@@ -111,11 +114,13 @@ class Worker:
             error: code and text of its error.
             now: epoch milliseconds.
             interval: between the beginnings of two runs, milliseconds.
+            note: what it left alone and why, for people.
         """
         begun = now if self.run is None else self.run.started_at
         self.run = None
         self.last_run = now
         self.last_error = error
+        self.passed_over = note
         self.settled = settled
         self.retries = settled is None
         self.measured = None
@@ -142,6 +147,7 @@ class Worker:
 
     def publish(self) -> None:
         """Makes ``AUTOMATIONS`` tell the truth."""
+        notes = [self.wish.note, f"the last run passed over {self.passed_over}" if self.passed_over else ""]
         untold = self.run is not None or self.suspended or (self.by_triggers and not self.retries)
         AUTOMATIONS.put(
             Automation(
@@ -153,6 +159,6 @@ class Worker:
                 None if untold else self.due_at,
                 self.last_error,
                 self.run.run_id if self.run else None,
-                self.wish.note or None,
+                "; ".join(note for note in notes if note) or None,
             )
         )

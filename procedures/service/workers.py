@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 from catalog import automation
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import ConcurrentChangeError, UseError, first_line
+from catalog.errors import ConcurrentChangeError, UseError
+from catalog.jvm_errors import known_error
 from procedures.runs import Run
 from procedures.service.clock import Clock
-from procedures.service.engine import Engine
+from procedures.service.engine import Engine, RunOutcome
 from procedures.service.settings import ServiceSettings
 from procedures.service.wish import Wish
 from procedures.service.worker import Worker
@@ -141,7 +142,12 @@ class Workers:
         with self._lock:
             running = [worker for worker in self._workers.values() if worker.run is not None]
         for worker in running:
-            if self._engine.suspended(worker.location):
+            try:
+                suspended = self._engine.suspended(worker.location)
+            except Exception as error:  # noqa: BLE001 - one table's trouble is not the others'
+                logger.warning("%s: whether it is suspended cannot be told: %s", worker.name, _text(error))
+                continue
+            if suspended:
                 self.suspension_changed(worker.location, True)
 
     def next_due(self) -> int | None:
@@ -199,10 +205,10 @@ class Workers:
                 self._threads[run.run_id] = thread
 
     def _work(self, worker: Worker, run: Run, wish: Wish, pool: str) -> None:
-        settled: int | None = None
+        outcome = RunOutcome(None)
         problem: str | None = None
         try:
-            settled = self._engine.run(run, wish, pool)
+            outcome = self._engine.run(run, wish, pool)
         except ConcurrentChangeError:
             logger.info("%s: lost a race; the next run goes on", worker.name)
         except Exception as error:  # noqa: BLE001 - it is shown in the table's state, and tried again
@@ -214,7 +220,7 @@ class Workers:
             if worker.leaving:
                 self._leave(worker)
             else:
-                worker.end(settled, problem, self._clock.now(), self._interval)
+                worker.end(outcome.settled, problem, self._clock.now(), self._interval, outcome.note)
         self._wake()
 
     def _leave(self, worker: Worker) -> None:
@@ -254,8 +260,5 @@ class Workers:
 
 
 def _text(error: Exception) -> str:
-    return (
-        f"{error.code}: {error.message}"
-        if isinstance(error, UseError)
-        else f"{type(error).__name__}: {first_line(error)}"
-    )
+    known = known_error(error)
+    return f"{known.code}: {known.message}"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 import click
 
 from sql_ext.commands import check, completion, conf, doctor, inspect, optimize, service, sql, thrift, vacuum
 from sql_ext.commands.completion import PROGRAM
+from sql_ext.commands.driver import end_driver, started_driver
 from sql_ext.commands.other_procedures import other_commands
+from sql_ext.commands.startup_output import wait_for_output
 
 _OWN = (optimize, vacuum, service, thrift, inspect, sql, check, doctor, conf, completion)
 
@@ -27,8 +30,15 @@ for _command in other_commands(cli.commands):
 
 
 def main() -> None:
-    """Entry point: keeps standard output for rows, whatever Spark's processes print."""
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as out:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        sys.stdout = out
+    """Entry point: keeps standard output for rows, whatever Spark's processes print, and leaves no JVM behind."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout = out
+    try:
         cli(prog_name=PROGRAM)
+    finally:
+        if end_driver(started_driver()):
+            wait_for_output()
+        # Click has ended a command whose reader is gone, such as `head`; what it wrote last is still in the buffer.
+        with suppress(BrokenPipeError):
+            out.close()

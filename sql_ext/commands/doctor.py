@@ -22,8 +22,8 @@ from sql_ext.commands.options import examples, json_option, session_options
 from sql_ext.commands.output import print_rows
 from sql_ext.commands.sessions import SessionWishes, wishes_of
 from sql_ext.configuration import JAR, spark_conf
+from sql_ext.installation import DISTRIBUTION, other_owners
 
-_PACKAGE = "use-spark"
 _PINNED = ("pyspark", "delta-spark")
 
 
@@ -44,14 +44,15 @@ def findings_without_session(environment: Mapping[str, str], wishes: SessionWish
         environment: variables.
         wishes: for the session to come.
     """
-    wanted = pins(importlib.metadata.requires(_PACKAGE) or [])
+    wanted = pins(importlib.metadata.requires(DISTRIBUTION) or [])
     package = Path(pyspark.__file__).parent
     yield programs.python_version(sys.version_info[:3])
     yield programs.java(environment)
     yield from programs.packages({name: _installed(name) for name in wanted}, wanted)
     home = Path(environment.get("SPARK_HOME") or package)
+    yield programs.package_names(other_owners())
     yield spark_setup.spark_home(environment, package, wanted["pyspark"])
-    yield spark_setup.shim(JAR, importlib.metadata.version(_PACKAGE))
+    yield spark_setup.shim(JAR, importlib.metadata.version(DISTRIBUTION))
     yield spark_setup.pinned_threads(environment)
     yield from spark_setup.class_path(environment, home)
     if JAR.is_file():

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError, first_line
+from catalog.jvm_errors import text_of
 from sql_ext.commands.output import say
 
 Result = TypeVar("Result")
@@ -60,6 +61,6 @@ def fail(text: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
 def spark_line(error: BaseException) -> str:
     """An error of Spark's or of the JVM's in one line, with its SQLSTATE where it has one."""
     java = getattr(error, "java_exception", None)
-    line = first_line(error) if java is None else str(java.toString()).strip().partition("\n")[0]
+    line = first_line(error) if java is None else text_of(error)
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     return f"{line} SQLSTATE: {state}" if state and "SQLSTATE" not in line else line

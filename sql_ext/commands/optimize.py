@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from procedures.optimize import OPTIMIZE
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
 from sql_ext.commands.output import Row
 from sql_ext.commands.rows_command import rows_command
-from sql_ext.commands.runner import Runner
-from sql_ext.commands.sessions import SessionWishes
-
-DEFAULT_STRATEGY = "CubeDefragmentation"
-
-
-def _optimize(runner: Runner, arguments: dict[str, Any], wishes: SessionWishes) -> list[Row]:
-    # Revision 0 has no cubes: the procedure's own default knows what to do with it.
-    if arguments["strategy"] is None and arguments["revision_id"] != 0:
-        arguments["strategy"] = DEFAULT_STRATEGY
-    return runner.optimize(arguments, wishes)
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
@@ -41,15 +29,12 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
 
 COMMAND = rows_command(
     OPTIMIZE,
-    _optimize,
+    lambda runner, arguments, wishes: runner.optimize(arguments, wishes),
     outcome_of,
     shown=(
         "use-spark optimize --table-location=/data/flights",
-        "use-spark optimize --table db.flights --strategy UnindexedFiles,LeveledCompaction --max-duration '1 hour'",
+        "use-spark optimize --table db.flights --strategy CubeDefragmentation --max-duration '1 hour'",
         "use-spark optimize --table db.flights --dry-run --json",
     ),
-    defaults={
-        "strategy": f"The command line's own default is {DEFAULT_STRATEGY} (UnindexedFiles with --revision-id=0)."
-    },
     more_options=[progress_option()],
 )

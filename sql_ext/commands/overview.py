@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import functions as F
 
 from catalog.automation import RUNNING, SCHEDULED, SUSPENDED
+from catalog.event_files import StoredEvent
 from catalog.event_store import newest_event
 from catalog.lease import holder_of, now_millis
+from catalog.moments import moment
 from catalog.optimization_properties import effective_type
 from catalog.properties import IndexConfiguration
 from catalog.session import described_jobs
@@ -105,14 +106,12 @@ def _files(table: ManagedTable, snapshot: TableSnapshot) -> dict[str, Any]:
     }
 
 
-def _last(event: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _last(event: StoredEvent | None) -> dict[str, Any] | None:
     if event is None:
         return None
-    shown = {name: event.get(name) for name in _SHOWN}
-    millis = shown["finished_at"]
-    shown["finished_at"] = (
-        None if millis is None else datetime.fromtimestamp(millis / 1000, tz=timezone.utc).isoformat(timespec="seconds")
-    )
+    shown = {name: event.shown.get(name) for name in _SHOWN} | {"state": event.state}
+    finished = moment(shown["finished_at"])
+    shown["finished_at"] = None if finished is None else finished.isoformat(timespec="seconds")
     return shown
 
 

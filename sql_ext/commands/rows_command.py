@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -28,7 +28,6 @@ def rows_command(
     outcome: Callable[[Sequence[Row]], ExitCode] = done,
     *,
     shown: Sequence[str] = (),
-    defaults: Mapping[str, str] | None = None,
     more_options: Sequence[click.Option] = (),
 ) -> click.Command:
     """A command made of a procedure's declaration: its parameters are the options, its rows the output.
@@ -38,7 +37,6 @@ def rows_command(
         run: does it; calls the procedure when left out.
         outcome: the exit code for the rows.
         shown: examples for the help; made of the required parameters when left out.
-        defaults: sentences on defaults that differ from the procedure's, by parameter, for the help.
         more_options: besides those of the parameters, the output and the session.
     """
 
@@ -56,9 +54,6 @@ def rows_command(
         ctx.exit(code)
 
     options = [option_of(p, TABLE_NAMES) for p in procedure.parameters]
-    for option in options:
-        note = (defaults or {}).get(option.name or "")
-        option.help = f"{option.help} {note}" if note else option.help
     return click.Command(
         command_name(procedure),
         callback=click.pass_context(command),

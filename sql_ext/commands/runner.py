@@ -14,6 +14,7 @@ from typing import Any, cast
 import click
 
 from catalog.errors import IndexUnreadableError
+from catalog.jvm_errors import as_one_line
 from catalog.tables import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
@@ -63,7 +64,7 @@ class Runner:
             UseError: as ``CALL use.optimize``; wrong arguments are found before a session is made.
         """
         settings = OptimizeSettings.of(arguments)
-        with session(wishes) as spark:
+        with session(wishes) as spark, as_one_line(spark):
             try:
                 table = ManagedTable.find(spark, arguments["table"])
                 run = _SpokenRun.of(table, CLI, settings.parameters)
@@ -84,8 +85,8 @@ class Runner:
             UseError: as the procedure; what needs no session is refused before one is made.
         """
         checked = procedure.checked(arguments)
-        with session(wishes) as spark:
-            return [row.asDict() for row in procedure.call(spark, checked).collect()]
+        with session(wishes) as spark, as_one_line(spark):
+            return [row.asDict() for row in procedure.call(spark, checked, CLI).collect()]
 
     def overview(self, name: str, wishes: SessionWishes) -> Row:
         """What there is to say of a table at first sight.
@@ -98,7 +99,7 @@ class Runner:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(wishes) as spark:
+        with session(wishes) as spark, as_one_line(spark):
             try:
                 return overview(ManagedTable.find(spark, name))
             except IndexFormatError as error:
@@ -120,7 +121,7 @@ class Runner:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(wishes) as spark:
+        with session(wishes) as spark, as_one_line(spark):
             try:
                 show(Answer.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit))
             except IndexFormatError as error:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -19,12 +19,16 @@ from catalog.errors import InvalidArgumentError
 from catalog.session import jvm
 from procedures.progress import PROGRESS_KEY
 from sql_ext.attachment import attach
+from sql_ext.commands.driver import started_driver
+from sql_ext.commands.startup_output import held_back
 from sql_ext.configuration import configure
 from sql_ext.warehouse import DERBY_LOG, metastore_log, open_warehouse, with_warehouse
 
 # Python under spark-submit: the JVM is there already, and with it the master and every setting.
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 SERVICE_ENABLED_KEY = "spark.qbeast.use.service.enabled"
+# With the others, people want to see what Spark says.
+_QUIET_LEVELS = ("OFF", "ERROR")
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,10 @@ def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None 
         builder = builder.config(key, value)
     if SUBMITTED not in os.environ:
         builder = configure(builder)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(log_level)
+    quiet = log_level in _QUIET_LEVELS and started_driver() is None and SUBMITTED not in os.environ
+    with held_back() if quiet else nullcontext():
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel(log_level)
     if warehouse is not None:
         # Under spark-submit the JVM runs already, and its options come too late.
         jvm(spark).java.lang.System.setProperty(DERBY_LOG, str(metastore_log(warehouse)))

@@ -50,7 +50,7 @@ class Inspect:
         *,
         strategy: str | None = None,
         revision_id: int | None = None,
-        bytes_per_iter: int = 1_000_000_000,
+        bytes_per_iter: int | None = None,
         max_iterations: int | None = None,
         max_bytes: int | None = None,
         max_duration: str | None = None,
@@ -65,7 +65,7 @@ class Inspect:
         Args:
             strategy: as for ``maintenance.optimize``, and so are all others.
             revision_id: revision to optimize.
-            bytes_per_iter: bytes after which compaction takes no further file.
+            bytes_per_iter: bytes after which an iteration takes no further file.
             max_iterations: groups at most.
             max_bytes: bytes after which no further group begins.
             max_duration: time after which no further group begins.

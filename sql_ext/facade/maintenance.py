@@ -82,7 +82,7 @@ class Maintenance:
         *,
         strategy: str | None = None,
         revision_id: int | None = None,
-        bytes_per_iter: int = 1_000_000_000,
+        bytes_per_iter: int | None = None,
         max_iterations: int | None = None,
         max_bytes: int | None = None,
         max_duration: str | None = None,
@@ -100,8 +100,9 @@ class Maintenance:
         Args:
             strategy: a strategy, or several separated by commas, asked in this order; UnindexedFiles,
                 LeveledCompaction when left out.
-            revision_id: revision to optimize: 0 for unindexed files only; the newest when left out.
-            bytes_per_iter: compaction takes files until their bytes cross this, the crossing file included.
+            revision_id: revision to compact, or to rewrite: 0 for unindexed files only; the newest when left out.
+            bytes_per_iter: an iteration takes files until their bytes cross this, the crossing file included;
+                1,000,000,000 when left out, and ``batch_bytes`` for the strategies that have this option.
             max_iterations: commits at most this many groups.
             max_bytes: starts no further group once this many bytes were rewritten.
             max_duration: starts no further group after this time, such as ``10 minutes``.

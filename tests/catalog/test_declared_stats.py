@@ -133,3 +133,14 @@ def test_what_the_published_format_cannot_express_is_recorded_or_refused():
             _of("a", **{COMPATIBILITY_KEY: "qbeast"}, **feature)
     with pytest.raises(UseError, match="'qbeast', or nothing"):
         _of("a", **{COMPATIBILITY_KEY: "delta"})
+
+
+@pytest.mark.parametrize("depth", [1, 500, 100_000])
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_nested_values_are_refused_by_a_code(depth, opening):
+    closing = "]" if opening == "[" else "}"
+    text = '{"a_min": 0, "a_quantiles": ' + "[" + opening * depth + "1" + closing * depth + "]}"
+    with pytest.raises(UseError, match="at most two levels") as refused:
+        declared_stats(text, SCHEMA)
+    assert refused.value.code == "USE_TOO_COMPLEX"
+    assert len(str(refused.value)) < 200

@@ -34,7 +34,7 @@ def _stored(table):
     found = {}
     for name in table.list_state(EVENTS_FOLDER):
         for event in (event_store._events_in(table, name) or ()) if name.endswith(".json") else ():
-            found.setdefault(event["write_id"], set()).add(event["state"])
+            found.setdefault(event.write_id, set()).add(event.state)
     return found
 
 
@@ -135,11 +135,11 @@ def test_a_listing_that_names_other_files_deletes_none_of_them(table):
 def test_the_newest_event(table):
     assert newest_event(table, "t") is None
     _fill(table, (9, 10))
-    assert newest_event(table, "t")["write_id"] == "w10"
+    assert newest_event(table, "t").write_id == "w10"
     _put(table, "11-half.json")
     _put(table, "12-other.json", _event(12, table_id="before"))
-    assert newest_event(table, "t")["write_id"] == "w10"
+    assert newest_event(table, "t").write_id == "w10"
     _fill(table, range(20, 140))
     merge(table, NOW)
     merge(table, NOW + GRACE_MILLIS)
-    assert newest_event(table, "t")["write_id"] == "w139"
+    assert newest_event(table, "t").write_id == "w139"

@@ -102,7 +102,7 @@ def test_one_that_somebody_took_over_is_left_to_him(table, monkeypatch):
             looked.set()
         return NOW
 
-    theirs = lease.Lease("b", "elsewhere:1", "automatic", NOW, NOW + 60_000).to_json()
+    theirs = lease.Lease("b", "elsewhere:1", "automatic", NOW, NOW + 60).to_json()
     with renewed(table, "a", "call", clock):
         table.write_state(LEASE_FILE, theirs)
         assert looked.wait(5)

@@ -23,7 +23,7 @@ def test_nothing_asked():
 
 def test_the_older_family():
     found = of({"use.optimization.type": "CubeDefragmentation"})
-    assert (found.strategies, found.bytes_per_iter) == (("CubeDefragmentation",), 1_000_000_000)
+    assert (found.strategies, found.bytes_per_iter) == (("CubeDefragmentation",), None)
     assert (found.revision_id, found.revision_rewrite, found.options) == (None, False, {})
     found = of(
         {
@@ -66,7 +66,7 @@ def test_the_newer_family_wins_and_says_so():
     older = {"use.optimization.type": "LeveledCompaction", "use.optimization.bytes-per-iter": "5"}
     found = of({**older, f"{AUTO}enabled": "true"})
     assert found.strategies == ("UnindexedFiles", "LeveledCompaction")
-    assert found.bytes_per_iter == 1_000_000_000
+    assert found.bytes_per_iter is None
     assert "use.optimization.bytes-per-iter, use.optimization.type do not count" in found.note
     assert of({**older, f"{AUTO}enabled": "false"}) is None
     assert effective_type({**older, f"{AUTO}enabled": "false"}) is None

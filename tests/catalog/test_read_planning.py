@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.conditions import _successor
+from catalog.errors import TooComplexError
 from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type
 from catalog.read_planning import plan_read, plan_sample
+from otree.region import Region
 from otree.revision import Revision, configuration_of
 from otree.transformation import HashTransformation, IdentityTransformation, LinearTransformation
 from otree.transformer import Transformer
@@ -510,3 +512,121 @@ def test_a_prefix_is_a_range_of_texts():
         for tail in ("", "a", "\U0010ffff" * 3):
             assert end is None or prefix + tail <= end
         assert end is None or not end.startswith(prefix)
+
+
+# ------------------------------------------------------------ null-safe comparisons, rounding, unknown nulls
+
+
+def _flag(null_value, space=LinearTransformation):
+    transformation = space(0, 1, null_value, "IntegerDataType")
+    return Revision(1, 0, "/t", 100, (Transformer("linear", "flag", "IntegerDataType"),), (transformation,))
+
+
+def _sides(condition, revision):
+    boxes = _boxes(condition, json.dumps(configuration_of([revision])))
+    return None if boxes is None else [(box["lower"][0], box["upper"][0]) for box in boxes["1"]]
+
+
+def test_not_over_a_null_safe_comparison_keeps_nulls():
+    def same(value):
+        return {"column": "flag", "type": "boolean", "operator": "<=>", "values": [value]}
+
+    assert _sides(_not(same(False)), _flag(0)) == [(0.0, 0.0), (1.0, 1.0)]
+    assert _sides(_not(same(True)), _flag(1)) == [(0.0, 0.0), (1.0, 1.0)]
+    assert _sides(_not(same(True)), _flag(0)) == [(0.0, 0.0)]
+    assert _sides(_not(_not(same(True))), _flag(0)) == [(1.0, 1.0)]
+    assert _sides(_not(same(None)), _flag(0)) is None
+    assert _sides(_not({**same(1), "type": "int"}), _flag(0)) is None
+
+
+def test_a_null_may_be_anywhere_when_its_place_was_not_recorded():
+    null = {"column": "flag", "type": "int", "operator": "is_null", "values": []}
+    same = {"column": "flag", "type": "int", "operator": "<=>", "values": [None]}
+    not_null = {"column": "flag", "type": "int", "operator": "is_not_null", "values": []}
+    for condition in (null, same, _not(not_null)):
+        assert _sides(condition, _flag(None)) is None
+        assert _sides(condition, _flag(1)) == [(1.0, 1.0)]
+
+
+@pytest.mark.parametrize(("compared_as", "limit"), [("float", 2**24), ("double", 2**53)])
+def test_a_number_that_others_round_to_includes_them(compared_as, limit):
+    space = LinearTransformation(limit - 100, limit + 100, 0, "LongDataType")
+    revision = Revision(1, 0, "/t", 100, (Transformer("linear", "n", "LongDataType"),), (space,))
+    for literal in (limit - 1, limit, limit + 2):
+        condition = {"column": "n", "type": "bigint", "as": compared_as, "operator": "=", "values": [f"{literal}.0"]}
+        ((low, high),) = _sides(condition, revision)
+        meeting = [n for n in range(limit - 8, limit + 8) if _rounded(n, limit) == literal]
+        assert all(low <= space.coordinate(n) <= high for n in meeting)
+        assert len(meeting) == (2 if literal == limit else 1)
+        assert high - low < 0.05  # and it still skips
+
+
+def _rounded(number, limit):
+    """Half to even, to steps of two from the limit on."""
+    return number if number < limit else number + (number % 2 and (1 if number % 4 == 3 else -1))
+
+
+# --------------------------------------------------------------------------------------- large conditions
+
+
+def _point(number):
+    return _condition("long", "=", number)
+
+
+def test_ten_thousand_alternatives_skip_the_widest_gaps():
+    near = [_point(number) for number in range(10_000)]
+    boxes = _boxes(_any(*near, _point(2**59)), _conf(_revision(names=("long",))))["1"]
+    assert len(boxes) <= 64
+    assert boxes[-1]["lower"] == boxes[-1]["upper"]
+    assert all(box["upper"][0] < 0.6 for box in boxes[:-1])
+
+
+def test_ten_thousand_conditions_at_once():
+    conditions = [_condition("long", ">", number * 2**40) for number in range(10_000)]
+    (box,) = _boxes(_all(*conditions), _conf(_revision(names=("long",))))["1"]
+    assert box["lower"] == [_coordinate("long", 9_999 * 2**40)]
+    assert _boxes(_all(*(_not(_point(number)) for number in range(10_000)))) is None
+
+
+def test_the_work_on_a_condition_is_bounded(monkeypatch):
+    """Each of these would take 4,096 pairs of boxes."""
+    met = []
+    meet = Region.meet
+
+    def counted(one, other):
+        met.append(len(one.boxes) * len(other.boxes))
+        return meet(one, other)
+
+    monkeypatch.setattr(Region, "meet", counted)
+    wide = [
+        _all(
+            _condition("long", "in", *(number * 2**50 + i for number in range(64))),
+            _condition("whole", "in", *range(i % 9, i % 9 + 64)),
+        )
+        for i in range(100)
+    ]
+    conf = _conf(_revision(names=("long", "whole")))
+    assert len(_boxes(_any(*wide), conf)["1"]) == 64
+    assert len(_boxes(_all(*wide), conf)["1"]) <= 64
+    assert sum(met) <= 2 * 100_000
+
+
+def test_a_deep_condition_is_understood():
+    tree = _condition("long", ">", 0)
+    for number in range(100):
+        tree = _not(_any(_not(_condition("long", ">", -number)), _not(tree)))
+    (box,) = _boxes(tree, _conf(_revision(names=("long",))))["1"]
+    assert box["lower"] == [0.5]
+
+
+def test_what_json_cannot_hold_is_refused_by_a_code():
+    deep = '{"operator": "not", "of": [' * 100_000
+    with pytest.raises(TooComplexError, match="USE_TOO_COMPLEX"):
+        plan_read(_conf(), deep)
+
+
+def test_many_conditions_over_many_revisions_judge_the_newest(caplog):
+    revisions = [_revision(number, ("long",)) for number in range(1, 20)]
+    answer = _boxes(_any(*(_point(number) for number in range(10_000))), _conf(*revisions))
+    assert set(answer) == {"16", "17", "18", "19"}
+    assert "newest 4 of 19 revisions" in caplog.text

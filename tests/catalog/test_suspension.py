@@ -28,6 +28,9 @@ def test_the_first_suspension_stays(table):
 @pytest.mark.parametrize("text", ["", "{", '{"since": 1}', "7"])
 def test_what_cannot_be_read_suspends_too(table, text):
     table.write_state(SUSPENSION_FILE, text)
-    assert suspension_of(table) == Suspension(0, "unknown")
+    found = suspension_of(table)
+    assert (found.since, found.by) == (0, "unknown")
+    assert found.problem
+    assert "use.resume" in found.note
     assert resume(table)
     assert suspension_of(table) is None

@@ -1,6 +1,7 @@
 """Declaring procedures, and checking calls against the declaration, without Spark."""
 
 import dataclasses
+from decimal import Decimal
 
 import pytest
 
@@ -8,6 +9,7 @@ from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures import registry
 from procedures.declaration import PARAMETER_TYPES, Parameter, Procedure
 from procedures.help import help_procedure
+from procedures.optimize_settings import OptimizeSettings
 
 
 def _procedure(*parameters, name="mine", run=lambda call: call):
@@ -82,7 +84,7 @@ def test_values_must_be_of_the_type(kind):
     for other, value in VALUES.items():
         wider = {"DOUBLE": {"INT", "BIGINT"}, "INT": {"BIGINT"}, "BIGINT": {"INT"}}.get(kind, set())
         if other != kind and other not in wider:
-            with pytest.raises(InvalidArgumentError, match=f"a {kind.split('<')[0]}"):
+            with pytest.raises(InvalidArgumentError, match=f"an? {kind.split('<')[0]}"):
                 parameter.check(value)
 
 
@@ -92,6 +94,14 @@ def test_values_must_be_of_the_type(kind):
         ("INT", 2**31),
         ("INT", -(2**31) - 1),
         ("BIGINT", 2**63),
+        *((kind, value) for kind in ("INT", "BIGINT") for value in (1.0, 1.5, Decimal(2), Decimal("1.5"), "1", b"1")),
+        *((kind, float(value)) for kind in ("INT", "BIGINT") for value in ("nan", "inf", "-inf")),
+        ("STRING", 1),
+        ("STRING", Decimal("1.5")),
+        ("DOUBLE", "0.5"),
+        ("DOUBLE", True),
+        ("BOOLEAN", 1),
+        ("BOOLEAN", "true"),
         ("ARRAY<STRING>", [1]),
         ("MAP<STRING,STRING>", {"a": 1}),
         ("MAP<STRING,STRING>", {1: "a"}),
@@ -102,10 +112,57 @@ def test_what_sql_would_refuse_python_refuses_too(kind, value):
         Parameter("p", kind, "It.", None).check(value)
 
 
+@pytest.mark.parametrize("value", [2, 2.0, Decimal(2), Decimal("2.0")])
+def test_any_number_is_a_double(value):
+    """SQL has no literals of this type: 2.5 is a decimal there, and 2 an integer."""
+    found = Parameter("p", "DOUBLE", "It.", None).check(value)
+    assert (found, type(found)) == (2.0, float)
+
+
 def test_null_stands_for_the_default_and_is_refused_where_there_is_none():
     assert Parameter("p", "INT", "It.", 7).check(None) == 7
-    with pytest.raises(InvalidArgumentError, match=r"table = None .* required"):
+    with pytest.raises(InvalidArgumentError, match=r"table = NULL is not accepted: a STRING is required"):
         TABLE.check(None)
+
+
+@pytest.mark.parametrize("declared", list(registry.procedures().values()), ids=lambda p: p.name)
+def test_null_in_every_parameter_of_every_procedure(declared):
+    """Required ones refuse it by name; for all others it stands for the default."""
+    for parameter in declared.parameters:
+        if parameter.required:
+            with pytest.raises(InvalidArgumentError, match=f"^.*{parameter.name} = NULL is not accepted"):
+                parameter.check(None)
+        else:
+            assert parameter.check(None) == parameter.default
+
+
+@pytest.mark.parametrize(
+    ("procedure", "parameter"),
+    [
+        (procedure, parameter)
+        for procedure in registry.procedures().values()
+        for parameter in procedure.parameters
+        if parameter.type in ("INT", "BIGINT")
+    ],
+    ids=lambda v: v.name,
+)
+def test_every_whole_number_of_every_procedure(procedure, parameter):
+    """Each refuses what is no whole number of its type by its name, and what is below its range."""
+    given = {p.name: "a" for p in procedure.parameters if p.required}
+
+    def check(arguments):
+        checked = procedure.checked(arguments)
+        if procedure.name == "optimize":  # its strategies are known where it runs
+            OptimizeSettings.of(checked)
+
+    too_large = 2**31 if parameter.type == "INT" else 2**63
+    for value in (1.5, Decimal("1.5"), "1", True, float("nan"), too_large, -too_large - 1):
+        with pytest.raises(InvalidArgumentError, match=f"{parameter.name} = .* {parameter.type} is expected"):
+            check({**given, parameter.name: value})
+    least = 0 if parameter.name == "revision_id" else 1
+    for value in (-1, least - 1):
+        with pytest.raises(InvalidArgumentError, match=f"{parameter.name} = {value} is not accepted"):
+            check({**given, parameter.name: value})
 
 
 def test_a_call_gets_every_parameter():
@@ -122,7 +179,7 @@ def test_a_call_with_an_unknown_argument_names_the_nearest():
 
 
 def test_a_call_without_a_required_argument_is_refused():
-    with pytest.raises(InvalidArgumentError, match="table = None"):
+    with pytest.raises(InvalidArgumentError, match="table is missing: a STRING is required"):
         _procedure(TABLE).call(None, {})
 
 

@@ -33,7 +33,7 @@ def _without_commit(reason, at, **more):
 
 
 def test_runs_and_leases_and_what_plain_delta_does_to_our_files(spark, table, set_conf):
-    held = Lease("run7", "elsewhere:7", "automatic", now_millis(), now_millis() + 10 * LEASE_MILLIS)
+    held = Lease("run7", "elsewhere:7", "automatic", now_millis(), now_millis() + LEASE_MILLIS)
     table.managed.write_state(LEASE_FILE, held.to_json())
     before = table.state(), _folder(table)
     (row,) = table.optimize()

@@ -6,7 +6,9 @@ from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings, duration_seconds, option_value
+from procedures.service.wish import Wish
 
+AUTO = "use.optimization.autoOptimize."
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
 
@@ -34,13 +36,75 @@ def test_strategies_are_a_list_in_any_case_and_keep_their_order(text, names):
 
 
 @pytest.mark.parametrize(
-    ("revision", "names"),
-    [(0, ["UnindexedFiles"]), (3, ["LeveledCompaction"])],
+    ("given", "revisions"),
+    [
+        ({"revision_id": 0}, {"UnindexedFiles": 0}),
+        # The number says which revision is compacted; unindexed files always join the newest.
+        ({"revision_id": 3}, {"UnindexedFiles": None, "LeveledCompaction": 3}),
+        (
+            {"revision_id": 3, "strategy": "CubeDefragmentation,UnindexedFiles"},
+            {"CubeDefragmentation": 3, "UnindexedFiles": None},
+        ),
+        ({"revision_id": 3, "strategy": "UnindexedFiles"}, {"UnindexedFiles": 3}),
+        ({"revision_id": 3, "strategy": "LeveledCompaction"}, {"LeveledCompaction": 3}),
+    ],
 )
-def test_a_revision_decides_the_strategy_when_none_is_given(revision, names):
-    found = _of(revision_id=revision)
-    assert [s.name for s in found.strategies] == names
-    assert found.selection[names[0]].revision_id == revision
+def test_a_revision(given, revisions):
+    assert {name: told.revision_id for name, told in _of(**given).selection.items()} == revisions
+
+
+@pytest.mark.parametrize("number", [None, 0, 3])
+def test_a_revision_means_the_same_in_a_call_and_in_properties(number):
+    """The default strategies are those of the newer family."""
+    properties = {f"{AUTO}enabled": "true"} | ({} if number is None else {f"{AUTO}revisionId": str(number)})
+    wish = Wish.of_table(properties)
+    assert wish is not None
+    assert wish.settings().selection == _of(revision_id=number).selection
+    older = {"use.optimization.type": "UnindexedFiles,LeveledCompaction"}
+    older |= {} if number is None else {"use.optimization.revision-id": str(number)}
+    wish = Wish.of_table(older)
+    assert wish is not None
+    assert wish.settings().selection == _of(revision_id=number, strategy=older["use.optimization.type"]).selection
+
+
+EVERY = "UnindexedFiles,LeveledCompaction,RevisionRewrite"
+
+
+@pytest.mark.parametrize(
+    ("given", "compaction", "batch"),
+    [
+        ({}, 1_000_000_000, 10_000_000_000),
+        ({"bytes_per_iter": 5}, 5, 5),
+        ({"bytes_per_iter": 20_000_000_000}, 20_000_000_000, 20_000_000_000),
+        ({"options": {"batch_bytes": "7"}}, 1_000_000_000, 7),
+        ({"bytes_per_iter": 9, "options": {"batch_bytes": "7"}}, 9, 7),
+        ({"bytes_per_iter": 9, "options": {"batch_bytes": "9"}}, 9, 9),
+    ],
+    ids=str,
+)
+def test_bytes_of_an_iteration(given, compaction, batch):
+    found = _of(strategy=EVERY, **given).selection
+    assert {told.bytes_per_iter for told in found.values()} == {compaction}
+    assert [found[name].options["batch_bytes"] for name in ("UnindexedFiles", "RevisionRewrite")] == [batch, batch]
+    properties = {"use.optimization.type": EVERY}
+    if "bytes_per_iter" in given:
+        properties["use.optimization.bytes-per-iter"] = str(given["bytes_per_iter"])
+    if "options" in given:
+        properties["use.optimization.batch-bytes"] = given["options"]["batch_bytes"]
+    wish = Wish.of_table(properties)
+    assert wish is not None
+    assert wish.settings().selection == found
+
+
+def test_batches_larger_than_an_iteration_are_refused():
+    with pytest.raises(InvalidArgumentError, match="batch_bytes = 7 is not accepted: at most bytes_per_iter = 6;"):
+        _of(bytes_per_iter=6, options={"batch_bytes": "7"})
+    contradiction = {"use.optimization.bytes-per-iter": "6", "use.optimization.batch-bytes": "7"}
+    with pytest.raises(InvalidArgumentError, match="batch_bytes = 7"):
+        Wish.of_table({"use.optimization.type": "UnindexedFiles", **contradiction})
+    # Where no strategy has such batches, the option is unknown.
+    with pytest.raises(UnknownNameError):
+        _of(strategy="LeveledCompaction", bytes_per_iter=6, options={"batch_bytes": "7"})
 
 
 def test_a_revision_rewrite_comes_first_and_owns_the_revision():
@@ -94,7 +158,7 @@ def test_a_revision_rewrite_comes_first_and_owns_the_revision():
             {"strategy": "SamplingOverheadReduction"},
             InvalidArgumentError,
             "USE_INVALID_ARGUMENT",
-            "fraction = None is not accepted: a DOUBLE is required",
+            "fraction is missing: a DOUBLE is required",
         ),
         (
             {"revision_rewrite": True, "revision_id": 0},
@@ -135,14 +199,14 @@ def test_what_is_refused(given, error, code, named):
 def test_options_and_limits_reach_the_strategies():
     found = _of(
         options={"batch_bytes": " 77 ", "from_timestamp": "2023-01-01 00:00:00"},
-        bytes_per_iter=5,
+        bytes_per_iter=500,
         max_iterations=2,
         max_bytes=3,
         max_duration="1.5 minutes",
         dry_run=True,
     )
     assert found.selection["UnindexedFiles"].options == {"batch_bytes": 77, "from_timestamp": "2023-01-01 00:00:00"}
-    assert found.selection["LeveledCompaction"].bytes_per_iter == 5
+    assert found.selection["LeveledCompaction"].bytes_per_iter == 500
     assert (found.max_iterations, found.max_bytes, found.max_seconds, found.dry_run) == (2, 3, 90.0, True)
 
 

@@ -1,5 +1,6 @@
 """Each declared parameter of ``optimize`` changes the plan, and the plan that is shown is the plan that is run."""
 
+from datetime import datetime, timedelta, timezone
 from urllib.parse import unquote
 
 import pytest
@@ -49,11 +50,15 @@ def test_the_default_takes_unindexed_files_first(table):
         ({"strategy": "LeveledCompaction,UnindexedFiles"}, ("LeveledCompaction", 1, 5, 150)),
         ({"strategy": "UnindexedFiles,LeveledCompaction"}, ("UnindexedFiles", 0, 3, 30)),
         ({"revision_id": 0}, ("UnindexedFiles", 0, 3, 30)),
-        ({"revision_id": 1}, ("LeveledCompaction", 1, 5, 150)),
+        # A revision to compact, and what is not indexed yet joins the newest, as with the properties.
+        ({"revision_id": 1}, ("UnindexedFiles", 0, 3, 30)),
+        ({"revision_id": 1, "strategy": "LeveledCompaction,UnindexedFiles"}, ("LeveledCompaction", 1, 5, 150)),
         ({"revision_id": 1, "strategy": "UnindexedFiles"}, None),
         ({"revision_id": 0, "strategy": "LeveledCompaction"}, None),
         ({"strategy": "LeveledCompaction", "bytes_per_iter": 1}, None),
+        ({"bytes_per_iter": 1}, ("UnindexedFiles", 0, 1, 10)),
         ({"options": {"batch_bytes": "1"}}, ("UnindexedFiles", 0, 1, 10)),
+        ({"bytes_per_iter": 10**9, "options": {"batch_bytes": "1"}}, ("UnindexedFiles", 0, 1, 10)),
         ({"options": {"from_timestamp": "2999-01-01 00:00:00"}}, ("LeveledCompaction", 1, 5, 150)),
         ({"strategy": "UnindexedFiles", "options": {"from_timestamp": "2999-01-01"}}, None),
     ],
@@ -73,10 +78,29 @@ def test_bytes_per_iter_takes_the_crossing_file_and_names_what_it_passes_over(ta
     assert [(s.reason, s.files) for s in three.skipped] == [("BYTES_PER_ITER_TOO_SMALL", 3)]
 
 
-def test_an_unknown_revision_is_refused(table):
+@pytest.mark.parametrize("strategy", [None, "UnindexedFiles", "FileList", "UnindexedFiles,RevisionRewrite"])
+def test_an_unknown_revision_is_refused(table, strategy):
+    files = [table.unindexed[0].path] if strategy == "FileList" else None
     with pytest.raises(UseError) as refused:
-        plan(table, revision_id=99)
+        plan(table, revision_id=99, strategy=strategy, files=files)
     assert refused.value.code == "USE_UNKNOWN_REVISION"
+
+
+def test_bytes_per_iter_takes_the_crossing_file_of_unindexed_ones(table):
+    first, second, third = sorted(table.unindexed, key=lambda f: (f.modification_time, f.path))
+    both = plan(table, bytes_per_iter=first.size + 1).groups[0]
+    assert [f.path for f in both.files] == [first.path, second.path]
+    one = plan(table, bytes_per_iter=first.size).groups[0]
+    assert [f.path for f in one.files] == [first.path]
+    assert third.size > 0
+
+
+def test_the_first_revision_may_be_asked_for_before_it_is_made(spark, new_table):
+    """As by ``use-spark optimize --revision-id=1`` on a fresh table."""
+    fresh = new_table(NUMBERS, index="x,y").append(numbers(spark, 20))
+    with pytest.raises(UseError, match="There is no revision '2'"):
+        fresh.optimize(revision_id=2)
+    assert [(r.state, r.strategy) for r in fresh.optimize(revision_id=1)] == [("committed", "UnindexedFiles")]
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(spark, table):
@@ -136,13 +160,25 @@ def test_limits(spark, new_table):
     assert rows == [committed, committed]
 
 
-def test_from_timestamp_takes_the_files_modified_since(spark, new_table):
+def test_from_timestamp_takes_the_files_modified_since(spark, new_table, set_conf):
     table = new_table(NUMBERS, index="x").append(numbers(spark, 10))
     table.append(numbers(spark, 10, start=10))
     old, new = sorted(table.files, key=lambda f: f.modification_time)
     found = plan(table, options={"from_timestamp": str(new.modification_time)})
     expected = {f.path for f in (old, new) if f.modification_time >= new.modification_time}
     assert {f.path for f in found.groups[0].files} == expected
+    # A time without a zone is one of the session, which the plan names.
+    moment = datetime.fromtimestamp(new.modification_time / 1000, timezone(timedelta(hours=5, minutes=30)))
+    local = moment.replace(tzinfo=None).isoformat(" ")
+    for zone, text in (("+05:30", local), ("America/New_York", f"{local} +05:30")):
+        set_conf("spark.sql.session.timeZone", zone)
+        found = plan(table, options={"from_timestamp": text})
+        assert {f.path for f in found.groups[0].files} == expected
+        assert f"modified since {local} +05:30" in found.groups[0].note
+    set_conf("spark.sql.session.timeZone", "UTC")
+    assert not plan(table, options={"from_timestamp": local}).groups
+    (row,) = table.optimize(options={"from_timestamp": local})
+    assert f"no unindexed files modified since {local} UTC" in row.message
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,7 @@ def test_one_revision_in_batches(table):
     before = table.checksum()
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='y')")
     # The newest revision is not what the properties ask for any more: it may be left too.
-    report = table.optimize(
-        strategy="RevisionRewrite", revision_rewrite=True, revision_id=2, options={"batch_bytes": "1"}
-    )
+    report = table.optimize(strategy="RevisionRewrite", revision_rewrite=True, revision_id=2, bytes_per_iter=1)
     assert {(r.strategy, r.reason, r.state) for r in report} == {("RevisionRewrite", "REVISION_2", "committed")}
     assert len(report) > 1
     assert {0, 1} < revisions(table)

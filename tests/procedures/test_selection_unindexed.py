@@ -1,11 +1,14 @@
-"""Which unindexed files are taken, without Spark."""
+"""Which unindexed files are taken, and since when; Spark is asked for time zones only."""
+
+from datetime import datetime
 
 import pytest
 
 from catalog.errors import InvalidArgumentError
 from procedures.plan import InputFile
 from procedures.selection.base import MAX_FILES_PER_GROUP, take_until
-from procedures.selection.unindexed_files import choose, epoch_millis
+from procedures.selection.timestamps import WrittenTime, instant
+from procedures.selection.unindexed_files import choose
 
 
 def _files(*sizes):
@@ -68,21 +71,68 @@ def test_rows_of_a_group_are_unknown_when_one_file_does_not_tell():
     assert group.rows is None
 
 
+def test_choose_says_since_when():
+    assert (
+        "1 of 1 unindexed files modified since 2023-01-01 00:00:00 UTC,"
+        in choose(_files(1), 10, 1, "2023-01-01 00:00:00 UTC").group.note
+    )
+    assert choose([], 10, 0, "yesterday UTC").note == "UnindexedFiles: no unindexed files modified since yesterday UTC"
+
+
 @pytest.mark.parametrize(
-    ("text", "millis"),
+    ("text", "local", "zone"),
     [
-        ("0", 0),
-        (" 1700000000000 ", 1_700_000_000_000),
-        ("1970-01-01", 0),
-        ("1970-01-02 00:00:01", 86_401_000),
-        ("1970-01-01T01:00:00+01:00", 0),
+        ("2023-05-06", "2023-05-06", None),
+        ("2023-05-06 07:08", "2023-05-06T07:08:00", None),
+        ("2023-05-06T07:08:09.5", "2023-05-06T07:08:09.500000", None),
+        ("2023-05-06 07:08:09Z", "2023-05-06T07:08:09", "Z"),
+        ("2023-05-06 07:08:09+01:00", "2023-05-06T07:08:09", "+01:00"),
+        ("2023-05-06 07:08:09 Europe/Madrid", "2023-05-06T07:08:09", "Europe/Madrid"),
     ],
 )
-def test_epoch_millis(text, millis):
-    assert epoch_millis("from_timestamp", text) == millis
+def test_written_times(text, local, zone):
+    assert WrittenTime.of("from_timestamp", text) == WrittenTime(None, datetime.fromisoformat(local), zone)
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "1.5", "-1", "2023-13-01"])
-def test_epoch_millis_refuses(text):
+@pytest.mark.parametrize("text", ["0", " 1700000000000 "])
+def test_epoch_milliseconds(text):
+    assert WrittenTime.of("from_timestamp", text) == WrittenTime(int(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "yesterday", "1.5", "-1", "2023-13-01", "2023-02-30", "2023-1-1", "²", "9" * 30, "2023-01-01 25:00", "٢٠٢٣"],
+)
+def test_what_is_no_time(text):
     with pytest.raises(InvalidArgumentError, match="from_timestamp"):
-        epoch_millis("from_timestamp", text)
+        WrittenTime.of("from_timestamp", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "utc"),
+    [
+        ("2023-07-01 12:00:00", "UTC", "2023-07-01T12:00:00"),
+        ("2023-07-01 12:00:00", "Europe/Madrid", "2023-07-01T10:00:00"),
+        ("2023-07-01 12:00:00", "+05:30", "2023-07-01T06:30:00"),
+        ("2023-07-01 12:00:00", "PST", "2023-07-01T19:00:00"),
+        ("2023-01-01", "Europe/Madrid", "2022-12-31T23:00:00"),
+        # A zone that is written is read, whatever the session's is.
+        ("2023-07-01 12:00:00Z", "Europe/Madrid", "2023-07-01T12:00:00"),
+        ("2023-07-01 12:00:00 America/New_York", "Europe/Madrid", "2023-07-01T16:00:00"),
+        # An hour that clocks leave out, and one that they show twice.
+        ("2023-03-26 02:30:00", "Europe/Madrid", "2023-03-26T01:30:00"),
+        ("2023-10-29 02:30:00", "Europe/Madrid", "2023-10-29T00:30:00"),
+    ],
+)
+def test_times_are_read_as_spark_reads_them(spark, set_conf, text, zone, utc):
+    set_conf("spark.sql.session.timeZone", zone)
+    found = instant(spark, "from_timestamp", text)
+    assert found.millis == datetime.fromisoformat(f"{utc}+00:00").timestamp() * 1000
+    assert found.millis == spark.sql("SELECT unix_millis(CAST(:t AS TIMESTAMP))", {"t": text}).first()[0]
+    named = WrittenTime.of("from_timestamp", text).zone or zone
+    assert found.text.endswith(f" {named}")
+
+
+def test_an_unknown_time_zone_is_refused(spark):
+    with pytest.raises(InvalidArgumentError, match=r"from_timestamp = '2023-01-01 Europe/Madri' .* is not a time zone"):
+        instant(spark, "from_timestamp", "2023-01-01 Europe/Madri")

@@ -11,10 +11,12 @@ from tables import NUMBERS, DeltaTable, numbers
 import sql_ext
 from catalog import lease
 from catalog.automation import AUTOMATIONS
+from catalog.session import TIME_ZONE_KEY
 from procedures import engine
 from procedures.runs import RUNS
+from procedures.selection.timestamps import instant
 from procedures.service import Service
-from procedures.service.engine import SparkEngine
+from procedures.service.engine import SparkEngine, background_session
 
 PLACE = "use_catalog.spark_catalog."
 TRIGGER = "SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles','use.optimization.bytes-per-iter'='5000000')"
@@ -262,6 +264,14 @@ def test_a_trigger_that_fails_in_the_background_leaves_a_row(spark, new_table, m
 
 
 # -------------------------------------------------------------------------------------------------- cancel and status
+
+
+def test_the_background_reads_times_as_the_session_that_starts_it(spark, set_conf):
+    """A property such as fromTimestamp may name no time zone."""
+    set_conf(TIME_ZONE_KEY, "Asia/Tokyo")
+    background = background_session(spark)
+    set_conf(TIME_ZONE_KEY, "UTC")
+    assert instant(background, "from_timestamp", "2023-01-01 09:00:00").text == "2023-01-01 09:00:00 Asia/Tokyo"
 
 
 def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):

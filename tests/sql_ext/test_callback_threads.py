@@ -106,13 +106,6 @@ def test_an_interrupt_ends_an_optimization_between_groups(spark, threads, new_ta
     assert table.unindexed == []
 
 
-def test_only_the_jvm_may_ask(spark):
-    from sql_ext.attachment import _attached
-
-    with pytest.raises(PermissionError, match="may ask"):
-        _attached[-1].handle("guessed", "call", spark._jsparkSession, {})
-
-
 def _until(happened):
     waited = threading.Event()
     for _ in range(600):

@@ -112,7 +112,7 @@ def asked_by(*arguments):
 def test_the_command_of_the_reference():
     given = asked_by("--revision-id=1", "--bytes-per-iter=5000000", "--revision-rewrite=true")
     expected = {"table": "/t", "revision_id": 1, "bytes_per_iter": 5_000_000, "revision_rewrite": True}
-    assert given == {**DEFAULTS, **expected, "strategy": "CubeDefragmentation"}
+    assert given == {**DEFAULTS, **expected}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_command_of_the_reference():
         (("--dry-run",), {"dry_run": True}),
         (("--dry-run=false",), {"dry_run": False}),
         (("--strategy=UnindexedFiles,LeveledCompaction",), {"strategy": "UnindexedFiles,LeveledCompaction"}),
-        (("--revision-id=0",), {"revision_id": 0, "strategy": None}),
+        (("--revision-id=0",), {"revision_id": 0}),
         (("--where", "a > 1 AND b = 'x=y'"), {"where": "a > 1 AND b = 'x=y'"}),
         (("--files=a.parquet", "--files=b.parquet"), {"files": ["a.parquet", "b.parquet"]}),
         (("--option", "batch_bytes=5", "--option", "x=a=b"), {"options": {"batch_bytes": "5", "x": "a=b"}}),
@@ -134,7 +134,7 @@ def test_the_command_of_the_reference():
 )
 def test_options_are_the_parameters(typed, expected):
     given = asked_by(*typed)
-    assert given == {**DEFAULTS, "table": "/t", "strategy": "CubeDefragmentation", **expected}
+    assert given == {**DEFAULTS, "table": "/t", **expected}
 
 
 def test_a_name_in_place_of_a_location():

@@ -266,6 +266,39 @@ def test_tables_of_a_warehouse_outlive_the_process(tmp_path):
     assert not list((tmp_path / "here").iterdir())
 
 
+SCRIPT = """
+use() { "$PYTHON" -m sql_ext "$@" --warehouse w $SMALL; }
+use sql "CREATE TABLE t (id BIGINT, x DOUBLE) USING delta TBLPROPERTIES ('use.index.columns' = 'id,x')" \
+    "INSERT INTO t SELECT id, id / 7 FROM range(5000)"; echo "made $?"
+use sql --json "SELECT id FROM t ORDER BY id" | head -n 1
+use sql "SELECT no_such FROM t"; echo "refused $?"
+use optimize --table t --bytes-per-iter=500000000 --json; echo "optimized $?"
+use optimize --table t; echo "again $?"
+"""
+
+
+@pytest.mark.slow
+def test_commands_in_a_row_on_one_warehouse(tmp_path):
+    """As in a shell script: each finds the folder free, whatever became of the one before it, and says one line."""
+    (tmp_path / "out").touch()
+    # Into files: a pipe would be open as long as a JVM holds its end.
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        subprocess.run(
+            ["sh", "-c", SCRIPT],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable, "SMALL": " ".join(SMALL)},
+            stdout=out,
+            stderr=err,
+            check=True,
+            timeout=1200,
+        )
+    out, err = ((tmp_path / name).read_text().splitlines() for name in ("out", "err"))
+    made, row, refused, optimized, code, *nothing = out
+    assert (made, row, refused, code, nothing[-1]) == ("made 0", '{"id": 0}', "refused 1", "optimized 0", "again 3")
+    assert (json.loads(optimized)["strategy"], json.loads(optimized)["state"]) == ("UnindexedFiles", "committed")
+    assert ["UNRESOLVED_COLUMN" in err[0], "NOTHING_TO_DO" in err[1], len(err)] == [True, True, 2]
+
+
 @pytest.mark.slow
 def test_started_by_spark_submit(table, tmp_path):
     """As in the documentation: settings from ``use-spark conf``, the master and everything else from spark-submit."""

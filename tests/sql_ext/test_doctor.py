@@ -35,6 +35,12 @@ def test_packages():
     assert (missing.state, missing.message) == (FAIL, "not installed")
 
 
+def test_distributions_that_share_a_package_name_are_a_warning():
+    assert programs.package_names({}).state == OK
+    finding = programs.package_names({"catalog": ["a", "b"]})
+    assert (finding.state, finding.message) == (WARN, "catalog also comes from a, b")
+
+
 @pytest.mark.parametrize(
     ("text", "state"),
     [

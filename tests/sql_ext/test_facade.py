@@ -209,7 +209,7 @@ def test_what_is_no_delta_table_is_refused_at_once(spark, indexed, tmp_path, nam
 
 def test_a_session_that_is_not_attached(spark, indexed):
     table = sql_ext.table(spark, indexed.name)
-    spark._jvm.io.usespark.Bridge.instance().attach(None, "")
+    spark._jvm.io.usespark.Bridge.instance().attach(None)
     try:
         for use in (
             lambda: sql_ext.table(spark, indexed.name),

@@ -160,6 +160,48 @@ def test_results_are_those_of_plain_reading(table, condition):
     check(table, condition)
 
 
+@pytest.fixture(scope="module")
+def rounded(spark, shared_table):
+    """Whole numbers around 2^24, and flags with nulls; neither has minima and maxima in the log."""
+    bare = {"delta.dataSkippingNumIndexedCols": "0"}
+    made = shared_table("i INT, k BOOLEAN", index="i,k", cube_size=50, file_bytes="1kb", properties=bare)
+    rows = spark.range(600).selectExpr(
+        "int(16777116 + pmod(xxhash64(id), 200)) i",
+        "CASE pmod(xxhash64(id, 'k'), 3) WHEN 0 THEN true WHEN 1 THEN false END k",
+    )
+    return made.append(rows).index()
+
+
+@pytest.mark.parametrize(
+    ("condition", "prunes"),
+    [
+        ("k IS NOT FALSE AND i < 16777150", True),
+        ("k IS NOT TRUE AND i < 16777150", True),
+        ("k IS DISTINCT FROM false AND i < 16777150", True),
+        ("k IS UNKNOWN AND i < 16777150", True),
+        ("NOT (i <=> 16777217)", False),
+        ("i IS DISTINCT FROM 16777217", False),
+        ("i = float(16777216)", True),
+        ("i > float(16777216)", True),
+        ("i <= float(16777216)", True),
+    ],
+)
+def test_null_safe_and_rounded_comparisons(rounded, set_conf, condition, prunes):
+    set_conf("spark.sql.ansi.enabled", "false")
+    check(rounded, condition)
+    assert pruned(rounded.data.where(condition)) == prunes
+
+
+def test_large_conditions_prune_or_are_left_to_delta(rounded):
+    many = " OR ".join(f"i = {16777100 + number // 100}" for number in range(10_000))
+    assert pruned(rounded.data.where(f"i < 16777150 AND ({many})"))
+    deep = "i < 16777150"
+    for number in range(120):
+        deep = f"({deep} {'AND' if number % 2 else 'OR'} i <> {number})"
+    for condition in (deep, f"{'NOT ' * 100}(i < 16777150)"):
+        check(rounded, condition)
+
+
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Kolkata"])
 @pytest.mark.parametrize(
     "condition",

@@ -6,6 +6,7 @@ from tables import DeltaTable, numbers
 
 import sql_ext
 from catalog.event_store import optimizations
+from procedures.registry import procedures
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,24 @@ def test_a_virtual_table_is_no_table_to_optimize(spark, table):
         ({"revision_rewrite": True, "revision_id": 0}, "USE_INVALID_ARGUMENT", "22023", "revision_id = 0"),
         ({"parallelism": 0}, "USE_INVALID_ARGUMENT", "22023", "parallelism"),
         ({"options": {"batch_bytes": "-3"}}, "USE_INVALID_ARGUMENT", "22023", "batch_bytes"),
+        (
+            {"bytes_per_iter": 5, "options": {"batch_bytes": "6"}},
+            "USE_INVALID_ARGUMENT",
+            "22023",
+            "batch_bytes = 6 is not accepted: at most bytes_per_iter = 5",
+        ),
+        ({"options": {"from_timestamp": "2023-01-01 Nowhere"}}, "USE_INVALID_ARGUMENT", "22023", "Nowhere"),
+        # Spark would cast these in silence, or refuse them in several lines.
+        ({"max_iterations": 1.5}, "USE_INVALID_ARGUMENT", "22023", "max_iterations = 1.5 is not accepted: an INT"),
+        ({"max_iterations": 2.0}, "USE_INVALID_ARGUMENT", "22023", "max_iterations = 2.0"),
+        ({"max_iterations": "2"}, "USE_INVALID_ARGUMENT", "22023", "max_iterations = '2'"),
+        ({"max_iterations": True}, "USE_INVALID_ARGUMENT", "22023", "max_iterations = true"),
+        ({"max_iterations": 2**31}, "USE_INVALID_ARGUMENT", "22023", f"max_iterations = {2**31}"),
+        ({"max_bytes": 2**63}, "USE_INVALID_ARGUMENT", "22023", f"max_bytes = {2**63}"),
+        ({"revision_id": 0.5}, "USE_INVALID_ARGUMENT", "22023", "revision_id = 0.5"),
+        ({"dry_run": 1}, "USE_INVALID_ARGUMENT", "22023", "dry_run = 1 is not accepted: a BOOLEAN is expected"),
+        ({"dry_run": "true"}, "USE_INVALID_ARGUMENT", "22023", "dry_run = 'true'"),
+        ({"strategy": 7}, "USE_INVALID_ARGUMENT", "22023", "strategy = 7 is not accepted: a STRING is expected"),
     ],
     ids=str,
 )
@@ -139,6 +158,8 @@ def test_arguments_of_optimize(spark, table, given, code, state, named):
         ({"retention_hours": -1.0, "force": True}, "USE_INVALID_ARGUMENT", "retention_hours"),
         ({"mode": "some"}, "USE_INVALID_ARGUMENT", "mode = 'some'"),
         ({"parallelism": 0}, "USE_INVALID_ARGUMENT", "parallelism"),
+        ({"parallelism": 1.5}, "USE_INVALID_ARGUMENT", "parallelism = 1.5"),
+        ({"retention_hours": "200"}, "USE_INVALID_ARGUMENT", "retention_hours = '200' is not accepted: a DOUBLE"),
     ],
     ids=str,
 )
@@ -148,6 +169,53 @@ def test_arguments_of_vacuum(spark, table, given, code, named):
 
 def test_an_inventory_is_not_available(spark, table):
     refused(spark, "vacuum", {"table": table.name, "inventory": "i"}, "USE_NOT_SUPPORTED", "0A000", "inventory", table)
+
+
+@pytest.mark.parametrize(
+    ("procedure", "missing"),
+    [
+        (declared.name, parameter.name)
+        for declared in procedures().values()
+        for parameter in declared.parameters
+        if parameter.required
+    ],
+)
+def test_null_for_what_is_required(spark, procedure, missing):
+    """Whatever else is given, the refusal speaks of NULL, and of no default there is."""
+    given = {p.name: "x" for p in procedures()[procedure].parameters if p.required}
+    text = f"{missing} = NULL is not accepted: a STRING is required"
+    refused(spark, procedure, {**given, missing: None}, "USE_INVALID_ARGUMENT", "22023", text)
+
+
+def test_null_by_position(spark):
+    with pytest.raises(AnalysisException, match=r"table = NULL is not accepted") as found:
+        spark.sql("CALL use.optimize(NULL)")
+    assert found.value.getCondition() == "USE_INVALID_ARGUMENT"
+
+
+def test_values_by_position_and_of_narrower_types(spark, table):
+    """What fits the declared type is taken, however wide it is written; NULL stands for the default."""
+    before = table.state()
+    for text in (
+        f"CALL use.optimize('{table.name}', NULL, 0, 1000L, 1Y, max_bytes => 5S, dry_run => true)",
+        f"CALL use.optimize(TABLE => '{table.name}', Max_Iterations => 1 + 1, options => NULL, dry_run => true)",
+        f"CALL use.optimize(table => '{table.name}', options => map('batch_bytes', 1000), dry_run => true)",
+        f"CALL use.vacuum('{table.name}', 200, dry_run => true)",
+        f"CALL use.vacuum('{table.name}', 200.5, dry_run => true)",
+        f"CALL use.vacuum('{table.name}', double('200'), dry_run => true)",
+    ):
+        spark.sql(text).collect()
+    assert table.state() == before
+
+
+@pytest.mark.parametrize("text", ["double('nan')", "double('inf')", "float('nan')", "- double('inf')"])
+def test_numbers_that_are_none(spark, table, text):
+    for call in (f"vacuum('{table.name}', {text})", f"quantiles('{table.name}', 'x', relative_error => {text})"):
+        with pytest.raises(AnalysisException) as found:
+            spark.sql(f"CALL use.{call}")
+        assert found.value.getCondition() == "USE_INVALID_ARGUMENT", call
+    with pytest.raises(AnalysisException, match=r"n = (nan|-?inf) is not accepted"):
+        spark.sql(f"CALL use.quantiles('{table.name}', 'x', {text})")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -130,6 +130,41 @@ def test_a_split_holds_each_row_once(table):
     assert checksum(whole) == table.checksum()
 
 
+def _int_of_weight(weight):
+    """The INT whose hash by Spark is this weight: Murmur3 of four bytes, each step of which can be undone."""
+    mask = 2**32 - 1
+
+    def rotated(x, bits):
+        return (x << bits | x >> (32 - bits)) & mask
+
+    def over(factor, x):
+        return x * pow(factor, -1, 2**32) & mask
+
+    h = weight & mask
+    h ^= h >> 16
+    h = over(0xC2B2AE35, h)
+    h ^= h >> 13 ^ h >> 26
+    h = over(0x85EBCA6B, h)
+    h ^= h >> 16
+    h ^= 4
+    k = rotated(over(5, h - 0xE6546B64 & mask), 19) ^ 42
+    k = over(0xCC9E2D51, rotated(over(0x1B873593, k), 17))
+    return k - 2**32 if k >= 2**31 else k
+
+
+def test_a_split_keeps_the_largest_weights(spark, new_table):
+    """The bounds of six equal parts end at 0.9999999999999999, above which there are two weights."""
+    edges = [_int_of_weight(w) for w in (MIN_WEIGHT, MIN_WEIGHT + 1, MAX_WEIGHT - 1, MAX_WEIGHT)]
+    rows = spark.createDataFrame([(v,) for v in [*edges, *range(100)]], "v INT")
+    table = new_table("v INT", index="v", cube_size=20).append(rows).index()
+    assert [r.w for r in rows.select(F.hash("v").alias("w")).take(4)][2:] == [MAX_WEIGHT - 1, MAX_WEIGHT]
+    for count in (6, 7):
+        parts = table.data.randomSplit([1.0] * count, seed=3)
+        assert [read_report(part).samples for part in parts] == [0] * count
+        found = [r.v for part in parts for r in part.collect()]
+        assert sorted(found) == sorted(r.v for r in rows.collect())
+
+
 def test_spark_samples_with_replacement_itself(table):
     sample = table.data.sample(True, 0.3, 5)
     report = read_report(sample)

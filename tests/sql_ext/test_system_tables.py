@@ -10,7 +10,7 @@ from catalog.automation import AUTOMATIONS, Automation
 from catalog.errors import UseError
 from catalog.event_store import record_failure, record_ignored
 from catalog.events import event_without_commit
-from catalog.lease import LEASE_FILE, Lease, now_millis
+from catalog.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
 from catalog.optimization_properties import TYPE_KEY, effective_type
 from catalog.snapshot import TableSnapshot
 from catalog.suspension import resume, suspend
@@ -58,7 +58,7 @@ def test_an_indexed_table_from_idle_to_suspended(spark, new_table):
     properties = _summary(spark, table, "table_properties p").p
     assert (properties["use.optimization.type"], properties[f"{AUTO}enabled"]) == ("UnindexedFiles", "true")
     now = now_millis()
-    table.managed.write_state(LEASE_FILE, Lease("r", "h", "call", now, now + 600_000).to_json())
+    table.managed.write_state(LEASE_FILE, Lease("r", "h", "call", now, now + LEASE_MILLIS).to_json())
     assert _summary(spark, table, "state").state == "running"
     suspend(table.managed, now)
     assert _summary(spark, table, "state").state == "suspended"
@@ -120,7 +120,7 @@ def test_the_optimizations_of_all_tables(spark, new_table):
         record_ignored(table.managed, event)
     found = spark.sql(f"SELECT `table`, reason, input_files_stats.num_files n FROM {OF_ALL} WHERE state = 'ignored'")
     ours = {(r.table, r.reason, r.n) for r in found.collect() if r.reason.startswith("BY_")}
-    assert ours == {(t.managed.name, f"BY_{t.name}", 0) for t in (one, other)}
+    assert ours == {(t.managed.name, f"BY_{t.name}", None) for t in (one, other)}
     assert never.managed.name not in {r.table for r in found.collect()}
     assert spark.table(OF_ALL).columns[1:] == spark.table(f"{one.name}.optimizations").columns
 

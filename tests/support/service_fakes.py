@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from catalog.log_probe import Sighting
 from procedures.service import Service
-from procedures.service.engine import Files
+from procedures.service.engine import Files, RunOutcome
 
 MINUTE = 60_000
 
@@ -80,6 +80,7 @@ class FakeEngine:
         self.is_suspended = set()
         self.during = lambda run: None
         self.unsettled = False
+        self.note = ""
         self.error = None
         self.commits_of_others = 0
         self.of_files = Files(0, 0, 0)
@@ -90,10 +91,10 @@ class FakeEngine:
         if self.error:
             raise self.error
         if run.stop_reason or self.unsettled:
-            return None
+            return RunOutcome(None, self.note)
         # As if it had found files, and committed them.
         self.tables.versions[run.location] += 1
-        return self.tables.versions[run.location]
+        return RunOutcome(self.tables.versions[run.location], self.note)
 
     def suspended(self, location):
         return location in self.is_suspended

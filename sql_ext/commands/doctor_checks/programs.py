@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sql_ext.commands.doctor_checks.finding import FAIL, OK, Finding
+from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 
 PYTHON = (3, 10)
 JAVA = (17, 21)
@@ -44,6 +44,18 @@ def packages(installed: Mapping[str, str | None], wanted: Mapping[str, str]) -> 
         text = "not installed" if present is None else f"{present}, where the shim was built against {version}"
         found.append(Finding(name, FAIL, text, f"pip install {name}=={version}"))
     return found
+
+
+def package_names(others: Mapping[str, Sequence[str]]) -> Finding:
+    """Whether another distribution has installed packages of the same names into the same folder.
+
+    Args:
+        others: the other distributions, by package name.
+    """
+    if not others:
+        return Finding("packages", OK, "no other distribution installs packages of these names")
+    text = "; ".join(f"{name} also comes from {', '.join(distributions)}" for name, distributions in others.items())
+    return Finding("packages", WARN, text, "install use-spark into an environment of its own")
 
 
 def java(environment: Mapping[str, str]) -> Finding:

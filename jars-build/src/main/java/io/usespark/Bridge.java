@@ -2,6 +2,7 @@ package io.usespark;
 
 import java.util.Map;
 import org.apache.spark.sql.SparkSession;
+import py4j.GatewayServer;
 
 /**
  * Holds the Python handler of this JVM and what it has declared.
@@ -11,11 +12,9 @@ import org.apache.spark.sql.SparkSession;
  */
 public final class Bridge {
   private static final Bridge INSTANCE = new Bridge();
-  private static volatile Attached attached;
+  private static volatile PythonHandler handler;
   private static volatile Declarations declarations = Declarations.empty();
   private static volatile boolean listening = false;
-
-  private record Attached(PythonHandler handler, String secret) {}
 
   private Bridge() {}
 
@@ -23,15 +22,19 @@ public final class Bridge {
     return INSTANCE;
   }
 
-  /** Registers the handler, which is asked with this secret; a later call replaces an earlier one. */
-  public void attach(PythonHandler newHandler, String newSecret) {
-    attached = new Attached(newHandler, newSecret);
+  /** Sends all callbacks of the gateway to Python's server on this port of 127.0.0.1, authenticated with its token. */
+  public void authenticateCallbacks(GatewayServer gateway, int port, String token) {
+    AuthenticatedPythonClient.install(gateway, port, token);
+  }
+
+  /** Registers the handler; a later call replaces an earlier one. */
+  public void attach(PythonHandler newHandler) {
+    handler = newHandler;
   }
 
   /** Asks the handler; see {@link PythonHandler#handle}. */
   Object ask(String operation, SparkSession session, Map<String, Object> arguments) {
-    Attached to = attached;
-    return to.handler().handle(to.secret(), operation, session, arguments);
+    return handler.handle(operation, session, arguments);
   }
 
   /** Takes the procedures and virtual tables that Python serves, as JSON. */
@@ -46,12 +49,11 @@ public final class Bridge {
 
   /** Returns the handler, or null before Python has attached. */
   public static PythonHandler handler() {
-    Attached to = attached;
-    return to == null ? null : to.handler();
+    return handler;
   }
 
   public static boolean listening() {
-    return listening && attached != null;
+    return listening && handler != null;
   }
 
   public static Declarations declarations() {

@@ -15,26 +15,28 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 object CatalogChanges extends Logging {
 
   /** Tells of a table that was made, replaced or altered. */
-  def made(name: String, table: => Table): Unit = tell("changed", name, "", table)
+  def made(catalog: String, table: => Table): Unit = telling(tellOf("changed", catalog, "", table))
 
-  def dropped(name: String): Unit = tell("dropped", name, "", null)
+  def renamed(catalog: String, from: String, table: => Table): Unit = telling(tellOf("renamed", catalog, from, table))
 
-  def renamed(from: String, to: String, table: => Table): Unit = tell("renamed", to, from, table)
+  def dropped(name: String): Unit = telling(tell("dropped", name, "", ""))
 
-  private def tell(kind: String, name: String, before: String, table: => Table): Unit =
+  private def tellOf(kind: String, catalog: String, before: String, table: Table): Unit = table match {
+    case delta: DeltaTableV2 => tell(kind, Identifiers.of(catalog, delta), before, delta.deltaLog.dataPath.toString)
+    case _ if before.nonEmpty => tell("dropped", before, "", "")
+    case _ => ()
+  }
+
+  private def tell(kind: String, name: String, before: String, location: String): Unit =
+    Python.text(
+      "catalog_changed",
+      Map("kind" -> kind, "name" -> name, "before" -> before, "location" -> location)
+    )
+
+  private def telling(tell: => Unit): Unit =
     if (Bridge.listening())
-      try {
-        val location = table match {
-          case delta: DeltaTableV2 => delta.path.toString
-          case _ => ""
-        }
-        if (location.nonEmpty || kind != "changed") {
-          val told = Map("kind" -> kind, "name" -> name, "before" -> before, "location" -> location)
-          Python.text("catalog_changed", told)
-        }
-      } catch {
-        case NonFatal(error) => logWarning(s"The optimization service was not told of $name ($kind): $error")
-      }
+      try tell
+      catch { case NonFatal(error) => logWarning(s"The optimization service was not told of a change: $error") }
 }
 
 /** A staged table that tells of its commit. */

@@ -15,16 +15,20 @@ import org.apache.spark.unsafe.types.UTF8String
 object Conditions {
   private val mapper = new ObjectMapper()
 
+  /** Deeper conditions are sent as `unknown`: neither this stack nor a JSON parser has to hold them. */
+  private val Deepest = 100
+
   /** None when nothing in the filters is about a column that Python could judge. */
   def json(filters: Seq[Expression], schema: StructType): Option[String] = {
-    val translated = filters.map(tree(_, schema))
+    val translated = filters.map(tree(_, schema, 1))
     if (translated.forall(isUnknown)) None else Some(many("and", translated).toString)
   }
 
-  private def tree(e: Expression, schema: StructType): ObjectNode = e match {
-    case _: And => many("and", parts(e) { case And(left, right) => (left, right) }.map(tree(_, schema)))
-    case _: Or => many("or", parts(e) { case Or(left, right) => (left, right) }.map(tree(_, schema)))
-    case Not(inner) => many("not", Seq(tree(inner, schema)))
+  private def tree(e: Expression, schema: StructType, depth: Int): ObjectNode = e match {
+    case _ if depth > Deepest => unknown
+    case _: And => many("and", parts(e) { case And(left, right) => (left, right) }.map(tree(_, schema, depth + 1)))
+    case _: Or => many("or", parts(e) { case Or(left, right) => (left, right) }.map(tree(_, schema, depth + 1)))
+    case Not(inner) => many("not", Seq(tree(inner, schema, depth + 1)))
     case EqualTo(l, Literal(v, _)) => comparison(l, "=", Seq(v), schema)
     case EqualTo(Literal(v, _), r) => comparison(r, "=", Seq(v), schema)
     case EqualNullSafe(l, Literal(v, _)) => comparison(l, "<=>", Seq(v), schema)

@@ -73,15 +73,6 @@ object LogProbe {
     path.getFileSystem(session.asInstanceOf[classic.SparkSession].sessionState.newHadoopConf()).exists(path)
   }
 
-  /** The location with its file system's scheme and authority, so that it has one spelling. */
-  def qualified(session: SparkSession, location: String): String = {
-    val path = new Path(location)
-    path
-      .getFileSystem(session.asInstanceOf[classic.SparkSession].sessionState.newHadoopConf())
-      .makeQualified(path)
-      .toString
-  }
-
   /**
    * How many commits are newer than the newest one of `operation`.
    *

@@ -1,7 +1,9 @@
 package io.usespark
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets
+
+import scala.util.Try
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, Path}
@@ -15,11 +17,18 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTableType
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.VacuumCommand
 import org.apache.spark.sql.delta.util.DeltaFileOperations
+import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.util.SerializableConfiguration
 
-/** What a table name stands for: `kind` is delta, view, other, missing or invalid. */
+/**
+ * What a table name stands for: `kind` is delta, view, virtual, version, inside, files, other, missing or invalid;
+ * `detail` is the table meant, where another one is.
+ */
 final class FoundTable(val kind: String, val name: String, val detail: String, val table: DeltaTableV2) {
-  def location: String = table.path.toString
+  private def root: Path = table.deltaLog.dataPath
+
+  /** The root of the table with the scheme and authority of its file system, however it was named. */
+  def location: String = root.toString
   def state: TableState = new TableState(table.update())
 
   /** Delta's vacuum with these settings of `session`; the paths to delete when it is a dry run. */
@@ -32,7 +41,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
     val conf = new SerializableConfiguration(table.deltaLog.newDeltaHadoopConf())
     val tasks = classicSession.sparkContext.broadcast(conf)
     DeltaFileOperations
-      .recursiveListDirs(classicSession, Seq(table.path.toString), tasks, _ == "_delta_log", _ => false, None)
+      .recursiveListDirs(classicSession, Seq(location), tasks, _ == "_delta_log", _ => false, None)
       .where("NOT isDir")
       .select("path")
   }
@@ -50,13 +59,21 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       true
     } catch { case _: FileAlreadyExistsException => false }
 
-  /** The text of a small file below the table, null when there is none. */
+  /**
+   * The text of a small file below the table, null when there is none.
+   *
+   * File systems report a folder of this name, and a file that may not be read, as not found too; here they are errors.
+   */
   def readText(file: String): String =
     try {
       val in = files.open(below(file))
-      try new String(in.readAllBytes(), StandardCharsets.UTF_8)
-      finally in.close()
-    } catch { case _: FileNotFoundException => null }
+      try {
+        val bytes = in.readNBytes(TableLookup.MostTextBytes + 1)
+        if (bytes.length > TableLookup.MostTextBytes)
+          throw new IOException(s"It has more than ${TableLookup.MostTextBytes} bytes")
+        new String(bytes, StandardCharsets.UTF_8)
+      } finally in.close()
+    } catch { case _: FileNotFoundException if !files.exists(below(file)) => null }
 
   /** Names of the files in a folder below the table, as a JSON array; empty when there is no such folder. */
   def listNames(folder: String): String = {
@@ -84,13 +101,15 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 
   /** A table that was dropped meanwhile must not come back as a folder, which would be in the way of its successor. */
   private def checkThere(): Unit =
-    if (!exists) throw new FileNotFoundException(s"${table.path} has no Delta log")
+    if (!exists) throw new FileNotFoundException(s"$root has no Delta log")
 
-  private def below(file: String): Path = new Path(table.path, file)
-  private def files: FileSystem = table.path.getFileSystem(table.deltaLog.newDeltaHadoopConf())
+  private def below(file: String): Path = new Path(root, file)
+  private def files: FileSystem = root.getFileSystem(table.deltaLog.newDeltaHadoopConf())
 }
 
 object TableLookup {
+  // The largest files of ours that are read whole are merged events, of some 20 million characters.
+  private[usespark] val MostTextBytes: Int = 64 * 1024 * 1024
 
   /**
    * Looks a name, `` delta.`/path` `` or a bare path up as SQL in this session would.
@@ -127,27 +146,58 @@ object TableLookup {
       else Identifier.of(owner.defaultNamespace(), rest.last)
     val full = Identifiers.quoted(owner.name() +: identifier.namespace().toSeq :+ identifier.name())
     def found(kind: String, detail: String = "", table: DeltaTableV2 = null) =
-      new FoundTable(kind, full, detail, table)
-    if (!byPath && isSession && session.sessionState.catalog.isTempView(parts)) found("view")
+      new FoundTable(kind, if (table == null) full else Identifiers.of(owner.name(), table), detail, table)
+    if (parts.exists(_.isEmpty)) found("invalid", "a part of it is empty")
+    else if (!byPath && isSession && session.sessionState.catalog.isTempView(parts)) found("view")
     else
       owner match {
         case tables: TableCatalog =>
           try
             tables.loadTable(identifier) match {
-              case delta: DeltaTableV2 if delta.tableExists => found("delta", table = delta)
-              case empty: DeltaTableV2 =>
-                val folder = empty.path.getFileSystem(empty.deltaLog.newDeltaHadoopConf()).exists(empty.path)
-                if (byPath && folder) found("other", "no Delta log there") else found("missing", "no such folder")
+              case delta: DeltaTableV2 =>
+                TablePaths.reach(session, delta.path)
+                TablePaths.meaning(session, delta) match {
+                  case PathMeaning.Version(root) => found("version", TablePaths.shown(session, root))
+                  case PathMeaning.Inside(root) => found("inside", TablePaths.shown(session, root))
+                  case _ if delta.tableExists => found("delta", table = delta)
+                  case _ if delta.catalogTable.isEmpty && exists(session, delta.path) =>
+                    found("other", "no Delta log there")
+                  case _ => found("missing", "no such folder")
+                }
+              case _: TableFacade => found("virtual", Identifiers.quoted(rest))
+              case _: VirtualTable if UseCatalog.isSystem(identifier.namespace()) => found("virtual")
+              case _: VirtualTable => found("virtual", Identifiers.quoted(rest.init))
               case _ if isSession && isView(session, identifier) => found("view")
-              case other: Table => found("other", String.valueOf(other.properties().get("provider")))
+              case other: Table => found("other", Option(other.properties().get("provider")).getOrElse("no provider"))
             }
           catch {
-            case _: NoSuchTableException | _: NoSuchNamespaceException => found("missing")
-            case error: AnalysisException => found("missing", error.getSimpleMessage)
+            case _: NoSuchTableException | _: NoSuchNamespaceException =>
+              fileFormat(session, identifier).fold(found("missing"))(format => {
+                val path = new Path(identifier.name())
+                TablePaths.reach(session, path)
+                if (!exists(session, path)) found("missing", "no such folder")
+                else if (exists(session, new Path(path, "_delta_log"))) found("files", TablePaths.shown(session, path))
+                else found("other", format)
+              })
+            case error: AnalysisException if !String.valueOf(error.getCondition).startsWith("DELTA_") =>
+              found("missing", error.getSimpleMessage)
           }
         case _ => found("missing", "not a catalog of tables")
       }
   }
+
+  private def exists(session: classic.SparkSession, path: Path): Boolean =
+    path.getFileSystem(session.sessionState.newHadoopConf()).exists(path)
+
+  /** The format of files that Spark reads as `` format.`/path` ``. */
+  private def fileFormat(session: classic.SparkSession, identifier: Identifier): Option[String] =
+    identifier.namespace() match {
+      case Array(format) =>
+        Try(DataSource.lookupDataSource(format, session.sessionState.conf)).toOption
+          .filter(_ => Try(new Path(identifier.name()).isAbsolute).getOrElse(false))
+          .map(_ => format)
+      case _ => None
+    }
 
   private def isView(session: classic.SparkSession, identifier: Identifier): Boolean =
     identifier.namespace().length == 1 && session.sessionState.catalog

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchT
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /**
@@ -23,10 +24,17 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   override def name(): String = catalogName
 
   override def loadTable(identifier: Identifier): Table =
-    if (isSystem(identifier.namespace())) system(identifier) else ofTable(identifier)
+    if (UseCatalog.isSystem(identifier.namespace())) system(identifier) else ofTable(identifier)
 
-  private def isSystem(namespace: Array[String]): Boolean =
-    namespace.length == 1 && namespace.head.equalsIgnoreCase(UseCatalog.System)
+  override def loadTable(identifier: Identifier, version: String): Table = {
+    loadTable(identifier)
+    throw UseException.timeTravel
+  }
+
+  override def loadTable(identifier: Identifier, timestamp: Long): Table = {
+    loadTable(identifier)
+    throw UseException.timeTravel
+  }
 
   private def system(identifier: Identifier): Table = {
     val kind = identifier.name().toLowerCase(Locale.ROOT)
@@ -51,8 +59,14 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
     else
       catalogs.catalog(parts.head) match {
         case catalog: TableCatalog if catalog ne this =>
-          try Some(catalog.loadTable(Identifier.of(parts.slice(1, parts.length - 1).toArray, parts.last)))
-          catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+          try {
+            val table = catalog.loadTable(Identifier.of(parts.slice(1, parts.length - 1).toArray, parts.last))
+            table match {
+              case delta: DeltaTableV2 => TablePaths.check(SparkSession.active, delta, Identifiers.quoted(parts))
+              case _ => ()
+            }
+            Some(table)
+          } catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
         case _ => None
       }
   }
@@ -60,7 +74,7 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   /** `SET TBLPROPERTIES` triggers one optimization and changes no property; what and whether is decided by Python. */
   override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
     val asked = changes.collect { case set: TableChange.SetProperty => set.property() -> set.value() }
-    if (isSystem(identifier.namespace())) refuse("ALTER TABLE")
+    if (UseCatalog.isSystem(identifier.namespace())) refuse("ALTER TABLE")
     if (changes.exists(_.isInstanceOf[TableChange.RemoveProperty])) refuse("ALTER TABLE … UNSET TBLPROPERTIES")
     if (asked.isEmpty || asked.size != changes.size) refuse("ALTER TABLE")
     val properties = new ObjectMapper().writeValueAsString(asked.toMap.asJava)
@@ -70,7 +84,7 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   }
 
   override def listTables(namespace: Array[String]): Array[Identifier] =
-    if (!isSystem(namespace)) Array.empty
+    if (!UseCatalog.isSystem(namespace)) Array.empty
     else Bridge.declarations().systemTables.keys.toArray.sorted.map(Identifier.of(namespace, _))
   override def createTable(i: Identifier, c: Array[Column], p: Array[Transform], o: ju.Map[String, String]): Table =
     refuse("CREATE TABLE")
@@ -93,6 +107,9 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
 
 object UseCatalog {
   private val System = "system_lake_tables"
+
+  def isSystem(namespace: Array[String]): Boolean =
+    namespace.length == 1 && namespace.head.equalsIgnoreCase(System)
 }
 
 /** A table as `use_catalog` shows it: its schema and properties, to be described but not read. */

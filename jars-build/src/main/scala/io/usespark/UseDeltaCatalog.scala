@@ -41,6 +41,16 @@ class UseDeltaCatalog extends DeltaCatalog {
   override def tableExists(identifier: Identifier): Boolean =
     virtualTable(identifier).isDefined || super.tableExists(identifier)
 
+  override def loadTable(identifier: Identifier, version: String): Table = {
+    if (virtualTable(identifier).isDefined) throw UseException.timeTravel
+    super.loadTable(identifier, version)
+  }
+
+  override def loadTable(identifier: Identifier, timestamp: Long): Table = {
+    if (virtualTable(identifier).isDefined) throw UseException.timeTravel
+    super.loadTable(identifier, timestamp)
+  }
+
   private def virtualTable(identifier: Identifier): Option[Table] = {
     val parts = identifier.namespace()
     Bridge.declarations().virtualTable(identifier.name()).flatMap { schema: StructType =>
@@ -50,8 +60,10 @@ class UseDeltaCatalog extends DeltaCatalog {
         val owner = if (parts.length == 1) SparkSession.active.catalog.currentDatabase +: parts else parts
         try
           super.loadTable(Identifier.of(owner.init, owner.last)) match {
-            case delta: DeltaTableV2 if delta.tableExists =>
-              Some(VirtualTable.of(Identifiers.quoted(name() +: owner.toSeq), identifier.name().toLowerCase, schema))
+            case delta: DeltaTableV2 =>
+              val table = Identifiers.quoted(name() +: owner.toSeq)
+              TablePaths.check(SparkSession.active, delta, table)
+              if (delta.tableExists) Some(VirtualTable.of(table, identifier.name().toLowerCase, schema)) else None
             case _ => None
           }
         catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
@@ -61,8 +73,15 @@ class UseDeltaCatalog extends DeltaCatalog {
 
   // ------------------------------------------------------------------------------- what the optimization service hears
 
-  override def alterTable(identifier: Identifier, changes: TableChange*): Table =
-    told(identifier)(super.alterTable(identifier, changes: _*))
+  /** Delta would change the newest version of a table whose path names an older one. */
+  override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
+    if (isPathIdentifier(identifier))
+      super.loadTable(identifier) match {
+        case delta: DeltaTableV2 => TablePaths.check(SparkSession.active, delta, fullName(identifier))
+        case _ => ()
+      }
+    told(super.alterTable(identifier, changes: _*))
+  }
 
   override def dropTable(identifier: Identifier): Boolean = toldIfDropped(identifier, super.dropTable(identifier))
 
@@ -70,25 +89,34 @@ class UseDeltaCatalog extends DeltaCatalog {
 
   override def renameTable(from: Identifier, to: Identifier): Unit = {
     super.renameTable(from, to)
-    CatalogChanges.renamed(fullName(from), fullName(to), loadTable(to))
+    CatalogChanges.renamed(name(), fullName(from), loadTable(to))
   }
 
-  private def told(identifier: Identifier)(make: => Table): Table = {
+  private def told(make: => Table): Table = {
     val made = make
-    CatalogChanges.made(fullName(identifier), made)
+    CatalogChanges.made(name(), made)
     made
   }
 
   private def toldWhenCommitted(identifier: Identifier)(staged: StagedTable): StagedTable =
-    ToldStagedTable.of(staged)(CatalogChanges.made(fullName(identifier), loadTable(identifier)))
+    ToldStagedTable.of(staged)(CatalogChanges.made(name(), loadTable(identifier)))
 
   private def toldIfDropped(identifier: Identifier, dropped: Boolean): Boolean = {
     if (dropped) CatalogChanges.dropped(fullName(identifier))
     dropped
   }
 
-  private def fullName(identifier: Identifier): String =
-    Identifiers.quoted(name() +: identifier.namespace().toSeq :+ identifier.name())
+  /** The name of a table as the metastore has it, in whatever case it was written. */
+  private def fullName(identifier: Identifier): String = {
+    val parts = identifier.namespace().toSeq
+    val known =
+      if (parts.length != 1 || isPathIdentifier(identifier)) parts :+ identifier.name()
+      else {
+        val table = spark.sessionState.catalog.qualifyIdentifier(TableIdentifier(identifier.name(), parts.headOption))
+        table.database.toSeq :+ table.table
+      }
+    Identifiers.quoted(name() +: known)
+  }
 
   // ------------------------------------------------------------------------------------------- tables USING qbeast
 
@@ -109,7 +137,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): Table =
-    told(identifier) {
+    told {
       check(schema, partitions, properties)
       if (!isQbeast(properties)) super.createTable(identifier, schema, partitions, properties)
       else super.createTable(identifier, schema, partitions, plain(identifier, schema, partitions, properties))
@@ -161,7 +189,7 @@ class UseDeltaCatalog extends DeltaCatalog {
     }
 
   override def createTableLike(identifier: Identifier, info: TableInfo, source: Table): Table =
-    told(identifier) {
+    told {
       source match {
         case delta: DeltaTableV2 =>
           MetadataCheck.copied(delta.initialSnapshot.metadata, QbeastProperties.ofTable(info.properties.asScala.toMap))

@@ -33,6 +33,10 @@ object UseException {
     "Python is not attached to this Spark application: call sql_ext.attach(spark) first."
   )
 
+  def timeTravel: UseException = notSupported(
+    "Virtual tables show the newest version of a table: leave VERSION AS OF, TIMESTAMP AS OF and their options out."
+  )
+
   def notSupported(what: String): UseException =
     new UseException("USE_NOT_SUPPORTED", "0A000", what)
 }

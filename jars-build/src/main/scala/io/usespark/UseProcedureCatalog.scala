@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.connector.catalog.{Identifier, ProcedureCatalog}
 import org.apache.spark.sql.connector.catalog.procedures.{BoundProcedure, ProcedureParameter, UnboundProcedure}
 import org.apache.spark.sql.connector.read.Scan
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, NullType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** The catalog `use`: `CALL use.<name>(…)` for whatever procedures Python has declared. */
@@ -34,11 +34,39 @@ class UseProcedureCatalog extends ProcedureCatalog {
     Bridge.declarations().procedures.keys.toArray.sorted.map(Identifier.of(namespace, _))
 }
 
-/** One declared procedure; Python does the work and its DataFrame becomes the rows. */
-final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProcedure with BoundProcedure {
+/**
+ * One declared procedure.
+ *
+ * Spark casts each argument to the type of its parameter, in silence: 1.5 would reach an INT as 1. A single value is
+ * therefore taken with the type that the caller gave it, and Python decides whether it fits the declared one.
+ */
+final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProcedure {
   override def name(): String = declaration.name
   override def description(): String = declaration.doc
-  override def bind(inputType: StructType): BoundProcedure = this
+
+  override def bind(inputType: StructType): BoundProcedure = {
+    val typesGiven = inputType.fields.zipWithIndex.flatMap { case (field, i) =>
+      val byName = field.metadata.contains(ProcedureParameter.BY_NAME_METADATA_KEY)
+      val parameter =
+        if (byName) declaration.parameters.find(_.name.equalsIgnoreCase(field.name))
+        else declaration.parameters.lift(i)
+      parameter.map(p => p.name -> field.dataType)
+    }.toMap
+    val parameters = declaration.parameters.map { p =>
+      typesGiven.get(p.name).filter(t => UseProcedure.isSingle(t) && UseProcedure.isSingle(p.dataType)) match {
+        // Spark checks the default against the type, also where a value is given.
+        case Some(dataType) => p.copy(dataType = dataType, default = p.default.map(_ => "NULL"))
+        case None => p
+      }
+    }
+    new BoundUseProcedure(declaration.copy(parameters = parameters))
+  }
+}
+
+/** A procedure with the types that one call gives it; Python does the work and its DataFrame becomes the rows. */
+final class BoundUseProcedure(declaration: ProcedureDeclaration) extends BoundProcedure {
+  override def name(): String = declaration.name
+  override def description(): String = declaration.doc
   override def isDeterministic: Boolean = false
 
   override def parameters(): Array[ProcedureParameter] = declaration.parameters.map { p =>
@@ -60,7 +88,14 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
 }
 
 object UseProcedure {
-  private def toJava(value: Any): Object = value match {
+
+  /** Whether values of the type have no parts. */
+  private[usespark] def isSingle(dataType: DataType): Boolean = dataType match {
+    case _: ArrayType | _: MapType | _: StructType | NullType => false
+    case _ => true
+  }
+
+  private[usespark] def toJava(value: Any): Object = value match {
     case map: scala.collection.Map[_, _] =>
       val copy = new ju.LinkedHashMap[Object, Object]()
       map.foreach { case (k, v) => copy.put(toJava(k), toJava(v)) }

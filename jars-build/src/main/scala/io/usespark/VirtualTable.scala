@@ -6,9 +6,10 @@ import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Row, SQLContext}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.classic.DataFrame
+import org.apache.spark.sql.classic.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.read.{Scan, ScanBuilder, SupportsPushDownRequiredColumns, V1Scan}
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.sources.{BaseRelation, TableScan}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -97,4 +98,10 @@ object Identifiers {
       if (part.matches("[a-zA-Z_][a-zA-Z0-9_]*")) part else "`" + part.replace("`", "``") + "`"
     }
     .mkString(".")
+
+  /** The one name of a Delta table: as its catalog has it, or by the path of its root. */
+  def of(catalog: String, table: DeltaTableV2): String = table.catalogTable match {
+    case Some(known) => quoted((catalog +: known.identifier.database.toSeq) :+ known.identifier.table)
+    case None => quoted(Seq(catalog, "delta", TablePaths.shown(SparkSession.active, table.deltaLog.dataPath)))
+  }
 }

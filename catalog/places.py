@@ -1,0 +1,51 @@
+"""The one spelling of a location, by which this process knows a table. Pure, but for resolving local links."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Callable
+
+_URI = re.compile(r"(?:(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):)?(?://(?P<authority>[^/]*))?(?P<path>.*)", re.DOTALL)
+# Servers whose names have no case, and whose port may be left out.
+_DEFAULT_PORTS = {"hdfs": ":8020"}
+
+
+def place_of(location: str, default_file_system: Callable[[], str]) -> str:
+    """The location with scheme and authority, without doubled slashes, dots, a trailing slash or local links.
+
+    Nothing is asked of a remote file system, so that a server that is away keeps nobody waiting.
+
+    Args:
+        location: a URI or path, decoded as Hadoop prints it.
+        default_file_system: gives the URI of the default file system; called where the location leaves it out.
+
+    Returns:
+        A URI; equal for all spellings of one place, as far as the spelling and the local file system tell.
+    """
+    scheme, authority, path = _parts(location)
+    if not scheme or (scheme != "file" and not authority):
+        default_scheme, default_authority, _ = _parts(default_file_system())
+        if not scheme or scheme == default_scheme:
+            scheme, authority = default_scheme, default_authority
+    path = posixpath.normpath(f"/{path.lstrip('/')}")
+    if scheme == "file":
+        return f"file:{_without_links(path)}"
+    if scheme in _DEFAULT_PORTS:
+        authority = authority.lower().removesuffix(_DEFAULT_PORTS[scheme])
+    return f"{scheme}://{authority}{path}" if authority else f"{scheme}:{path}"
+
+
+def _parts(location: str) -> tuple[str, str, str]:
+    found = _URI.fullmatch(location)
+    if found is None:
+        return "", "", location
+    return (found["scheme"] or "").lower(), found["authority"] or "", found["path"]
+
+
+def _without_links(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path  # no path of this system

@@ -1,0 +1,108 @@
+package io.usespark
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.security.AccessControlException
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.delta.DeltaTableUtils
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+
+/** What a path means to Delta. */
+sealed trait PathMeaning
+object PathMeaning {
+
+  /** The root of a table, or no table at all. */
+  case object Root extends PathMeaning
+
+  /** A version of the table at `root`: `/t@v3` or `/t@20260131120000000`, where no such folder exists. */
+  final case class Version(root: Path) extends PathMeaning
+
+  /** A path below the table at `root`, such as the folder of a partition. */
+  final case class Inside(root: Path) extends PathMeaning
+}
+
+/** Delta reads paths that are not the root of a table; nothing of ours may be written at such a path. */
+object TablePaths {
+  // Hadoop retries for many minutes by default.
+  private val Impatient = Map(
+    "ipc.client.connect.timeout" -> "5000",
+    "ipc.client.connect.max.retries" -> "1",
+    "ipc.client.connect.max.retries.on.timeouts" -> "1",
+    "ipc.client.rpc-timeout.ms" -> "10000",
+    "dfs.client.failover.max.attempts" -> "4",
+    "dfs.webhdfs.socket.connect-timeout" -> "5s",
+    "dfs.webhdfs.socket.read-timeout" -> "10s",
+    "dfs.http.client.retry.policy.enabled" -> "false",
+    "dfs.http.client.failover.max.attempts" -> "2"
+  )
+  private val Retrying = Set("hdfs", "webhdfs", "swebhdfs")
+  private val answered = ConcurrentHashMap.newKeySet[String]()
+
+  /** What the path of a table means; a table of the metastore is at its location, whatever that is called. */
+  def meaning(session: SparkSession, table: DeltaTableV2): PathMeaning =
+    if (table.catalogTable.nonEmpty) PathMeaning.Root
+    else {
+      val (plain, travel) =
+        DeltaTableUtils.extractIfPathContainsTimeTravel(session, table.path.toString, table.options)
+      val path = new Path(plain)
+      val root = DeltaTableUtils.findDeltaTableRoot(session, path, table.options)
+      if (travel.nonEmpty && root.nonEmpty) PathMeaning.Version(root.get)
+      else root.filter(_ != path).fold[PathMeaning](PathMeaning.Root)(PathMeaning.Inside(_))
+    }
+
+  /**
+   * Lets Python refuse a path that is not the root of a table, and one that cannot be looked at.
+   *
+   * @param name the table as SQL reads it
+   */
+  def check(session: SparkSession, table: DeltaTableV2, name: => String): Unit =
+    if (!isReadable(session, table)) Python.text("check_table", Map("table" -> name))
+
+  private def isReadable(session: SparkSession, table: DeltaTableV2): Boolean =
+    try {
+      reach(session, table.path)
+      // Delta reads the log for it.
+      table.tableExists
+      meaning(session, table) == PathMeaning.Root
+    } catch { case NonFatal(_) => false }
+
+  /** Whether there is a folder without a Delta log. */
+  def isPlainFolder(session: org.apache.spark.sql.SparkSession, place: String): Boolean = {
+    val (classicSession, path) = (session.asInstanceOf[SparkSession], new Path(place))
+    reach(classicSession, path)
+    val files = path.getFileSystem(classicSession.sessionState.newHadoopConf())
+    files.exists(path) && !files.exists(new Path(path, "_delta_log"))
+  }
+
+  /**
+   * Fails soon where a file system does not answer.
+   *
+   * Only the first look of this JVM at a server of HDFS is made with few retries: Hadoop keeps the client, with its
+   * settings, for all later ones.
+   */
+  def reach(session: SparkSession, path: Path): Unit = {
+    val uri = path.toUri
+    val server = s"${uri.getScheme}://${uri.getAuthority}"
+    if (uri.getScheme != null && Retrying(uri.getScheme.toLowerCase) && !answered.contains(server)) {
+      val conf = new Configuration(session.sessionState.newHadoopConf())
+      Impatient.foreach { case (key, value) => conf.set(key, value) }
+      val files = FileSystem.newInstance(uri, conf)
+      try files.exists(path)
+      catch { case _: AccessControlException => () }
+      finally files.close()
+      answered.add(server)
+    }
+  }
+
+  /** The path as people write it: without the scheme and authority of the default file system. */
+  def shown(session: SparkSession, path: Path): String = {
+    val home = FileSystem.getDefaultUri(session.sessionState.newHadoopConf())
+    val uri = path.toUri
+    val isHome = uri.getScheme == home.getScheme && Option(uri.getAuthority) == Option(home.getAuthority)
+    if (isHome) Path.getPathWithoutSchemeAndAuthority(path).toString else path.toString
+  }
+}
