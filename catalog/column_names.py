@@ -1,4 +1,8 @@
-"""Finding columns, nested ones included, by the name users give and by the name they are stored under."""
+"""Finding columns, nested ones included, by the name users give and by the name they are stored under.
+
+A name may be quoted as in SQL: parts in backquotes are taken literally, with a backquote doubled, so that a column
+may hold commas, colons, dots and backquotes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from catalog.errors import UnknownNameError
 
-_NEEDS_QUOTES = re.compile(r"[.`*]")
+_NEEDS_QUOTES = re.compile(r"[.`*,:]|^\s|\s$|^$")
+# A part of a quoted name, and what ends it.
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+))\s*(\.|$)")
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class FoundColumn:
 
     @property
     def plain_name(self) -> str:
-        """The name as table properties have it: parts joined by dots."""
+        """The parts joined by dots, for messages."""
         return ".".join(self.path)
 
     @property
@@ -59,7 +65,11 @@ class FoundColumn:
 
 
 def _quoted(parts: tuple[str, ...]) -> str:
-    return ".".join("`" + p.replace("`", "``") + "`" if _NEEDS_QUOTES.search(p) else p for p in parts)
+    return ".".join(_in_backquotes(part) if _NEEDS_QUOTES.search(part) else part for part in parts)
+
+
+def _in_backquotes(part: str) -> str:
+    return "`" + part.replace("`", "``") + "`"
 
 
 def physical_name(field: StructField) -> str:
@@ -68,13 +78,118 @@ def physical_name(field: StructField) -> str:
 
 
 def find_column(schema: StructType, name: str) -> FoundColumn | None:
-    """The column of a logical name, in any case; a top-level name that holds dots wins over a path."""
-    return _find(schema, name.lower(), lambda field: field.name.lower())
+    """The column of a logical name, in any case.
+
+    Args:
+        schema: logical schema.
+        name: such as ``a``, ``s.x``, or with quoted parts ``s.`x.y` ``. Without quotes, a top-level name that holds
+            dots wins over a path.
+    """
+    parts = _quoted_parts(name)
+    found = None if parts is None else _find_named(schema, parts)
+    return found or _find(schema, name.lower(), lambda field: field.name.lower())
+
+
+def written_name(schema: StructType, column: FoundColumn) -> str:
+    """The name of a column that ``find_column`` leads back to the column, as properties and procedures take it."""
+    found = find_column(schema, column.name)
+    if found is not None and found.path == column.path:
+        return column.name
+    return ".".join(_in_backquotes(part) for part in column.path)
+
+
+def split_names(text: str) -> list[tuple[str, str]]:
+    """Splits a list of columns such as ``a, `b,c`:hashing``.
+
+    Args:
+        text: names separated by commas, each with its transformation after a colon if it has one. A part of a name
+            that begins with a backquote ends with one.
+
+    Returns:
+        Each name as written, and its transformation ('' when it has none), without blanks around them.
+
+    Raises:
+        ValueError: a backquote is not closed.
+    """
+    entries = []
+    for entry in _split(text, ","):
+        name, *kind = _split(entry, ":", most=1)
+        entries.append((name.strip(), kind[0].strip() if kind else ""))
+    return entries
+
+
+def _split(text: str, separator: str, most: int | None = None) -> list[str]:
+    """Splits at separators that are not between backquotes."""
+    pieces: list[str] = []
+    start, position, at_start = 0, 0, True
+    while position < len(text):
+        character = text[position]
+        if character == "`" and at_start:
+            position = _closing(text, position)
+        elif character == separator and (most is None or len(pieces) < most):
+            pieces.append(text[start:position])
+            start = position + 1
+        # Elsewhere a backquote is a letter like others.
+        at_start = character in (separator, ".") or (at_start and character.isspace())
+        position += 1
+    return [*pieces, text[start:]]
+
+
+def _closing(text: str, opening: int) -> int:
+    """Where the backquote is that closes one; two in a row stand for a letter of the name."""
+    position = opening + 1
+    while position < len(text):
+        if text[position] == "`":
+            if text[position + 1 : position + 2] != "`":
+                return position
+            position += 1
+        position += 1
+    raise ValueError(f"the backquote at position {opening + 1} is not closed")
+
+
+def _quoted_parts(name: str) -> tuple[str, ...] | None:
+    """The parts of a name that has backquotes; None where it has none, or is not quoted as SQL quotes."""
+    if "`" not in name:
+        return None
+    parts, position = [], 0
+    while True:
+        match = _PART.match(name, position)
+        if match is None:
+            return None
+        parts.append(match[1].replace("``", "`") if match[1] else match[2].strip())
+        if match[3] == "":
+            return tuple(parts)
+        position = match.end()
+
+
+def _find_named(schema: StructType, parts: tuple[str, ...]) -> FoundColumn | None:
+    field = next((f for f in schema.fields if f.name.lower() == parts[0].lower()), None)
+    if field is None:
+        return None
+    if len(parts) == 1:
+        return FoundColumn((field.name,), (physical_name(field),), field.dataType)
+    inner = _find_named(field.dataType, parts[1:]) if isinstance(field.dataType, StructType) else None
+    return inner and _within(field, inner)
+
+
+def _within(field: StructField, inner: FoundColumn) -> FoundColumn:
+    return FoundColumn((field.name, *inner.path), (physical_name(field), *inner.stored_path), inner.data_type)
 
 
 def find_stored(schema: StructType, stored: str) -> FoundColumn | None:
     """The column that a revision names."""
     return _find(schema, stored, physical_name)
+
+
+def find_path(schema: StructType, stored_path: tuple[str, ...]) -> FoundColumn | None:
+    """The column that is stored under these names, one for each level."""
+    field = next((f for f in schema.fields if physical_name(f) == stored_path[0]), None)
+    if field is None:
+        return None
+    if len(stored_path) == 1:
+        return FoundColumn((field.name,), stored_path, field.dataType)
+    inner = find_path(field.dataType, stored_path[1:]) if isinstance(field.dataType, StructType) else None
+    return inner and _within(field, inner)
 
 
 def logical_name(schema: StructType, physical: str) -> str:
@@ -98,7 +213,5 @@ def _find(schema: StructType, wanted: str, name_of: Callable[[StructField], str]
         if isinstance(field.dataType, StructType) and wanted.startswith(start):
             inner = _find(field.dataType, wanted[len(start) :], name_of)
             if inner is not None:
-                return FoundColumn(
-                    (field.name, *inner.path), (physical_name(field), *inner.stored_path), inner.data_type
-                )
+                return _within(field, inner)
     return None

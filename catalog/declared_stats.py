@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -20,8 +20,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from catalog.column_names import FoundColumn, find_column
-from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError
+from catalog.column_names import FoundColumn, find_column, written_name
+from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, UseError
 from otree.transformation import DeclaredStats
 
 COLUMN_STATS_KEY = "use.index.columnStats"
@@ -50,10 +50,9 @@ def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredSt
     found: dict[str, dict[str, Any]] = {}
     columns: dict[str, FoundColumn] = {}
     for key, value in _entries(text).items():
-        ending = next((e for e in _ENDINGS if key.endswith(e) and len(key) > len(e)), None)
-        if ending is None:
+        name, ending = _parted(key)
+        if not ending:
             raise _refused(key, value, "a key is a column's name with _min, _max or _quantiles")
-        name = key[: -len(ending)]
         column = find_column(schema, name)
         if column is None:
             raise UnknownNameError.of("column", name, schema.names)
@@ -62,11 +61,14 @@ def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredSt
     return {stored: _checked(columns[stored].plain_name, said) for stored, said in found.items()}
 
 
-def with_quantiles(text: str | None, column: FoundColumn, quantiles: Sequence[float] | Sequence[str]) -> str:
+def with_quantiles(
+    text: str | None, schema: StructType, column: FoundColumn, quantiles: Sequence[float] | Sequence[str]
+) -> str:
     """The property's text with other quantiles of one column; everything else stays as it is.
 
     Args:
         text: the text so far, None or blank for nothing.
+        schema: the table's schema, logical names.
         column: the column.
         quantiles: in the index's unit, ascending.
 
@@ -75,12 +77,45 @@ def with_quantiles(text: str | None, column: FoundColumn, quantiles: Sequence[fl
         TooComplexError: the text so far is JSON that is nested too deeply to be read.
     """
     entries = dict(_entries(text))
-    key = f"{column.plain_name}_quantiles"
-    # The same key in another case would be a second declaration of the same column.
-    for other in [k for k in entries if k.lower() == key.lower()]:
-        del entries[other]
-    entries[key] = [written(q, column.data_type) for q in quantiles]
+    # The same column in another spelling would be a second declaration.
+    for key in list(entries):
+        name, ending = _parted(key)
+        declared = find_column(schema, name) if ending == "_quantiles" else None
+        if declared is not None and declared.path == column.path:
+            del entries[key]
+    entries[f"{written_name(schema, column)}_quantiles"] = [written(q, column.data_type) for q in quantiles]
     return json.dumps(entries, ensure_ascii=False)
+
+
+def with_moved_columns(text: str, moved: Callable[[str], str | None]) -> str | None:
+    """The property's text after columns were renamed or dropped.
+
+    Args:
+        text: the property's text.
+        moved: the new name of the column that a name stands for; None when the column was dropped.
+
+    Returns:
+        The text, the same when nothing changes or when it cannot be read; None when nothing is left of it.
+    """
+    try:
+        entries = _entries(text)
+    except UseError:
+        return text
+    kept: dict[str, Any] = {}
+    for key, value in entries.items():
+        name, ending = _parted(key)
+        to = moved(name) if ending else name
+        if to is not None:
+            kept[to + ending] = value
+    if kept == entries:
+        return text
+    return json.dumps(kept, ensure_ascii=False) if kept else None
+
+
+def _parted(key: str) -> tuple[str, str]:
+    """The column's name and the ending of a key; the key and '' when it ends in no accepted way."""
+    ending = next((e for e in _ENDINGS if key.endswith(e) and len(key) > len(e)), "")
+    return key.removesuffix(ending), ending
 
 
 def written(value: float | str, data_type: DataType) -> int | float | str:

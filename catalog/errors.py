@@ -49,6 +49,19 @@ class UseError(Exception):
         return f"[{self.code}] {self.message} SQLSTATE: {self.sql_state}"
 
 
+def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """The known name that is most like a name, in any case; None when none is like it.
+
+    Args:
+        name: what was given.
+        known: names that exist.
+        cutoff: how alike they have to be, from 0 to 1 for the same.
+    """
+    by_lower = {n.lower(): n for n in sorted(known)}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[near[0]] if near else None
+
+
 class InvalidArgumentError(UseError):
     """A parameter, option or property has a value that is not accepted."""
 
@@ -88,9 +101,8 @@ class UnknownNameError(UseError):
     def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
         """Names what is unknown, the nearest known name and all known ones."""
         names = sorted(known)
-        by_lower = {n.lower(): n for n in names}
-        near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-        hint = f" Did you mean {by_lower[near[0]]}?" if near else ""
+        near = nearest_name(name, names)
+        hint = f" Did you mean {near}?" if near else ""
         codes = {"column": ("USE_UNKNOWN_COLUMN", "42703"), "procedure": ("USE_UNKNOWN_PROCEDURE", "42883")}
         code, state = codes.get(kind, (f"USE_UNKNOWN_{kind.upper().replace(' ', '_')}", "42704"))
         listed = ", ".join(names) if names else "none"
@@ -182,18 +194,28 @@ class IndexConfigurationError(UseError):
     sql_state = "55000"
 
     @classmethod
-    def no_columns(cls, name: str, strategy: str) -> IndexConfigurationError:
-        """The strategy needs index columns and the table declares none."""
-        return cls(
+    def no_columns(cls, name: str, strategy: str, mistakes: Iterable[UseError] = ()) -> IndexConfigurationError:
+        """The strategy needs index columns and the table declares none; ``mistakes`` are in its properties."""
+        text = (
             f"table = '{name}' has no index columns, which {strategy} needs: "
             f"ALTER TABLE {name} SET TBLPROPERTIES ('use.index.columns' = 'a,b')."
         )
+        return cls(" ".join([text, *(mistake.message for mistake in mistakes)]))
 
     @classmethod
     def not_indexed(cls, name: str) -> IndexConfigurationError:
         """There is nothing of an index that could be removed or checked."""
         text = f"table = '{name}' has no index: neither its properties nor its files say anything of one."
         return cls(text, code="USE_NOT_INDEXED")
+
+    @classmethod
+    def dropped(cls, columns: Iterable[str]) -> IndexConfigurationError:
+        """A statement that drops columns which the table is indexed by."""
+        text = (
+            f"The table is indexed by {', '.join(columns)}, which cannot be dropped: name other columns in "
+            "use.index.columns first, or remove the index with CALL use.drop_index."
+        )
+        return cls(text, code="USE_INDEXED_COLUMN", sql_state="2BP01")
 
     @classmethod
     def unindexable(cls, column: str, data_type: str, accepted: str) -> IndexConfigurationError:

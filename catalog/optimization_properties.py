@@ -142,6 +142,25 @@ def option_key(option: str) -> str:
     return PREFIX + option.replace("_", "-")
 
 
+def check_value(key: str, text: str) -> None:
+    """Checks the value of one property of automatic optimization on its own; options of strategies are not looked at.
+
+    Raises:
+        InvalidArgumentError: a value that is not accepted.
+    """
+    given = {key: text}
+    if key == TYPE_KEY and not all(name.strip() for name in text.split(",")):
+        raise InvalidArgumentError.of(key, text, "a strategy, or several separated by commas")
+    if key in (REVISION_REWRITE_KEY, AUTO_ENABLED_KEY, UNINDEXED_ENABLED_KEY, UNINDEXED_PRIORITIZE_KEY):
+        _boolean(given, key, False)
+    elif key in (REVISION_ID_KEY, AUTO_REVISION_ID_KEY):
+        _whole(given, key, 0)
+    elif key in (BYTES_PER_ITER_KEY, UNINDEXED_BATCH_BYTES_KEY):
+        _whole(given, key, 1)
+    elif key in TRIGGERS:
+        _triggers(given)
+
+
 def effective_type(configuration: Mapping[str, str]) -> str | None:
     """The strategies that automatic optimization runs on a table, separated by commas; None when it is off.
 

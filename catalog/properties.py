@@ -9,10 +9,16 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import BooleanType, DataType, StringType, StructType
 
-from catalog.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name
+from catalog.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
 from catalog.declared_stats import COLUMN_STATS_KEY, declared_stats
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from otree.revision import REVISION_KEY_PREFIX, STAGING_REVISION_ID, Revision
+from otree.revision import (
+    REVISION_KEY_PREFIX,
+    STAGING_REVISION_ID,
+    Revision,
+    last_revision_id,
+    revisions_from_configuration,
+)
 from otree.transformation import DeclaredStats
 from otree.transformer import (
     EMPTY,
@@ -44,6 +50,8 @@ EXTENSIONS_KEY_PREFIX = "use.index.extensions."
 COMPATIBILITY_KEY = "use.index.compatibility"
 CUBE_SIZE_KEY = "use.index.cubeSize"
 TARGET_FILE_BYTES_KEY = "use.index.targetFileBytes"
+# Whether inserts are indexed as they are written.
+ON_WRITE_KEY = "use.index.onWrite"
 
 DEFAULT_TARGET_FILE_BYTES = 128 * 1024 * 1024
 CUBE_SIZE_RANGE = (1_000, 5_000_000)
@@ -64,6 +72,23 @@ def bytes_of(key: str, text: str) -> int:
     if match is None or match[2].lower() not in _UNITS or int(match[1]) == 0:
         raise InvalidArgumentError.of(key, text, "a positive number of bytes, such as 134217728 or 128MB")
     return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def rows_of(key: str, text: str) -> int:
+    """Parses the number of rows of a cube.
+
+    Raises:
+        InvalidArgumentError: not a positive whole number of at most nine digits.
+    """
+    if not re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) or int(text) < 1:
+        raise InvalidArgumentError.of(key, text, "a positive whole number of rows")
+    return int(text)
+
+
+def latest_revision(configuration: Mapping[str, str]) -> Revision | None:
+    """The newest revision that has a space; None before the first indexing."""
+    newest = last_revision_id(configuration)
+    return revisions_from_configuration(configuration).get(newest) if newest else None
 
 
 @dataclass(frozen=True)
@@ -110,11 +135,7 @@ class IndexConfiguration:
             TARGET_FILE_BYTES_KEY, configuration.get(TARGET_FILE_BYTES_KEY, str(DEFAULT_TARGET_FILE_BYTES))
         )
         size_text = configuration.get(CUBE_SIZE_KEY)
-        cube_size: int | None = None
-        if size_text is not None:
-            if not re.fullmatch(r"\d{1,9}", size_text.strip()) or int(size_text) < 1:
-                raise InvalidArgumentError.of(CUBE_SIZE_KEY, size_text, "a positive whole number of rows")
-            cube_size = int(size_text)
+        cube_size = None if size_text is None else rows_of(CUBE_SIZE_KEY, size_text)
         text = configuration.get(COLUMNS_KEY)
         as_indexed = (
             latest is not None
@@ -174,13 +195,36 @@ def indexable_type(data_type: DataType) -> str | None:
     return format_data_type(data_type.simpleString())
 
 
+def column_entries(key: str, text: str) -> list[tuple[str, str]]:
+    """The columns of a text such as ``a,`b,c`:hashing``, by name, and the transformation of each ('' = its type's own).
+
+    Raises:
+        InvalidArgumentError: an empty name, or an open backquote.
+        UnknownNameError: a transformation that does not exist.
+    """
+    expected = (
+        "column names separated by commas, such as 'a,b:hashing', in backquotes where one holds a comma, colon or dot"
+    )
+    try:
+        entries = split_names(text)
+    except ValueError as error:
+        raise InvalidArgumentError.of(key, text, f"{error}; {expected}") from error
+    for name, kind in entries:
+        if not name:
+            raise InvalidArgumentError.of(key, text, expected)
+        if kind.lower() == "histogram":
+            raise InvalidArgumentError.of(key, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}")
+        if kind and kind.lower() not in TRANSFORMATIONS:
+            raise UnknownNameError.of("transformation", kind, TRANSFORMATIONS)
+    if len(entries) > _MOST_COLUMNS:
+        raise InvalidArgumentError.of(key, text, f"at most {_MOST_COLUMNS} columns")
+    return [(name, kind.lower()) for name, kind in entries]
+
+
 def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[tuple[FoundColumn, str]]:
     """The columns that the property names, and their transformations ('' = the type's own)."""
     found: list[tuple[FoundColumn, str]] = []
-    for entry in text.split(","):
-        name, _, kind = (part.strip() for part in entry.partition(":"))
-        if not name:
-            raise InvalidArgumentError.of(COLUMNS_KEY, text, "column names separated by commas, such as 'a,b:hashing'")
+    for name, kind in column_entries(COLUMNS_KEY, text):
         column = find_column(schema, name)
         if column is None:
             raise UnknownNameError.of("column", name, schema.names)
@@ -190,16 +234,22 @@ def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[
             raise InvalidArgumentError.of(
                 COLUMNS_KEY, text, f"'{name}' is a partition column, whose values already select files"
             )
-        if kind.lower() == "histogram":
-            raise InvalidArgumentError.of(
-                COLUMNS_KEY, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}"
-            )
-        if kind and kind.lower() not in TRANSFORMATIONS:
-            raise UnknownNameError.of("transformation", kind, TRANSFORMATIONS)
-        found.append((column, kind.lower()))
-    if len(found) > _MOST_COLUMNS:
-        raise InvalidArgumentError.of(COLUMNS_KEY, text, f"at most {_MOST_COLUMNS} columns")
+        check_distinct(schema, column)
+        found.append((column, kind))
     return found
+
+
+def check_distinct(schema: StructType, column: FoundColumn) -> None:
+    """Refuses a field that revisions cannot name, since they join the parts of a name by dots.
+
+    Raises:
+        IndexConfigurationError: another column is stored under the joined name.
+    """
+    stored = find_stored(schema, column.stored)
+    if stored is None or stored.path != column.path:
+        raise IndexConfigurationError.unindexable(
+            column.plain_name, column.type_name, f"a column of the name '{column.plain_name}' hides the field"
+        )
 
 
 def _stored(schema: StructType, stored: str) -> FoundColumn:

@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.errors import TableError
+from catalog.errors import TableError, UseError
+from catalog.property_checks import property_errors
 from catalog.session import data_frame
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
@@ -103,6 +104,11 @@ class TableSnapshot:
         """The newest revision that has a space (not the staging one), or None before the first indexing."""
         newest = last_revision_id(self.configuration)
         return self.revisions.get(newest) if newest else None
+
+    @property
+    def property_errors(self) -> list[UseError]:
+        """What is wrong with the table's properties below ``use.``."""
+        return property_errors(self.configuration, self.schema, self.partition_columns)
 
     @cached_property
     def bytes(self) -> int:

@@ -19,8 +19,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from catalog.column_names import find_column, split_names, written_name
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from catalog.properties import IndexConfiguration, physical_name
+from catalog.properties import IndexConfiguration
 from catalog.session import described_jobs
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
@@ -37,6 +38,7 @@ RESULT = (
 _UNINDEXED_SHARE = 0.1
 _DEPTH_SHARE = 0.5
 _FEW_FILES = 4
+_ACCEPTED = "column names separated by commas, each once, in backquotes where a name holds a comma, colon or dot"
 
 
 @dataclass(frozen=True)
@@ -51,21 +53,15 @@ class _MeasuredColumn:
     @classmethod
     def of(cls, snapshot: TableSnapshot, name: str) -> _MeasuredColumn:
         """Resolves a name; ``a.b`` is a field of a struct unless a column has that very name."""
-        by_name = {field.name.lower(): field for field in snapshot.schema.fields}
-        parts = [name] if name.lower() in by_name else name.split(".")
-        fields: list[StructField] = []
-        level: DataType = snapshot.schema
-        for part in parts:
-            known = {f.name.lower(): f for f in level.fields} if isinstance(level, StructType) else {}
-            if part.lower() not in known:
-                raise UnknownNameError.of("column", name, snapshot.schema.names)
-            fields.append(known[part.lower()])
-            level = fields[-1].dataType
-        if not isinstance(level, (NumericType, DateType, TimestampType, TimestampNTZType, StringType)):
+        column = find_column(snapshot.schema, name)
+        if column is None:
+            raise UnknownNameError.of("column", name, snapshot.schema.names)
+        if not isinstance(column.data_type, (NumericType, DateType, TimestampType, TimestampNTZType, StringType)):
             accepted = "columns of numbers, dates, timestamps or strings, which have ranges in the statistics"
-            raise InvalidArgumentError.of("columns", f"{name} of type {level.simpleString()}", accepted)
-        shown = ".".join(f.name for f in fields)
-        return cls(shown, tuple(physical_name(f) for f in fields), level, shown in snapshot.partition_columns)
+            raise InvalidArgumentError.of("columns", f"{name} of type {column.type_name}", accepted)
+        shown = written_name(snapshot.schema, column)
+        partition = not column.is_nested and column.path[0] in snapshot.partition_columns
+        return cls(shown, column.stored_path, column.data_type, partition)
 
     def ranges(self, snapshot: TableSnapshot) -> DataFrame:
         """Per file its path, range, and whether it holds nothing but nulls."""
@@ -116,10 +112,21 @@ def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_
             raise IndexConfigurationError.no_columns(table.name, "clustering_information without columns")
         names = list(found.logical_columns)
     else:
-        names = [name.strip() for name in text.split(",")]
-    if not all(names) or len({n.lower() for n in names}) != len(names):
-        raise InvalidArgumentError.of("columns", text, "column names separated by commas, each once")
-    return [_MeasuredColumn.of(snapshot, name) for name in names]
+        names = _names(text)
+    measured = [_MeasuredColumn.of(snapshot, name) for name in names]
+    if len({column.path for column in measured}) != len(measured):
+        raise InvalidArgumentError.of("columns", text, _ACCEPTED)
+    return measured
+
+
+def _names(text: str) -> list[str]:
+    try:
+        entries = split_names(text)
+    except ValueError as error:
+        raise InvalidArgumentError.of("columns", text, f"{error}; {_ACCEPTED}") from error
+    if not all(name and not kind for name, kind in entries):
+        raise InvalidArgumentError.of("columns", text, _ACCEPTED)
+    return [name for name, _ in entries]
 
 
 def _run(call: Call) -> DataFrame:

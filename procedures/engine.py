@@ -22,6 +22,7 @@ from catalog.event_store import reconcile, record, record_failure
 from catalog.events import FileFacts, FilesTotals, event_without_commit
 from catalog.jvm_errors import known_error
 from catalog.properties import IndexConfiguration
+from catalog.property_checks import described
 from catalog.session import described_jobs, interrupted
 from catalog.snapshot import TableSnapshot
 from catalog.tables import ManagedTable
@@ -29,9 +30,10 @@ from procedures.group_runs import GroupOutcome, run_groups, stopped_by_keyboard
 from procedures.optimize_settings import OptimizeSettings
 from procedures.plan import FileGroup, Plan, SkippedGroup
 from procedures.progress import Progress
-from procedures.report import ReportRow, committed_row, failed_row, nothing_row, planned_row, skipped_row
+from procedures.report import ReportRow, committed_row, failed_row, nothing_row, planned_row, skipped_row, with_warnings
 from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
 from procedures.runs import RUNS, Run
+from procedures.selection.revision_rewrite import former_index_note
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 logger = logging.getLogger(__name__)
@@ -60,6 +62,7 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
     most = most if snapshot.latest_revision is not None else 1
     skipped: list[SkippedGroup] = []
     notes: list[str] = []
+    warnings = tuple(described(snapshot.property_errors))
     with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
         looked_at = settings.restricted(snapshot)
         for strategy in settings.strategies:
@@ -76,8 +79,10 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
                     break
                 rest = rest.without([f.path for f in selection.group.files])
             if groups:
-                return Plan(snapshot.version, tuple(groups), tuple(skipped))
-    return Plan(snapshot.version, (), tuple(skipped), tuple(notes))
+                return Plan(snapshot.version, tuple(groups), tuple(skipped), warnings=warnings)
+        former = former_index_note(snapshot)
+        notes += [former] if former else []
+    return Plan(snapshot.version, (), tuple(skipped), tuple(notes), warnings)
 
 
 def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
@@ -86,7 +91,7 @@ def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: Optimiz
     )
     needing = [s.name for s in settings.strategies if s.needs_index_columns]
     if configuration is None and needing:
-        raise IndexConfigurationError.no_columns(table.name, needing[0])
+        raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)
 
 
 def _check_revisions(snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
@@ -110,6 +115,7 @@ class _State:
         seen_skips: groups passed over that are in the report.
         last_written: strategy and files of the last iteration's output.
         batch_bytes: most bytes of a batch after lost races, None when the last group was committed.
+        warnings: mistakes in the table's properties.
     """
 
     iteration: int = 0
@@ -118,6 +124,7 @@ class _State:
     seen_skips: set[SkippedGroup] = field(default_factory=set)
     last_written: tuple[str, frozenset[str]] = ("", frozenset())
     batch_bytes: int | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def optimize(
@@ -143,15 +150,21 @@ def optimize(
     try:
         with ExitStack() as stack:
             stack.enter_context(stopped_by_keyboard(run))
-            return _optimize(table, settings, run, RewriteContext(run.trigger, run.parameters, observe), stack)
+            state = _State()
+            context = RewriteContext(run.trigger, run.parameters, observe)
+            return with_warnings(_optimize(table, settings, run, context, state, stack), state.warnings)
     finally:
         RUNS.end(run)
 
 
 def _optimize(
-    table: ManagedTable, settings: OptimizeSettings, run: Run, context: RewriteContext, stack: ExitStack
+    table: ManagedTable,
+    settings: OptimizeSettings,
+    run: Run,
+    context: RewriteContext,
+    state: _State,
+    stack: ExitStack,
 ) -> list[ReportRow]:
-    state = _State()
     progress: Progress | None = None
     while True:
         stop = _stop_reason(table, settings, run)
@@ -189,6 +202,7 @@ def _next_plan(table: ManagedTable, settings: OptimizeSettings, run: Run, state:
     wished = settings if state.batch_bytes is None else settings.with_batches_of(state.batch_bytes)
     bytes_left = None if settings.max_bytes is None else settings.max_bytes - run.committed_bytes
     plan = make_plan(table, wished, _most_groups(settings, run), bytes_left)
+    state.warnings = plan.warnings
     for passed_over in plan.skipped:
         if passed_over not in state.seen_skips:
             state.seen_skips.add(passed_over)

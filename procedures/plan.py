@@ -87,9 +87,11 @@ class Plan:
         groups: groups of one strategy that share no file, to be rewritten in any order or at the same time.
         skipped: groups that qualified and were passed over.
         notes: why strategies found nothing.
+        warnings: mistakes in the table's properties.
     """
 
     version: int
     groups: tuple[FileGroup, ...]
     skipped: tuple[SkippedGroup, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.column_names import FoundColumn, find_column
-from catalog.declared_stats import COLUMN_STATS_KEY, with_quantiles, written
+from catalog.declared_stats import COLUMN_STATS_KEY, declared_stats, with_quantiles, written
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties import indexable_type, transformations_of
 from catalog.session import described_jobs, work_session
@@ -49,7 +49,7 @@ def _run(call: Call) -> DataFrame:
         )
     if call["store"]:
         # Read before the data is: a text that cannot be added to is refused early.
-        with_quantiles(snapshot.configuration.get(COLUMN_STATS_KEY), column, ())
+        declared_stats(snapshot.configuration.get(COLUMN_STATS_KEY), snapshot.schema)
     count = call["n"]
     found = _estimated(table, column, count, call["relative_error"])
     if call["store"]:
@@ -93,8 +93,9 @@ def _store(table: ManagedTable, column: FoundColumn, found: tuple[float, ...] | 
             "store", True, f"column '{column.plain_name}' has fewer than two different values, so no quantiles to keep"
         )
     # The property as it is now: someone else may have changed it while the data was read.
-    before = table.snapshot().configuration.get(COLUMN_STATS_KEY)
-    text = with_quantiles(before, column, kept).replace("\\", "\\\\").replace("'", "\\'")
+    now = table.snapshot()
+    before = now.configuration.get(COLUMN_STATS_KEY)
+    text = with_quantiles(before, now.schema, column, kept).replace("\\", "\\\\").replace("'", "\\'")
     session = work_session(table.spark)
     session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
     session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('{COLUMN_STATS_KEY}' = '{text}')")

@@ -35,6 +35,13 @@ class ReportRow:
     message: str
 
 
+def with_warnings(rows: Sequence[ReportRow], warnings: Sequence[str]) -> list[ReportRow]:
+    """The rows, with warnings about the table in the message of the first."""
+    if not rows or not warnings:
+        return list(rows)
+    return [replace(rows[0], message="; ".join([part for part in (rows[0].message, *warnings) if part])), *rows[1:]]
+
+
 def nothing_row(iteration: int, reason: str, version: int | None, message: str) -> ReportRow:
     """A row that stands for no group: why a run has nothing to do, or ends here."""
     return ReportRow(iteration, None, reason, SKIPPED, 0, 0, 0, 0, 0, version, 0, message)

@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog import automation
 from catalog.automation import AUTOMATIONS, Automation
-from catalog.errors import TableError
+from catalog.errors import TableError, UseError
 from catalog.lease import Lease, holder_of, now_millis
 from catalog.log_probe import qualified
 from catalog.moments import moment
+from catalog.property_checks import described
 from catalog.suspension import Suspension, suspension_of
 from catalog.system_tables.base import error_text
 from catalog.tables import ManagedTable
@@ -58,6 +59,7 @@ def status_row(
     lease: Lease | None = None,
     suspension: Suspension | None = None,
     problem: str | None = None,
+    mistakes: Sequence[UseError] = (),
 ) -> StatusRow:
     """One row out of what is known of a table and of a run of it; pure.
 
@@ -69,6 +71,7 @@ def status_row(
         lease: the table's lease that has not expired.
         suspension: the table's suspension.
         problem: why the table itself cannot be looked at.
+        mistakes: in the table's properties.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
@@ -97,7 +100,7 @@ def status_row(
         last_error=problem or (known.last_error if known else None),
         lease_holder=lease.holder if lease else None,
         lease_expires_at=moment(lease.expires_at if lease else None),
-        message="; ".join(notes) or None,
+        message="; ".join([*notes, *described(mistakes)]) or None,
     )
 
 
@@ -115,15 +118,19 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
         facts = _of_files(spark, name)
-        lease, live = facts.lease, runs.get(place, [])
+        lease, mistakes, live = facts.lease, facts.mistakes, runs.get(place, [])
         rows += [
-            status_row(name, place, record, run, lease if lease and lease.run_id == run.run_id else None)
+            status_row(
+                name, place, record, run, lease if lease and lease.run_id == run.run_id else None, mistakes=mistakes
+            )
             for run in live
         ]
         if lease is not None and all(lease.run_id != run.run_id for run in live):
-            rows.append(status_row(name, place, record, None, lease))
+            rows.append(status_row(name, place, record, None, lease, mistakes=mistakes))
         elif not live:
-            rows.append(status_row(name, place, record, suspension=facts.suspension, problem=facts.problem))
+            rows.append(
+                status_row(name, place, record, suspension=facts.suspension, problem=facts.problem, mistakes=mistakes)
+            )
     return rows
 
 
@@ -133,14 +140,15 @@ class _Facts:
 
     lease: Lease | None = None
     suspension: Suspension | None = None
+    mistakes: Sequence[UseError] = ()
     problem: str | None = None
 
 
 def _of_files(spark: SparkSession, name: str) -> _Facts:
-    """The lease and the suspension of a table; none of a table that has gone meanwhile."""
+    """The lease, the suspension, and mistakes in the properties of a table; none of a table that has gone meanwhile."""
     try:
         table = ManagedTable.find(spark, name)
-        return _Facts(holder_of(table, now_millis()), suspension_of(table))
+        return _Facts(holder_of(table, now_millis()), suspension_of(table), table.snapshot().property_errors)
     except TableError:
         return _Facts()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row

@@ -21,9 +21,11 @@ from catalog.system_tables import SYSTEM_TABLES
 from catalog.tables import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
+from procedures.metadata_changes import TableMetadata, checked_change
 from procedures.registry import procedure, procedures
 from procedures.rewrite.current_trees import CURRENT_TREES
 from procedures.rewrite.indexed_write import write_indexed
+from procedures.rewrite.write_options import check_options
 from procedures.rewrite.write_settings import index_settings
 from procedures.service.manual import trigger
 from procedures.service.service import Told, tell
@@ -70,6 +72,8 @@ class BridgeHandler:
             "check_table": self._check_table,
             "plan_sample": self._plan_sample,
             "plan_read": self._plan_read,
+            "check_metadata": self._check_metadata,
+            "check_options": self._check_options,
             "index_settings": self._index_settings,
             "write_files": self._write_files,
             "written": self._written,
@@ -126,6 +130,12 @@ class BridgeHandler:
             return None
         return plan_read(given["configuration"], given["conditions"])
 
+    def _check_metadata(self, _: SparkSession, given: Mapping[str, Any]) -> str:
+        return json.dumps(checked_change(_metadata(given["before"]), _metadata(given["after"])))
+
+    def _check_options(self, _: SparkSession, given: Mapping[str, Any]) -> None:
+        check_options(json.loads(given["options"]), json.loads(given["others"]), json.loads(given["of_delta"]))
+
     def _index_settings(self, _: SparkSession, given: Mapping[str, Any]) -> str:
         settings = index_settings(
             json.loads(given["options"]),
@@ -148,6 +158,12 @@ class BridgeHandler:
 
     def _manual_trigger(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
         trigger(spark, given["table"], json.loads(given["properties"]))
+
+
+def _metadata(text: str) -> TableMetadata:
+    facts = json.loads(text)
+    schema = StructType.fromJson(json.loads(facts["schema"])) if facts["schema"] else StructType()
+    return TableMetadata(facts["configuration"], schema, tuple(facts["partition_columns"]))
 
 
 def _enabled(spark: SparkSession, key: str) -> bool:

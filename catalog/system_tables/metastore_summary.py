@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from catalog.automation import RUNNING, SCHEDULED, SUSPENDED
+from catalog.errors import UseError
 from catalog.event_store import newest_event
 from catalog.events import FAILED
 from catalog.lease import holder_of, now_millis
@@ -41,18 +42,25 @@ def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, 
     wanted = frozenset(columns)
     for listed in listed_tables(spark):
         row = {**_UNKNOWN, **listed.shown}
+        mistakes: list[UseError] = []
         if wanted - _OF_LISTING:
             try:
-                _look(spark, listed, wanted, row)
+                mistakes = _look(spark, listed, wanted, row)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
                 logger.info("%s cannot be read: %s", listed.lookup, error_text(error))
                 row["last_error"] = error_text(error)
             _add_automation(listed, row)
+        if mistakes and row["last_error"] is None:
+            row["last_error"] = "; ".join(map(error_text, mistakes))
         yield row
 
 
-def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> None:
-    """Fills in what the table itself tells, as far as it is asked for, until something cannot be read."""
+def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> list[UseError]:
+    """Fills in what the table itself tells, as far as it is asked for, until something cannot be read.
+
+    Returns:
+        Mistakes in the table's properties.
+    """
     table = ManagedTable.find(spark, listed.lookup)
     snapshot = table.snapshot()
     row["last_version"], row["table_properties"] = snapshot.version, snapshot.configuration
@@ -78,6 +86,7 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
         snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
     )
     row["index_columns"] = None if index is None else list(index.logical_columns)
+    return snapshot.property_errors
 
 
 def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, Any]) -> None:

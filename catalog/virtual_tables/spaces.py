@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql.types import StructType
 
-from catalog.column_names import find_stored
+from catalog.column_names import find_stored, written_name
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.transformation import (
@@ -24,9 +24,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def column_names(schema: StructType, physical: Sequence[str]) -> list[str]:
-    """Current names of columns stored under these names; a column that was dropped keeps its stored name."""
-    found = [find_stored(schema, name) for name in physical]
-    return [name if column is None else column.plain_name for name, column in zip(physical, found, strict=True)]
+    """Current names of columns stored under these names, as properties take them; of dropped ones the stored names."""
+    names = []
+    for stored in physical:
+        column = find_stored(schema, stored)
+        names.append(stored if column is None else written_name(schema, column))
+    return names
 
 
 def descriptions(revision: Revision) -> list[str]:

@@ -6,13 +6,9 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
-from catalog.declared_stats import COLUMN_STATS_KEY
 from catalog.errors import IndexConfigurationError, InvalidArgumentError
-from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, IndexConfiguration
-from otree.revision import Revision, last_revision_id, revisions_from_configuration
-
-ON_WRITE_KEY = "use.index.onWrite"
-_PROPERTIES = {"columnsToIndex": COLUMNS_KEY, "cubeSize": CUBE_SIZE_KEY, "columnStats": COLUMN_STATS_KEY}
+from catalog.properties import COLUMNS_KEY, ON_WRITE_KEY, IndexConfiguration, latest_revision
+from procedures.rewrite.write_options import PROPERTIES
 
 
 def index_settings(
@@ -41,8 +37,8 @@ def index_settings(
         InvalidArgumentError: a malformed option, or columns other than those of the table that is appended to.
         UnknownNameError: a column that the schema does not have.
     """
-    wished = {_PROPERTIES[name]: value for name, value in options.items()}
-    latest = None if replaces else _latest(configuration)
+    wished = {PROPERTIES[name]: value for name, value in options.items()}
+    latest = None if replaces else latest_revision(configuration)
     present = IndexConfiguration.of(configuration, schema, latest, partition_columns) if not replaces else None
     found = IndexConfiguration.of({**configuration, **wished}, schema, latest, partition_columns)
     if found is None and writes:
@@ -52,7 +48,8 @@ def index_settings(
         )
     if present is not None and found is not None and COLUMNS_KEY in wished:
         if present.transformers != found.transformers:
-            shown = ",".join(f"{t.column}:{t.kind}" for t in present.transformers)
+            pairs = zip(present.logical_columns, present.transformers, strict=True)
+            shown = ",".join(f"{column}:{transformer.kind}" for column, transformer in pairs)
             raise InvalidArgumentError.of(
                 "columnsToIndex",
                 wished[COLUMNS_KEY],
@@ -62,8 +59,3 @@ def index_settings(
         del wished[COLUMNS_KEY]
     wished.setdefault(ON_WRITE_KEY, configuration.get(ON_WRITE_KEY, "true"))
     return {key: value for key, value in wished.items() if configuration.get(key) != value}
-
-
-def _latest(configuration: Mapping[str, str]) -> Revision | None:
-    newest = last_revision_id(configuration)
-    return revisions_from_configuration(configuration).get(newest) if newest else None

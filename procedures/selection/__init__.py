@@ -1,6 +1,7 @@
 """File selection, one strategy per file. Adding one is adding a file and its line in ``STRATEGIES``."""
 
 from catalog.errors import UnknownNameError
+from catalog.property_names import declare_options
 from procedures.selection.base import SelectionSettings, Strategy
 from procedures.selection.cube_defragmentation import CubeDefragmentation
 from procedures.selection.file_list import FileList
@@ -21,11 +22,14 @@ STRATEGIES: dict[str, Strategy] = {
     )
 }
 DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
+for _strategy in STRATEGIES.values():
+    declare_options(option.name for option in _strategy.options)
 
 
 def register_strategy(made: Strategy) -> None:
     """Makes a strategy available by its name; a later registration of the same name replaces the earlier one."""
     STRATEGIES[made.name] = made
+    declare_options(option.name for option in made.options)
 
 
 def strategy(name: str) -> Strategy:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties import HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.snapshot import TableSnapshot, file_levels
+from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
 from procedures.declaration import Parameter
 from procedures.plan import FileGroup, InputFile, Selection
@@ -52,6 +53,35 @@ class RevisionRewrite(Strategy):
             F.col("revision").between(1, last) if wanted is None else F.col("revision") == wanted
         )
         return _oldest(snapshot, older, settings.options["batch_bytes"])
+
+
+def former_index_note(snapshot: TableSnapshot) -> str | None:
+    """Says how many files are indexed by other columns than the properties ask for, and how to change that.
+
+    Returns:
+        One sentence; None when there are no such files.
+    """
+    latest = snapshot.latest_revision
+    if latest is None:
+        return None
+    wanted = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    former = [
+        number
+        for number, revision in snapshot.revisions.items()
+        if number > 0 and wanted is not None and revision.transformers != wanted.transformers
+    ]
+    if not former:
+        return None
+    found = snapshot.files.where(F.col("revision").isin(former)).groupBy("revision").count().collect()
+    if not found:
+        return None
+    newest = snapshot.revisions[max(row.revision for row in found)]
+    names = column_names(snapshot.schema, newest.columns)
+    indexed_by = ", ".join(f"{name}:{t.kind}" for name, t in zip(names, newest.transformers, strict=True))
+    return (
+        f"{sum(row['count'] for row in found)} files are indexed as before use.index.columns was changed "
+        f"({indexed_by}): revision_rewrite => true indexes them again"
+    )
 
 
 def _is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:

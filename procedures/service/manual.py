@@ -77,7 +77,7 @@ def _check_index(table: ManagedTable, wish: Wish) -> dict[str, str]:
     )
     needing = [name for name in wish.strategies if strategy(name).needs_index_columns]
     if index is None and needing:
-        raise IndexConfigurationError.no_columns(table.name, needing[0])
+        raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)
     return snapshot.configuration
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm_errors import known_error
-from catalog.optimization_properties import OptimizationProperties, Triggers, option_key
+from catalog.optimization_properties import TYPE_KEY, OptimizationProperties, Triggers, option_key
+from catalog.property_names import unknown_property
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimize_settings import OptimizeSettings, option_value
@@ -84,6 +85,24 @@ def wish_of(configuration: Mapping[str, str]) -> Wish | UseError | None:
         return known_error(error)
 
 
+def check_wish(configuration: Mapping[str, str]) -> None:
+    """Checks what a table's properties ask for, options of strategies included, also while nothing is switched on.
+
+    Properties that do not exist are left out.
+
+    Raises:
+        UseError: a strategy that does not exist, a value that is not accepted, or an option of no chosen strategy.
+    """
+    known = {key: value for key, value in configuration.items() if unknown_property(key) is None}
+    if TYPE_KEY in known:
+        for name in known[TYPE_KEY].split(","):
+            strategy(name)
+    for name, option in _options().items():
+        if option_key(name) in known:
+            _check_option(option, known[option_key(name)])
+    Wish.of_table(known)
+
+
 def _options() -> dict[str, Parameter]:
     return {option.name: option for known in STRATEGIES.values() for option in known.options}
 
@@ -93,8 +112,16 @@ def _check_options(names: tuple[str, ...], given: Mapping[str, str]) -> None:
     declared = {option.name: option for name in names for option in strategy(name).options}
     for name, text in given.items():
         if name not in declared:
-            raise UnknownNameError.of("property", option_key(name), [option_key(known) for known in declared])
-        try:
-            option_value(declared[name], text)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"{option_key(name)}: {error.message}") from error
+            raise UnknownNameError(
+                f"The property {option_key(name)} is no option of {', '.join(names)}: unset it, or choose a strategy "
+                "that has it.",
+                code="USE_UNKNOWN_PROPERTY",
+            )
+        _check_option(declared[name], text)
+
+
+def _check_option(option: Parameter, text: str) -> None:
+    try:
+        option_value(option, text)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{option_key(option.name)}: {error.message}") from error

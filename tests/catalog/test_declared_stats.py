@@ -97,12 +97,12 @@ def test_what_is_refused(text, named):
 
 def test_quantiles_are_added_to_what_is_there():
     column = find_column(SCHEMA, "T")
-    text = with_quantiles('{"a_min": 0, "a_max": 3, "T_quantiles": [1, 2]}', column, (0.0, 1500.0))
+    text = with_quantiles('{"a_min": 0, "a_max": 3, "T_quantiles": [1, 2]}', SCHEMA, column, (0.0, 1500.0))
     assert json.loads(text) == {
         "a_min": 0, "a_max": 3, "t_quantiles": ["1970-01-01 00:00:00.000", "1970-01-01 00:00:01.500"],
     }  # fmt: skip
     assert declared_stats(text, SCHEMA)["t"].quantiles == (0.0, 1500.0)
-    far = with_quantiles("", column, (-1e15, 1e15))
+    far = with_quantiles("", SCHEMA, column, (-1e15, 1e15))
     assert declared_stats(far, SCHEMA)["t"].quantiles == (-1e15, 1e15)
 
 

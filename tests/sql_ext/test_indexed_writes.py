@@ -31,8 +31,9 @@ def name(spark):
 
 
 def qbeast(rows, mode="errorifexists", columns="x,y", **options):
-    writer = rows.write.format("qbeast").mode(mode).options(**options)
-    return writer.option("columnsToIndex", columns).option("cubeSize", "1000") if columns else writer
+    writer = rows.write.format("qbeast").mode(mode)
+    writer = writer.option("columnsToIndex", columns).option("cubeSize", "1000") if columns else writer
+    return writer.options(**options)
 
 
 def indexed(table, rows):
@@ -117,6 +118,9 @@ def test_schema_evolution_and_replaced_ranges(spark, by_path):
         ({"columns": "x,zz"}, "USE_UNKNOWN_COLUMN"),
         ({"columns": "x:hashed"}, "USE_UNKNOWN_TRANSFORMATION"),
         ({"columnStats": "[1]"}, "USE_INVALID_ARGUMENT"),
+        ({"cubeSize": "abc"}, "USE_INVALID_ARGUMENT"),
+        ({"cubSize": "1000"}, "USE_UNKNOWN_OPTION"),
+        ({"mergeSchem": "true"}, "USE_UNKNOWN_OPTION"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_touched(spark, by_path, options, code):
@@ -173,6 +177,56 @@ def test_a_table_that_merely_opted_in_takes_plain_appends(spark, new_table):
     table.sql("INSERT INTO {t} VALUES (2, 0.5, 3, 'a')")
     assert [f.rows for f in table.unindexed] == [1]
     assert check_placement(table) == 11
+
+
+def test_who_names_the_format_means_it(spark, new_table):
+    table, rows = new_table(NUMBERS), numbers(spark, 10)
+    before = table.state()
+    for write in (
+        lambda: qbeast(rows, "append", None).saveAsTable(table.name),
+        lambda: qbeast(rows, "append", None).insertInto(table.name),
+        lambda: qbeast(rows, "overwrite", None).saveAsTable(table.name),
+        lambda: qbeast(rows, "append", None).save(str(table.path)),
+    ):
+        with pytest.raises(AnalysisException, match=r"USE_NO_INDEX_COLUMNS.*columnsToIndex.*use\.index\.columns"):
+            write()
+    assert table.state() == before
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns' = 'x,y', 'use.index.onWrite' = 'false')")
+    qbeast(rows, "append", None).saveAsTable(table.name)
+    qbeast(rows, "append", None).insertInto(table.name)
+    qbeast(rows, "append", None).saveAsTable(f"delta.`{table.path}`")
+    assert not table.unindexed
+    # The format is that of one write: neither the table nor the thread remembers it.
+    with pytest.raises(AnalysisException):
+        qbeast(rows, "append", None).saveAsTable("default..no_name")
+    table.append(rows)
+    rows.write.insertInto(table.name)
+    table.sql("INSERT INTO {t} VALUES (1, 0.5, 3, 'a')")
+    assert sum(f.rows for f in table.unindexed) == 21
+    assert check_placement(table) == 51
+    qbeast(rows, "overwrite", None).insertInto(table.name)
+    indexed(table, rows)
+
+
+def test_an_unknown_option_is_refused_by_every_writer(spark, by_path, new_table, tmp_path):
+    table, rows = new_table(NUMBERS, index="x,y", properties={"use.index.onWrite": "true"}), numbers(spark, 10)
+    before, typo = table.state(), {"cubSize": "7"}
+    rows.write.format("delta").save(str(tmp_path / "source"))
+    stream = spark.readStream.format("delta").load(str(tmp_path / "source")).writeStream.format("qbeast")
+    stream = stream.options(**typo).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    for write in (
+        lambda: qbeast(rows, "append", **typo).save(by_path[1]),
+        lambda: qbeast(rows, "append", **typo).saveAsTable(table.name),
+        lambda: qbeast(rows, "overwrite", **typo).saveAsTable(table.name),
+        lambda: rows.writeTo(table.name).options(**typo).append(),
+        lambda: rows.writeTo(table.name).using("qbeast").options(**typo).createOrReplace(),
+        lambda: stream.toTable(table.name),
+        lambda: stream.start(by_path[1]),
+        lambda: spark.sql("CREATE TABLE default.refused (x INT) USING qbeast OPTIONS (cubSize '7')"),
+    ):
+        with pytest.raises(AnalysisException, match=r"(?i)USE_UNKNOWN_OPTION.*'cubsize'.*Did you mean cubeSize"):
+            write()
+    assert table.state() == before
 
 
 def test_dataframe_writers(spark, name):

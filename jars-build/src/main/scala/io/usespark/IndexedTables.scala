@@ -19,6 +19,8 @@ object IndexedTables {
 
   def isQbeast(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("qbeast")
 
+  def isDelta(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("delta")
+
   /** Whether the table was made or written through qbeast, and not told to stop since. */
   def onWrite(table: DeltaTableV2): Boolean =
     Python.attached && table.tableExists && onWrite(table.initialSnapshot.metadata.configuration)
@@ -26,15 +28,20 @@ object IndexedTables {
   def onWrite(configuration: Map[String, String]): Boolean =
     configuration.get(OnWrite).exists(_.equalsIgnoreCase("true"))
 
+  /** Whether rows are indexed that are written into it: the table says so, or the write names the format. */
+  def indexes(table: DeltaTableV2): Boolean = onWrite(table) || (table match {
+    case own: UseDeltaTable => own.formatIsQbeast
+    case _ => false
+  })
+
   /**
-   * Whether these rows are indexed: the table says so, or the write names columns, as the first one through qbeast does.
+   * The same, or the write names columns.
    *
    * Delta's REPLACE ON and REPLACE USING write through commands of their own: such rows stay unindexed.
    */
   def indexes(table: DeltaTableV2, info: LogicalWriteInfo): Boolean =
-    (onWrite(table) || info.options.containsKey("columnsToIndex")) && !info.options.containsKey(
-      DeltaOptions.REPLACE_ON_OPTION
-    ) &&
+    (indexes(table) || info.options.containsKey("columnsToIndex")) &&
+      !info.options.containsKey(DeltaOptions.REPLACE_ON_OPTION) &&
       !info.options.containsKey(DeltaOptions.REPLACE_USING_OPTION)
 
   def asQbeast(table: CatalogTable): CatalogTable = table.copy(provider = Some("qbeast"))
@@ -42,7 +49,7 @@ object IndexedTables {
   /** Inserts rows into an existing table. */
   def insert(table: DeltaTableV2, options: Map[String, String], mode: SaveMode, data: DataFrame): Unit = {
     val session = data.sparkSession
-    val (wished, rest) = IndexedWrite.parted(options)
+    val (wished, rest) = IndexedWrite.checked(options)
     val configuration = table.deltaLog.unsafeVolatileSnapshot.metadata.configuration
     val write = WriteIntoDelta(
       table.deltaLog,

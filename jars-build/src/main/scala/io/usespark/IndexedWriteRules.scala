@@ -6,13 +6,14 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
 import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaOptions}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands.{CloneTableCommand, CreateDeltaTableCommand}
 import org.apache.spark.sql.delta.usespark.IndexedWrite
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 
 /** Writes that Delta turns into commands of its own before a table is asked how it wants to be written. */
 case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
-    case command: DeltaDynamicPartitionOverwriteCommand if command.query.resolved && onWrite(command.deltaTable) =>
+    case command: DeltaDynamicPartitionOverwriteCommand if command.query.resolved && IndexedTables.indexes(command.deltaTable) =>
       IndexedPartitionOverwrite(command.deltaTable, command.query, command.writeOptions)
     case write: WriteToStream =>
       (write.sink, write.catalogTable) match {
@@ -20,10 +21,18 @@ case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
         case (sink: IndexedSink, Some(table)) if sink.table.isEmpty => write.copy(sink = sink.copy(table = Some(table)))
         case _ => write
       }
+    case command: CreateDeltaTableCommand =>
+      // No catalog sees CLONE, nor LIKE of a table that is not Delta's.
+      command.query match {
+        case Some(clone: CloneTableCommand) =>
+          MetadataCheck.copied(clone.sourceTable.metadata, clone.tablePropertyOverrides)
+        case None =>
+          MetadataCheck.created(command.table.properties, command.table.schema, command.table.partitionColumnNames)
+        case _ => ()
+      }
+      command
     case other => other
   }
-
-  private def onWrite(table: DeltaTableV2): Boolean = IndexedTables.onWrite(table)
 }
 
 /** INSERT OVERWRITE of the partitions that the query has rows for. */

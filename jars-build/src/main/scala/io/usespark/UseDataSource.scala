@@ -14,6 +14,8 @@ import org.apache.spark.sql.streaming.OutputMode
 
 /** `format("qbeast")`: reads as Delta does, and indexes what it writes. */
 class UseDataSource extends DeltaDataSource {
+  NamedFormat.made()
+
   override def shortName(): String = "qbeast"
 
   override def createRelation(
@@ -23,7 +25,7 @@ class UseDataSource extends DeltaDataSource {
       data: DataFrame
   ): BaseRelation = {
     val session = context.sparkSession
-    val (wished, rest) = IndexedWrite.parted(parameters)
+    val (wished, rest) = IndexedWrite.checked(parameters)
     val path = rest.getOrElse("path", throw DeltaErrors.pathNotSpecifiedException)
     val log = DeltaLog.forTable(session, new Path(path), rest)
     val options = new DeltaOptions(rest, session.sessionState.conf)
@@ -47,6 +49,7 @@ class UseDataSource extends DeltaDataSource {
     val path = parameters.getOrElse("path", throw DeltaErrors.pathNotSpecifiedException)
     if (outputMode != OutputMode.Append && outputMode != OutputMode.Complete)
       throw DeltaErrors.outputModeNotSupportedException(getClass.getName, outputMode.toString)
+    IndexedWrite.checked(parameters)
     new IndexedSink(context, new Path(path), partitionColumns, outputMode, parameters, None)
   }
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
-import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableCatalog, TableChange}
+import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOptions}
 import org.apache.spark.sql.delta.actions.Metadata
@@ -28,6 +28,15 @@ import org.apache.spark.sql.types.StructType
 class UseDeltaCatalog extends DeltaCatalog {
   override def loadTable(identifier: Identifier): Table =
     virtualTable(identifier).getOrElse(super.loadTable(identifier))
+
+  /** Loads a table to write to it. */
+  override def loadTable(identifier: Identifier, privileges: ju.Set[TableWritePrivilege]): Table = {
+    val formatIsQbeast = NamedFormat.taken()
+    super.loadTable(identifier, privileges) match {
+      case table: UseDeltaTable if formatIsQbeast => new UseDeltaTable(table, true)
+      case table => table
+    }
+  }
 
   override def tableExists(identifier: Identifier): Boolean =
     virtualTable(identifier).isDefined || super.tableExists(identifier)
@@ -129,6 +138,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       properties: ju.Map[String, String]
   ): Table =
     told {
+      check(schema, partitions, properties)
       if (!isQbeast(properties)) super.createTable(identifier, schema, partitions, properties)
       else super.createTable(identifier, schema, partitions, plain(identifier, schema, partitions, properties))
     }
@@ -140,6 +150,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       properties: ju.Map[String, String]
   ): StagedTable =
     toldWhenCommitted(identifier) {
+      check(schema, partitions, properties)
       if (!isQbeast(properties)) super.stageCreate(identifier, schema, partitions, properties)
       else
         staged(identifier, schema, partitions, properties, TableCreationModes.Create) {
@@ -154,6 +165,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       properties: ju.Map[String, String]
   ): StagedTable =
     toldWhenCommitted(identifier) {
+      check(schema, partitions, properties)
       if (!isQbeast(properties)) super.stageReplace(identifier, schema, partitions, properties)
       else
         staged(identifier, schema, partitions, properties, TableCreationModes.Replace) {
@@ -168,6 +180,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       properties: ju.Map[String, String]
   ): StagedTable =
     toldWhenCommitted(identifier) {
+      check(schema, partitions, properties)
       if (!isQbeast(properties)) super.stageCreateOrReplace(identifier, schema, partitions, properties)
       else
         staged(identifier, schema, partitions, properties, TableCreationModes.CreateOrReplace) {
@@ -175,12 +188,34 @@ class UseDeltaCatalog extends DeltaCatalog {
         }
     }
 
+  override def createTableLike(identifier: Identifier, info: TableInfo, source: Table): Table =
+    told {
+      source match {
+        case delta: DeltaTableV2 =>
+          MetadataCheck.copied(delta.initialSnapshot.metadata, QbeastProperties.ofTable(info.properties.asScala.toMap))
+        case other if IndexedTables.isDelta(info.properties.get(TableCatalog.PROP_PROVIDER)) =>
+          MetadataCheck.created(info.properties.asScala.toMap, other.schema(), Nil)
+        case _ => ()
+      }
+      super.createTableLike(identifier, info, source)
+    }
+
+  /** Before anything is made or logged; ALTER TABLE is checked in its transaction. */
+  private def check(schema: StructType, partitions: Array[Transform], properties: ju.Map[String, String]): Unit = {
+    val provider = properties.getOrDefault(TableCatalog.PROP_PROVIDER, spark.sessionState.conf.defaultDataSourceName)
+    if (IndexedTables.isQbeast(provider) || IndexedTables.isDelta(provider)) {
+      val (own, options) = QbeastProperties.parted(properties)
+      MetadataCheck.created(own, schema, partitions.toSeq.flatMap(QbeastProperties.partitionColumn))
+      if (IndexedTables.isQbeast(provider)) IndexedWrite.checked(options)
+    }
+  }
+
   private def isQbeast(properties: ju.Map[String, String]): Boolean =
     IndexedTables.isQbeast(properties.get(TableCatalog.PROP_PROVIDER))
 
   private def writable(table: Table): Table = table match {
     case own: UseDeltaTable => own
-    case delta: DeltaTableV2 => new UseDeltaTable(delta)
+    case delta: DeltaTableV2 => new UseDeltaTable(delta, false)
     case other => other
   }
 
@@ -248,7 +283,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       mode: TableCreationModes.CreationMode
   ): Unit = {
     val (own, sqlOptions) = QbeastProperties.parted(properties)
-    val (wished, options) = IndexedWrite.parted(if (writeOptions.isEmpty) sqlOptions else writeOptions)
+    val (wished, options) = IndexedWrite.checked(if (writeOptions.isEmpty) sqlOptions else writeOptions)
     val byPath = isPathIdentifier(identifier)
     val id = TableIdentifier(identifier.name(), identifier.namespace().lastOption)
     val existing = getExistingTableIfExists(id, Some(identifier), mode)
@@ -328,8 +363,12 @@ private object QbeastProperties {
 
   def ofTable(properties: Map[String, String]): Map[String, String] = properties -- OfCatalog
 
-  def partitionColumns(partitions: Array[Transform]): Seq[String] = partitions.toSeq.map {
-    case column if column.name() == "identity" => column.references().head.fieldNames().mkString(".")
-    case other => throw UseException.notSupported(s"${other.name()} is not available for tables USING qbeast.")
+  def partitionColumns(partitions: Array[Transform]): Seq[String] = partitions.toSeq.map { transform =>
+    partitionColumn(transform).getOrElse {
+      throw UseException.notSupported(s"${transform.name()} is not available for tables USING qbeast.")
+    }
   }
+
+  def partitionColumn(transform: Transform): Option[String] =
+    if (transform.name() != "identity") None else Some(transform.references().head.fieldNames().mkString("."))
 }

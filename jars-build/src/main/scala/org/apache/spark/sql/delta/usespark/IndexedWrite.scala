@@ -147,6 +147,21 @@ object IndexedWrite extends DeltaCommand {
     answer.fold(ju.Map.of[String, String]())(json.readValue(_, classOf[ju.HashMap[String, String]]))
   }
 
+  /** The same as `parted`, once Python has found no mistake in the options. */
+  def checked(options: Map[String, String]): (Map[String, String], Map[String, String]) = {
+    val (wished, rest) = parted(options)
+    if (options.nonEmpty) {
+      val json = new ObjectMapper()
+      val names = Map("others" -> rest.keySet, "of_delta" -> DeltaOptions.validOptionKeys)
+      Python.text(
+        "check_options",
+        names.map { case (name, keys) => name -> json.writeValueAsString(keys.asJava) } +
+          ("options" -> json.writeValueAsString(wished.asJava))
+      )
+    }
+    (wished, rest)
+  }
+
   /** The options that are ours, under the names that Python knows, and the rest. */
   def parted(options: Map[String, String]): (Map[String, String], Map[String, String]) = {
     val ours = Seq("columnsToIndex", "cubeSize", "columnStats")

@@ -1,0 +1,56 @@
+package io.usespark
+
+import java.util.Locale
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.delta.actions.Metadata
+import org.apache.spark.sql.types.StructType
+
+/** Asks Python whether a statement may change a table's properties and columns as it wants to. */
+object MetadataCheck {
+
+  /** What the statement asks for, with the properties changed that name a renamed column. */
+  def altered(before: Metadata, after: Metadata): Metadata = {
+    val entries = ask(before, after)
+    val (set, removed) = entries.partition(_._2.isDefined)
+    if (entries.isEmpty) after
+    else after.copy(configuration = after.configuration -- removed.keys ++ set.map { case (k, v) => k -> v.get })
+  }
+
+  /** A table that a statement makes. */
+  def created(properties: Map[String, String], schema: StructType, partitionColumns: Seq[String]): Unit =
+    ask(
+      Metadata(),
+      Metadata(configuration = properties, schemaString = schema.json, partitionColumns = partitionColumns)
+    )
+
+  /** A table that a statement makes after another one, with these properties of its own. */
+  def copied(source: Metadata, properties: Map[String, String]): Unit =
+    ask(source, source.copy(configuration = source.configuration ++ properties))
+
+  /** Properties to be set besides; None for one to be removed. */
+  private def ask(before: Metadata, after: Metadata): Map[String, Option[String]] =
+    if (!Python.attached || !concernsUs(before, after)) Map.empty
+    else {
+      val answer = Python.text("check_metadata", Map("before" -> facts(before), "after" -> facts(after)))
+      val entries = new ObjectMapper().readTree(answer.getOrElse("{}"))
+      entries.properties().asScala.map(e => e.getKey -> Option(e.getValue).filterNot(_.isNull).map(_.asText())).toMap
+    }
+
+  private def concernsUs(before: Metadata, after: Metadata): Boolean =
+    (before.configuration != after.configuration || before.schemaString != after.schemaString) &&
+      (before.configuration.keys ++ after.configuration.keys).exists { key =>
+        val lower = key.toLowerCase(Locale.ROOT)
+        lower.startsWith("use.") || lower.startsWith("qbeast.")
+      }
+
+  private def facts(metadata: Metadata): String = {
+    val mapper = new ObjectMapper()
+    val json = mapper.createObjectNode().put("schema", metadata.schemaString)
+    json.set[JsonNode]("configuration", mapper.valueToTree(metadata.configuration.asJava))
+    json.set[JsonNode]("partition_columns", mapper.valueToTree(metadata.partitionColumns.asJava))
+    json.toString
+  }
+}

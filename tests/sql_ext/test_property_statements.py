@@ -1,0 +1,150 @@
+"""Statements that set properties and change columns, in an attached session: refused at once, or made good at once."""
+
+import pytest
+from placement import check_placement
+from pyspark.errors import AnalysisException
+from tables import numbers
+
+import sql_ext
+from catalog.session import jvm, jvm_session
+from sql_ext import read_report
+
+UNKNOWN = "TBLPROPERTIES ('use.index.colums' = 'x')"
+WRONG = "TBLPROPERTIES ('use.index.columns' = 'zz')"
+
+
+@pytest.fixture(scope="module")
+def plain(spark, shared_table):
+    return shared_table("x INT, y STRING", index="x")
+
+
+def as_another_engine(table, **properties):
+    """Sets properties without a look at them; dots in their names are written as underscores."""
+    java = jvm(table.spark)
+    entries = java.java.util.HashMap()
+    for key, value in properties.items():
+        entries.put(key.replace("_", "."), value)
+    transaction = java.io.usespark.TableTransaction(jvm_session(table.spark), table.managed.handle.table())
+    transaction.configure(entries)
+    transaction.commit("ANOTHER ENGINE", entries, java.java.util.HashMap())
+
+
+@pytest.mark.parametrize("clause", [UNKNOWN, WRONG])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE {new} (x INT) USING delta {clause}",
+        "CREATE TABLE {new} (x INT) USING qbeast {clause}",
+        "CREATE TABLE {new} USING delta {clause} AS SELECT 1 x",
+        "CREATE TABLE {new} USING qbeast OPTIONS (columnsToIndex 'x') {clause} AS SELECT 1 x",
+        "CREATE OR REPLACE TABLE {new} USING delta {clause} AS SELECT 1 x",
+        "CREATE TABLE delta.`{folder}/new` (x INT) USING delta {clause}",
+        "CREATE TABLE {new} LIKE {t} {clause}",
+        "CREATE TABLE {new} LIKE {parquet} USING delta {clause}",
+        "CREATE TABLE {new} SHALLOW CLONE {t} {clause}",
+        "REPLACE TABLE {t} (x INT) USING delta {clause}",
+        "ALTER TABLE {t} SET {clause}",
+        "ALTER TABLE delta.`{path}` SET {clause}",
+    ],
+)
+def test_properties_are_refused_by_every_statement(spark, plain, tmp_path, statement, clause):
+    before, new = plain.state(), "default.refused"
+    if "{parquet}" in statement:
+        spark.sql("CREATE TABLE IF NOT EXISTS default.of_parquet USING parquet AS SELECT 1 x")
+    text = statement.format(
+        new=new, t=plain.name, path=plain.path, folder=tmp_path, clause=clause, parquet="default.of_parquet"
+    )
+    code = "USE_UNKNOWN_PROPERTY" if clause == UNKNOWN else "USE_(UNKNOWN_COLUMN|INVALID_ARGUMENT|NO_INDEX_COLUMNS)"
+    try:
+        with pytest.raises(AnalysisException, match=code):
+            spark.sql(text)
+    finally:
+        spark.sql("DROP TABLE IF EXISTS default.of_parquet")
+    assert plain.state() == before
+    assert not spark.catalog.tableExists(new)
+    assert not (tmp_path / "new").exists()
+
+
+def test_properties_of_other_formats_are_not_ours(spark):
+    spark.sql(f"CREATE TABLE default.not_delta (x INT) USING parquet {UNKNOWN}")
+    spark.sql("DROP TABLE default.not_delta")
+
+
+def test_mistakes_of_another_engine_are_told_and_can_be_removed(spark, new_table):
+    table = new_table("id BIGINT, x DOUBLE, y INT, s STRING")
+    as_another_engine(table, use_index_colums="x")
+    told = "There is no property 'use.index.colums', did you mean use.index.columns?"
+    with pytest.raises(sql_ext.UseError, match="has no index columns") as refused:
+        table.optimize()
+    assert told in refused.value.message
+    status = sql_ext.call(spark, "status", table=table.name).collect()
+    assert [r.message for r in status] == [told]
+    summary = "use_catalog.system_lake_tables.metastore_summary"
+    row = spark.table(summary).where(f"name = '{table.name.removeprefix('default.')}'").collect()[0]
+    assert row.last_error == f"USE_UNKNOWN_PROPERTY: {told}"
+    # Other statements go on.
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns' = 'x')")
+    assert [r.message for r in table.optimize()] == [
+        f"UnindexedFiles: no unindexed files; LeveledCompaction: the table has no indexed files yet; {told}"
+    ]
+    table.sql("ALTER TABLE {t} UNSET TBLPROPERTIES ('use.index.colums')")
+    assert told not in table.optimize()[0].message
+
+
+def test_odd_names_are_indexed_renamed_and_kept(spark, new_table):
+    odd = "`a,b`:quantiles,`c.d`,`e:f`:hashing,`q``r`"
+    table = new_table(
+        "id BIGINT, `a,b` DOUBLE, `c.d` INT, `e:f` STRING, `q``r` BIGINT", index=odd, cube_size=200, file_bytes="16kb",
+        properties={"delta.columnMapping.mode": "name"},
+    )  # fmt: skip
+    rows = numbers(spark, 3000).selectExpr("id", "x `a,b`", "y `c.d`", "s `e:f`", "id % 50 `q``r`")
+    table.append(rows).index()
+    assert check_placement(table) == 3000
+    shown = spark.table(f"{table.name}.revisions").where("revision_id = 1").collect()[0].columns
+    assert ",".join(shown) == odd.replace(":quantiles", "").replace(":hashing", "")
+    measured = sql_ext.call(spark, "clustering_information", table=table.name, columns=",".join(shown)).collect()
+    assert [r.columns for r in measured][:4] == shown
+    for condition in ("`a,b` < 0.1", "`c.d` < 100"):
+        read = table.data.where(condition)
+        scans = read_report(read).scans
+        assert scans[0].kept_files < len(table.files)
+        assert read.count() == rows.where(condition).count()
+    sample = table.data.sample(0.1)
+    assert read_report(sample).weight_filters == 1
+    assert 0 < sample.count() < 1000
+
+    version = table.version
+    table.sql("ALTER TABLE {t} RENAME COLUMN `a,b` TO `x, ``y`")
+    assert table.version == version + 1
+    renamed = "`x, ``y`:quantiles,`c.d`,`e:f`:hashing,`q``r`"
+    configuration = table.managed.snapshot().configuration
+    assert configuration["use.index.columns"] == configuration["use.index.columnsAsIndexed"] == renamed
+    with pytest.raises(AnalysisException, match=r"USE_INDEXED_COLUMN.*use\.drop_index"):
+        table.sql("ALTER TABLE {t} DROP COLUMN `c.d`")
+    more = rows.selectExpr("id + 3000 id", "`a,b` `x, ``y`", "`c.d`", "`e:f`", "`q``r`").limit(100)
+    option = {"columnsToIndex": renamed}
+    more.write.format("qbeast").options(**option).mode("append").saveAsTable(table.name)
+    assert not table.unindexed
+    assert sorted(table.revisions) == [0, 1]
+    assert check_placement(table) == 3100
+    more.write.format("qbeast").mode("overwrite").saveAsTable(table.name)
+    assert check_placement(table) == 100
+
+
+def test_a_renamed_column_before_the_first_indexing(new_table, spark):
+    table = new_table(
+        "id BIGINT, x DOUBLE, y INT, s STRING", index="x,y",
+        properties={"delta.columnMapping.mode": "name", "use.index.columnStats": '{"y_min": 0, "y_max": 5000}'},
+    )  # fmt: skip
+    table.sql("ALTER TABLE {t} RENAME COLUMN y TO z")
+    table.sql("ALTER TABLE {t} DROP COLUMN id")
+    table.append(numbers(spark, 300).selectExpr("x", "y z", "s")).index()
+    assert check_placement(table) == 300
+    assert table.revisions[1].transformations[1].maximum == 5000
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns' = 's,x')")
+    row = table.optimize()[0]
+    assert (row.reason, row.state) == ("NOTHING_TO_DO", "skipped")
+    assert "1 files are indexed as before use.index.columns was changed (x:linear, z:linear)" in row.message
+    assert "revision_rewrite => true" in row.message
+    table.optimize(revision_rewrite=True)
+    assert "before use.index.columns" not in table.optimize()[0].message
