@@ -94,7 +94,8 @@ def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, A
     if event is not None:
         row["last_run"] = moment(event.shown["finished_at"])
         if event.state == FAILED:
-            row["last_error"] = f"{event.shown['error_code']}: {event.shown['error']}"
+            told = [text for text in (event.shown["error_code"], event.shown["error"]) if text]
+            row["last_error"] = ": ".join(told) or "the last optimization failed"
 
 
 def _add_automation(listed: Listed, row: dict[str, Any]) -> None:

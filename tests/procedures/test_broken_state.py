@@ -8,9 +8,10 @@ from service_fakes import MINUTE, FakeClock
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.automation import AUTOMATIONS
+from catalog.automation import AUTOMATIONS, Automation
+from catalog.event_rows import committed_events, history_of
 from catalog.event_store import EVENTS_FOLDER, RECONCILED_FILE, reconcile
-from catalog.events import LISTS_FOLDER, OPERATION
+from catalog.events import EVENT_KEY, LISTS_FOLDER, OPERATION
 from catalog.lease import LEASE_FILE, now_millis, read_lease
 from catalog.suspension import SUSPENSION_FILE
 from procedures.service import Service
@@ -69,6 +70,7 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
         for _ in range(2)
     )
     names = [t.name.removeprefix("default.") for t in (sick, sound)]
+    full_name = sick.managed.name
     _damage(sick)
     # Another writer's commit that looks like ours, with half an event in it.
     sick.append(numbers(spark, 10, start=200))
@@ -81,12 +83,14 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
 
     def views():
         summary = {r.name: r for r in spark.table(SUMMARY).collect() if r.name in names}
-        history = [r for r in spark.table(OF_ALL).collect() if r["table"] == sick.managed.name]
+        history = [r for r in spark.table(OF_ALL).collect() if r["table"] == full_name]
         statuses = {r.table: r for r in spark.sql("CALL use.status()").collect()}
         return summary, history, statuses
 
     summary, history, _ = views()
-    assert {summary[name].last_error for name in names} == {None}
+    # The newest event that can be read says that it failed, and not why.
+    assert [summary[name].last_error for name in names] == ["the last optimization failed", None]
+    assert summary[names[0]].last_run is None
     assert [summary[name].state for name in names] == ["scheduled", "scheduled"]
     shown = {r.write_id: r for r in history}
     assert shown.keys() == {"types", "far", "bytes0", "bytes1", "bytes2", "lists", "strange", "theirs", "w"}
@@ -122,7 +126,7 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
         summary, _, statuses = views()
         assert [summary[name].state for name in names] == ["suspended", "scheduled"]
         assert "suspended.json cannot be read" in summary[names[0]].message
-        assert statuses[sick.managed.name].state == "suspended"
+        assert statuses[full_name].state == "suspended"
         sql_ext.call(spark, "resume", table=sick.name)
         service._clock.go_on(11 * MINUTE)
         service.tick()
@@ -135,14 +139,41 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
     # What cannot be looked at at all has its error in its row.
     log = sick.path / "_delta_log" / f"{sick.version + 1:020d}.json"
     log.write_text("no JSON\n")
-    sick.managed.handle.table().deltaLog()
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    summary, history, _ = views()
+    AUTOMATIONS.put(Automation(full_name, str(sick.path), "scheduled"))
+    try:
+        summary, (row,), statuses = views()
+    finally:
+        AUTOMATIONS.remove(str(sick.path))
+        log.unlink()
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     assert summary[names[0]].last_error
     assert summary[names[1]].last_error is None
-    (row,) = [r for r in spark.table(OF_ALL).collect() if r.state == "unreadable" and names[0] in r["table"]]
-    assert row.error
-    assert row.error_code == "USE_INTERNAL"
+    assert (row.state, row.write_id, row.started_time) == ("unreadable", None, None)
+    assert row.error_code.startswith("USE_")
+    assert row.error == summary[names[0]].last_error == statuses[full_name].last_error
+    assert statuses[full_name].state == "failed"
+
+
+def test_commits_of_other_writers_that_look_like_ours(spark):
+    sound = {"write_id": "sound", "table_id": "t", "started_at": 5, "finished_at": 9, "table_bytes": 2}
+    texts = {
+        "sound": json.dumps(sound | {"output_files_stats": {"bytes": 4}}),
+        "types": json.dumps({"write_id": "types", "table_id": [], "started_at": "x", "parameters": 7, "more": {}}),
+        "huge": '{"write_id": "huge", "started_at": 1e400, "finished_at": -9223372036854775809, "table_bytes": 0}',
+        "half": json.dumps(sound)[:-3],
+        "deep": '{"write_id":' + "[" * 5000 + "]" * 5000 + "}",
+        "list": "[]",
+        "empty": "",
+        "nobody": "{}",
+    }
+    rows = [(n, OPERATION, {EVENT_KEY: text, "other": None}) for n, text in enumerate(texts.values())]
+    rows += [(97, OPERATION, {"other": "{}"}), (98, OPERATION, None), (99, "WRITE", {EVENT_KEY: texts["sound"]})]
+    history = spark.createDataFrame(rows, "version bigint, operation string, operationParameters map<string,string>")
+    shown = {r.write_id: r for r in history_of(committed_events(history)).collect()}
+    assert {"sound", "types"} <= shown.keys() <= {"sound", "types", "huge", "half"}
+    assert (shown["sound"].write_amplification, shown["sound"].started_time.timestamp()) == (2.0, 0.005)
+    assert (shown["types"].started_at, shown["types"].started_time, shown["types"].table_id) == (None, None, None)
 
 
 def test_the_service_leaves_out_what_has_no_file_system(spark, monkeypatch, caplog):

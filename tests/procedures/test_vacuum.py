@@ -2,13 +2,20 @@
 
 import os
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 from pyspark.errors import AnalysisException
 from tables import NUMBERS, numbers
 
 import sql_ext
+from catalog.event_store import newest_event
+from catalog.tables import ManagedTable
+from procedures import vacuum as module
 from procedures.vacuum import VACUUM
+from sql_ext.commands import runner
+from sql_ext.commands.sessions import SessionWishes
 
 
 @pytest.fixture
@@ -24,6 +31,10 @@ def vacuum(table, **given):
     return sql_ext.call(table.spark, "vacuum", table=table.name, **given).collect()
 
 
+def traces(table):
+    return table.sql("SELECT * FROM {t}.optimizations WHERE kind = 'vacuum'")
+
+
 def test_a_dry_run_lists_and_deletes_nothing_and_may_go_below_the_floor(table):
     before = table.state()
     (row,) = vacuum(table, retention_hours=0.0, dry_run=True)
@@ -33,6 +44,7 @@ def test_a_dry_run_lists_and_deletes_nothing_and_may_go_below_the_floor(table):
     assert row.bytes == (table.path / unneeded).stat().st_size
     assert vacuum(table, dry_run=True) == []
     assert table.state() == before
+    assert traces(table) == []
 
 
 @pytest.mark.parametrize("mode", ["full", "LITE"])
@@ -44,13 +56,46 @@ def test_force_allows_less_than_the_floor(table, mode):
     assert (row.path, row.state, row.files, row.bytes) == (None, "deleted", 1, size)
     assert table.on_disk() == table.paths
     assert table.checksum() == before
+    (trace,) = traces(table)
+    assert (trace.state, trace.reason, trace.trigger, trace.error) == ("deleted", "UNREFERENCED", "call", None)
+    assert (trace.input_files_stats.num_files, trace.input_files_stats.bytes) == (1, size)
+    assert (trace.input_files_stats.files, trace.output_files_stats) == (None, None)
+    assert trace.version == table.sql("DESCRIBE HISTORY {t} LIMIT 1")[0].version
+    assert trace.parameters == {"retention_hours": "0.0", "dry_run": "false", "mode": mode, "force": "true"}
+    assert trace.finished_time >= trace.started_time
+    # It is no optimization: amplification stays that of the newest one, and so does the newest optimization.
+    rows = table.sql("SELECT * FROM {t}.optimizations")
+    assert [r.kind for r in rows] == ["vacuum", "optimize"]
+    assert rows[0].write_amplification == rows[1].write_amplification
+    assert newest_event(table.managed, trace.table_id).write_id == rows[1].write_id
 
 
-def test_the_default_retention_keeps_young_files(table):
+def test_the_default_retention_keeps_young_files(table, monkeypatch):
     before = table.on_disk()
     (row,) = vacuum(table)
     assert row.files == 0
     assert table.on_disk() == before
+    # The command line is named as who asked.
+    monkeypatch.setattr(runner, "session", lambda _: nullcontext(table.spark))
+    (row,) = runner.Runner().call(VACUUM, {"table": table.name}, SessionWishes({}))
+    assert row["files"] == 0
+    assert [(t.trigger, t.input_files_stats.num_files) for t in traces(table)] == [("cli", 0), ("call", 0)]
+
+
+def test_a_vacuum_that_fails_leaves_its_error(table, monkeypatch):
+    def broken(*_):
+        raise sql_ext.UseError("It broke.", code="USE_BROKEN")
+
+    handle = type("Handle", (), {"__getattr__": lambda _, name: getattr(real, name), "vacuum": broken})()
+    real = table.managed.handle
+    monkeypatch.setattr(module.ManagedTable, "find", lambda *_: replace(managed, handle=handle))
+    managed = ManagedTable(table.spark, table.name, str(table.path), real)
+    with pytest.raises(sql_ext.UseError, match="It broke"):
+        vacuum(table)
+    monkeypatch.undo()
+    (trace,) = traces(table)
+    assert (trace.state, trace.kind, trace.error_code, trace.error) == ("failed", "vacuum", "USE_BROKEN", "It broke.")
+    assert (trace.input_files_stats, trace.output_files_stats) == (None, None)
 
 
 def test_modes_differ_in_what_they_find(spark, table):
@@ -82,8 +127,6 @@ def test_the_floor_is_the_tables_own(spark, table):
 
 
 def test_parallelism_is_given_to_the_job(table, monkeypatch):
-    from procedures import vacuum as module
-
     sessions = []
     real = module.work_session
 
