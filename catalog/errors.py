@@ -39,7 +39,7 @@ class UseError(Exception):
     sql_state = "XX000"
 
     def __init__(self, message: str, *, code: str | None = None, sql_state: str | None = None) -> None:
-        message = _LINE_ENDS.sub(" ", message.strip())
+        message = _LINE_ENDS.sub(" ", message).strip()
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
@@ -252,7 +252,7 @@ class NotAttachedError(UseError):
 
 
 class FileSystemError(UseError):
-    """A file system is unknown, cannot be reached, or denies reading."""
+    """A file system is unknown, cannot be reached, or denies access."""
 
     code = "USE_FILE_SYSTEM"
     sql_state = "58030"

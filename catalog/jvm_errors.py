@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from catalog.errors import FileSystemError, IndexUnreadableError, SparkFailedErr
 from catalog.session import interrupted
 from otree.errors import IndexFormatError
 
+logger = logging.getLogger(__name__)
+
 _MOST_CAUSES = 20
 _LONGEST = 400
 _CLASS_NAME = re.compile(r"(?:\b[a-z_$][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)(?::\s+|\s*$)")
@@ -28,6 +31,7 @@ _NO_CONNECTOR = re.compile(r"Class (\S+) not found")
 _NO_ANSWER = ("ConnectException", "ConnectTimeoutException", "NoRouteToHostException", "SocketTimeoutException",
               "SocketException", "PortUnreachableException", "FTPConnectionClosedException", "RpcException",
               "RemoteException")  # fmt: skip
+_METASTORE = ("HiveException", "MetaException", "TTransportException", "SQLException")
 _CHANNEL = re.compile(r"[.;]? ch : .*")
 _DENIED = ("AccessControlException", "AccessDeniedException", "HadoopAccessControlException")
 
@@ -86,11 +90,15 @@ def is_cancellation(causes: Sequence[Cause]) -> bool:
 
 def file_system_trouble(causes: Sequence[Cause]) -> str | None:
     """What is wrong with a file system, and what to do; None when the trouble lies elsewhere. Pure."""
+    if _of_metastore(causes):
+        return None
     for cause in causes:
         text = one_line(cause.text)
         missing = _NO_CONNECTOR.search(cause.text) if cause.kind == "ClassNotFoundException" else None
         if missing is not None and ".fs." in missing[1]:
             return f"Spark has no connector for it, {missing[1]}: add its package to spark.jars.packages"
+        if text == 'No FileSystem for scheme "null"':
+            return "Hadoop takes what follows two slashes at the beginning for a host: begin the path with one slash"
         if cause.kind == "UnsupportedFileSystemException":
             return f"{text}: check the scheme, or add its connector to spark.jars.packages"
         if cause.kind == "UnknownHostException":
@@ -99,14 +107,16 @@ def file_system_trouble(causes: Sequence[Cause]) -> str | None:
             inner = next(_CHANNEL.sub("", one_line(c.text)) for c in reversed(causes) if c.kind in _NO_ANSWER)
             return f"its server does not answer ({inner or 'no connection'}): check host, port and network"
         if cause.kind in _DENIED:
-            return f"it denies reading ({text}): give this user the right to read it"
+            return f"it denies access ({text}): give this user the right to it"
         if text.startswith("Wrong FS:"):
             return "the path names a host that this file system does not have: leave the host out"
         if text.startswith("Incomplete HDFS URI"):
             return "the path names no host and the default file system is another: write hdfs://host:port/path"
-    if causes and causes[-1].kind == "UnsupportedOperationException":
-        return "it has no folders that could hold a table: use a file system such as file, hdfs or s3a"
     return None
+
+
+def _of_metastore(causes: Sequence[Cause]) -> bool:
+    return any(cause.kind in _METASTORE for cause in causes)
 
 
 def table_failure(name: str, causes: Sequence[Cause]) -> UseError:
@@ -117,7 +127,11 @@ def table_failure(name: str, causes: Sequence[Cause]) -> UseError:
         causes: see ``causes_of``.
     """
     trouble = file_system_trouble(causes)
-    return TableError.unreadable(name, _told(causes)) if trouble is None else FileSystemError.of(name, trouble)
+    if trouble is None and causes and causes[-1].kind == "UnsupportedOperationException":
+        trouble = "it has no folders that could hold a table: use a file system such as file, hdfs or s3a"
+    if trouble is not None:
+        return FileSystemError.of(name, trouble)
+    return failure(causes) if _of_metastore(causes) else TableError.unreadable(name, _told(causes))
 
 
 def failure(causes: Sequence[Cause]) -> UseError:
@@ -169,6 +183,7 @@ def looking_at(name: str) -> Iterator[None]:
         causes = causes_of(error)
         if is_cancellation(causes):
             raise
+        logger.debug("%s cannot be read", name, exc_info=True)
         raise table_failure(name, causes) from error
 
 
@@ -181,4 +196,5 @@ def as_one_line(spark: SparkSession) -> Iterator[None]:
         causes = causes_of(error)
         if is_cancellation(causes) or interrupted(spark):
             raise
+        logger.debug("Spark failed", exc_info=True)
         raise failure(causes) from error

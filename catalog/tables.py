@@ -52,7 +52,7 @@ class ManagedTable:
 
         Raises:
             TableError: missing, a view, not Delta, a version or a folder of a table, unreadable, or not a name at all.
-            FileSystemError: the file system is unknown, does not answer, or denies reading.
+            FileSystemError: the file system is unknown, does not answer, or denies access.
         """
         if name is None or not name.strip():
             raise TableError.invalid_name(str(name or ""), "it is empty")
@@ -124,7 +124,8 @@ class ManagedTable:
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""
         path = self.location.replace("`", "``")
-        return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
+        with looking_at(self.name):
+            return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
 
     def events(self, limit: int | None = None) -> DataFrame:
         """The optimizations in the last ``limit`` commits, in all when left out; columns as in ``EVENT_ROW``."""

@@ -118,7 +118,8 @@ class BridgeHandler:
 
     def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         table = SYSTEM_TABLES[given["kind"]]
-        return table.read(spark, [name for name in given["columns"].split(",") if name])._jdf
+        with as_one_line(spark):
+            return table.read(spark, [name for name in given["columns"].split(",") if name])._jdf
 
     def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
         if not _enabled(spark, _SAMPLING):

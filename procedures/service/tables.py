@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import TableError
+from catalog.errors import FileSystemError, TableError
 from catalog.log_probe import Sighting, look, qualified
 from catalog.metastore import tables_of
 from catalog.system_tables.base import error_text
@@ -89,8 +89,8 @@ class SparkTables:
         for name in names:
             try:
                 table = ManagedTable.find(self._spark, name)
-            except TableError:
-                continue  # dropped since; it may come back
+            except (TableError, FileSystemError):
+                continue  # dropped, or out of reach, since; it may come back
             except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
                 self._leave_out(name, error)
                 continue

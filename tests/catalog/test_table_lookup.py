@@ -18,4 +18,4 @@ def test_a_path_in_a_thread_without_an_active_session(spark, tmp_path):
     thread = threading.Thread(target=find)
     thread.start()
     thread.join()
-    assert found == [f"{tmp_path}/t", False]
+    assert found == [f"file:{tmp_path}/t", False]

@@ -158,7 +158,9 @@ object TableLookup {
                 TablePaths.reach(session, delta.path)
                 TablePaths.meaning(session, delta) match {
                   case PathMeaning.Version(root) => found("version", TablePaths.shown(session, root))
-                  case PathMeaning.Inside(root) => found("inside", TablePaths.shown(session, root))
+                  case PathMeaning.Inside(root) if exists(session, delta.path) =>
+                    found("inside", TablePaths.shown(session, root))
+                  case PathMeaning.Inside(_) => found("missing", "no such folder")
                   case _ if delta.tableExists => found("delta", table = delta)
                   case _ if delta.catalogTable.isEmpty && exists(session, delta.path) =>
                     found("other", "no Delta log there")
@@ -172,13 +174,13 @@ object TableLookup {
             }
           catch {
             case _: NoSuchTableException | _: NoSuchNamespaceException =>
-              fileFormat(session, identifier).fold(found("missing"))(format => {
+              fileFormat(session, identifier).fold(found("missing")) { format =>
                 val path = new Path(identifier.name())
                 TablePaths.reach(session, path)
                 if (!exists(session, path)) found("missing", "no such folder")
                 else if (exists(session, new Path(path, "_delta_log"))) found("files", TablePaths.shown(session, path))
                 else found("other", format)
-              })
+              }
             case error: AnalysisException if !String.valueOf(error.getCondition).startsWith("DELTA_") =>
               found("missing", error.getSimpleMessage)
           }

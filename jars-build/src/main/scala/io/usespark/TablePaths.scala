@@ -40,6 +40,8 @@ object TablePaths {
     "dfs.http.client.failover.max.attempts" -> "2"
   )
   private val Retrying = Set("hdfs", "webhdfs", "swebhdfs")
+  // Hadoop says of any such path that it exists.
+  private val WithoutFolders = Set("http", "https")
   private val answered = ConcurrentHashMap.newKeySet[String]()
 
   /** What the path of a table means; a table of the metastore is at its location, whatever that is called. */
@@ -65,9 +67,8 @@ object TablePaths {
   private def isReadable(session: SparkSession, table: DeltaTableV2): Boolean =
     try {
       reach(session, table.path)
-      // Delta reads the log for it.
-      table.tableExists
-      meaning(session, table) == PathMeaning.Root
+      // Delta reads the log for its version, which tells whether that can be done.
+      meaning(session, table) == PathMeaning.Root && table.initialSnapshot.version >= -1
     } catch { case NonFatal(_) => false }
 
   /** Whether there is a folder without a Delta log. */
@@ -86,6 +87,7 @@ object TablePaths {
    */
   def reach(session: SparkSession, path: Path): Unit = {
     val uri = path.toUri
+    if (uri.getScheme != null && WithoutFolders(uri.getScheme.toLowerCase)) throw new UnsupportedOperationException()
     val server = s"${uri.getScheme}://${uri.getAuthority}"
     if (uri.getScheme != null && Retrying(uri.getScheme.toLowerCase) && !answered.contains(server)) {
       val conf = new Configuration(session.sessionState.newHadoopConf())
