@@ -24,7 +24,7 @@ from sql_ext.facade.rows import (
     VacuumRow,
 )
 from sql_ext.facade.table import Table, table
-from sql_ext.reading import ReadReport, ScanReport, SparkSample, read_report
+from sql_ext.reading import ReadReport, ScanReport, SparkSample, WeightSample, read_report
 
 __all__ = [
     "Call",
@@ -55,6 +55,7 @@ __all__ = [
     "Table",
     "UseError",
     "VacuumRow",
+    "WeightSample",
     "attach",
     "call",
     "configure",

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from catalog.declared_stats import COLUMN_STATS_KEY
 from catalog.errors import IndexConfigurationError, InvalidArgumentError
 from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, IndexConfiguration
-from otree.revision import Revision, last_revision_id, revisions_from_configuration
+from otree.revision import newest_revision
 
 ON_WRITE_KEY = "use.index.onWrite"
 _PROPERTIES = {"columnsToIndex": COLUMNS_KEY, "cubeSize": CUBE_SIZE_KEY, "columnStats": COLUMN_STATS_KEY}
@@ -42,7 +42,7 @@ def index_settings(
         UnknownNameError: a column that the schema does not have.
     """
     wished = {_PROPERTIES[name]: value for name, value in options.items()}
-    latest = None if replaces else _latest(configuration)
+    latest = None if replaces else newest_revision(configuration)
     present = IndexConfiguration.of(configuration, schema, latest, partition_columns) if not replaces else None
     found = IndexConfiguration.of({**configuration, **wished}, schema, latest, partition_columns)
     if found is None and writes:
@@ -62,8 +62,3 @@ def index_settings(
         del wished[COLUMNS_KEY]
     wished.setdefault(ON_WRITE_KEY, configuration.get(ON_WRITE_KEY, "true"))
     return {key: value for key, value in wished.items() if configuration.get(key) != value}
-
-
-def _latest(configuration: Mapping[str, str]) -> Revision | None:
-    newest = last_revision_id(configuration)
-    return revisions_from_configuration(configuration).get(newest) if newest else None
