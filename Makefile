@@ -21,7 +21,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-clients test-cluster site notebook lint format scalafmt-check fuzz soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
+.PHONY: help demo test test-all test-clients test-cluster site notebook lint format scalafmt-check fuzz fuzz-queries soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -51,6 +51,11 @@ notebook: java $(INSTALLED) ## run the example notebook as a test
 
 fuzz: $(INSTALLED) ## try 100,000 random conditions on the planning of reads (ARGS="--seed 7 --count 1" repeats)
 	@$(BIN)/python tests/support/planning_fuzz.py $(ARGS)
+
+COUNT ?= 500
+
+fuzz-queries: java $(INSTALLED) test-shim ## compare random queries with and without the index (COUNT=500 SEED=7)
+	@$(BIN)/python tests/oracle/fuzz_queries.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 MINUTES ?= 10
 

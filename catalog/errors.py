@@ -320,3 +320,11 @@ class IndexUnreadableError(UseError):
 
     code = "USE_INDEX_FORMAT"
     sql_state = "XX002"
+
+    @classmethod
+    def transformation(cls, kind: str, column: str) -> IndexUnreadableError:
+        """A transformation that rows cannot be placed by."""
+        return cls(
+            f"The index column {column} has a {kind}, by which this version cannot place rows: "
+            "use a version that knows it, or index the table by other columns."
+        )

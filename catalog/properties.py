@@ -16,8 +16,6 @@ from otree.revision import (
     REVISION_KEY_PREFIX,
     STAGING_REVISION_ID,
     Revision,
-    last_revision_id,
-    revisions_from_configuration,
 )
 from otree.transformation import DeclaredStats
 from otree.transformer import (
@@ -83,12 +81,6 @@ def rows_of(key: str, text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) or int(text) < 1:
         raise InvalidArgumentError.of(key, text, "a positive whole number of rows")
     return int(text)
-
-
-def latest_revision(configuration: Mapping[str, str]) -> Revision | None:
-    """The newest revision that has a space; None before the first indexing."""
-    newest = last_revision_id(configuration)
-    return revisions_from_configuration(configuration).get(newest) if newest else None
 
 
 @dataclass(frozen=True)

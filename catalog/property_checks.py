@@ -20,11 +20,11 @@ from catalog.properties import (
     IndexConfiguration,
     bytes_of,
     column_entries,
-    latest_revision,
     rows_of,
 )
 from catalog.property_names import ignored_property, in_namespace
 from otree.errors import IndexFormatError
+from otree.revision import newest_revision
 
 # Properties that say how to index, and not what.
 _OTHERS = (CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, COLUMN_STATS_KEY, COMPATIBILITY_KEY)
@@ -67,7 +67,7 @@ def check_index(configuration: Mapping[str, str], schema: StructType, partition:
         UseError: they do not fit each other or the schema.
         IndexFormatError: a revision cannot be read.
     """
-    IndexConfiguration.of(configuration, schema, latest_revision(configuration), partition)
+    IndexConfiguration.of(configuration, schema, newest_revision(configuration), partition)
 
 
 def property_errors(configuration: Mapping[str, str], schema: StructType, partition: tuple[str, ...]) -> list[UseError]:

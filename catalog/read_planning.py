@@ -13,8 +13,9 @@ from typing import Any
 from catalog.conditions import Conditions
 from catalog.errors import TooComplexError
 from catalog.properties import HASH_TYPES_KEY_PREFIX
+from otree.errors import IndexFormatError
 from otree.region import Region
-from otree.revision import Revision, last_revision_id, revisions_from_configuration
+from otree.revision import Revision, newest_revision, stored_revisions
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ class SampleReason(str, Enum):
     """``spark.qbeast.use.sampling.enabled`` is false in the session."""
     NOT_CONSIDERED = "NOT_CONSIDERED"
     """The rule did not run: the application is not attached, or its rule is excluded in the session."""
+    INDEX_UNREADABLE = "INDEX_UNREADABLE"
+    """The property of the newest revision is missing or cannot be read."""
     ERROR = "ERROR"
     """Something failed while planning; the log has it."""
 
@@ -51,17 +54,25 @@ class SampleReason(str, Enum):
 @dataclass(frozen=True)
 class _Index:
     revisions: Mapping[int, Revision]
-    newest: int | None
+    newest: Revision | IndexFormatError | None
     hash_types: Mapping[int, str]
 
 
 @lru_cache(maxsize=64)
 def _index(configuration: str) -> _Index:
+    """What the properties say of the index, as far as they can be read; files of any other revision are read whole."""
     properties: Mapping[str, str] = json.loads(configuration)
-    revisions = revisions_from_configuration(properties)
-    types = {number: properties.get(f"{HASH_TYPES_KEY_PREFIX}{number}") for number in revisions}
+    stored = stored_revisions(properties)
+    for key, reason in stored.unreadable.items():
+        logger.warning("Queries skip no file of a revision that cannot be read, '%s': %s", key, reason)
+    newest: Revision | IndexFormatError | None
+    try:
+        newest = newest_revision(properties, stored)
+    except IndexFormatError as error:
+        newest = error
+    types = {number: properties.get(f"{HASH_TYPES_KEY_PREFIX}{number}") for number in stored.readable}
     known = {number: text for number, text in types.items() if text is not None}
-    return _Index(revisions, last_revision_id(properties), known)
+    return _Index(stored.readable, newest, known)
 
 
 def refused_sample(reason: SampleReason, detail: str) -> str:
@@ -81,8 +92,9 @@ def plan_sample(configuration: str, lower: float, upper: float) -> str:
         JSON with the hashed columns (physical names) and the first and last weight, null where unbounded; or with the
         reason and a detail where Spark must sample by itself.
     """
-    index = _index(configuration)
-    revision = index.revisions.get(index.newest) if index.newest else None
+    revision = _index(configuration).newest
+    if isinstance(revision, IndexFormatError):
+        return refused_sample(SampleReason.INDEX_UNREADABLE, str(revision))
     if revision is None or not revision.transformations:
         return refused_sample(SampleReason.NOT_INDEXED, "the table has no indexed file yet")
     weights = WeightRange.of_sample(lower, upper)
@@ -95,6 +107,33 @@ def plan_sample(configuration: str, lower: float, upper: float) -> str:
             "last": None if weights.last == MAX_WEIGHT else weights.last,
         }
     )
+
+
+@dataclass(frozen=True)
+class SampleFacts:
+    """What samples of a table are like.
+
+    Attributes:
+        columns: columns whose hash is the weight, by their stored names.
+        coarse: why the size of a sample can be far from its fraction, None when nothing is known of it.
+    """
+
+    columns: tuple[str, ...]
+    coarse: str | None
+
+
+def sample_facts(configuration: str) -> SampleFacts | None:
+    """Says what samples of a table are like; None without a readable newest revision.
+
+    Args:
+        configuration: the table's properties, as JSON.
+    """
+    revision = _index(configuration).newest
+    if revision is None or isinstance(revision, IndexFormatError):
+        return None
+    weights = revision.weights
+    low = weights is not None and weights.is_low(revision.desired_cube_size)
+    return SampleFacts(revision.columns, weights.message if weights is not None and low else None)
 
 
 def plan_read(configuration: str, conditions: str) -> str | None:

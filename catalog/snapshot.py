@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,10 +14,10 @@ from pyspark.sql.types import StructType
 
 from catalog.errors import TableError, UseError
 from catalog.property_checks import property_errors
-from catalog.session import data_frame
+from catalog.session import data_frame, jvm
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
-from otree.revision import Revision, last_revision_id, revisions_from_configuration
+from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
 from otree.tree import CubeState
 
 BLOCKS_SCHEMA = "array<struct<cubeId:string,minWeight:int,maxWeight:int,elementCount:bigint>>"
@@ -95,15 +95,36 @@ class TableSnapshot:
         return self.only(lambda files: files.where(~F.col("path").isin(gone))) if gone else self
 
     @cached_property
-    def revisions(self) -> dict[int, Revision]:
-        """Revisions by id, as the table's properties hold them."""
-        return revisions_from_configuration(self.configuration)
+    def stored_revisions(self) -> StoredRevisions:
+        """The revisions that the table's properties hold, those that cannot be read among them."""
+        return stored_revisions(self.configuration)
+
+    @property
+    def revisions(self) -> Mapping[int, Revision]:
+        """Readable revisions by id; files of any other revision count as unindexed."""
+        return self.stored_revisions.readable
 
     @property
     def latest_revision(self) -> Revision | None:
-        """The newest revision that has a space (not the staging one), or None before the first indexing."""
-        newest = last_revision_id(self.configuration)
-        return self.revisions.get(newest) if newest else None
+        """The newest revision that has a space (not the staging one), or None before the first indexing.
+
+        Raises:
+            IndexFormatError: the properties name one that is missing or cannot be read.
+        """
+        return newest_revision(self.configuration, self.stored_revisions)
+
+    @cached_property
+    def revision_ids_in_use(self) -> frozenset[int]:
+        """Every number that a property or a file's tag gives to a revision.
+
+        A new revision takes none of them: files that carry the number of a lost revision would be read as its files.
+        """
+        if self.version < 0:
+            return self.stored_revisions.numbers
+        tag = F.col("tags")[REVISION_TAG].try_cast("bigint")
+        tagged = self.log_files.where(F.col("tags")[BLOCKS_TAG].isNotNull()).select(tag.alias("revision")).distinct()
+        named = {r.revision for r in tagged.where("revision IS NOT NULL").collect()}
+        return self.stored_revisions.numbers | named | {last_revision_id(self.configuration) or 0}
 
     @property
     def property_errors(self) -> list[UseError]:
@@ -123,10 +144,11 @@ class TableSnapshot:
             path STRING, deletion_vector STRING ('' = none), size BIGINT, modification_time BIGINT (epoch ms),
             rows BIGINT (deletion vector subtracted; NULL without statistics), revision BIGINT (0 = unindexed),
             blocks (NULL = unindexed), write_id STRING, first_time and last_time BIGINT (epoch ms), outdated BOOLEAN
-            (tagged as before version 0.6 of the format, which nobody reads any more), partition_values MAP.
+            (tagged as before version 0.6 of the format, which nobody reads any more), unreadable BOOLEAN (tagged, and
+            unindexed since the tags or their revision cannot be read), partition_values MAP.
         """
         tag = F.col("tags")
-        blocks = F.from_json(tag[BLOCKS_TAG], BLOCKS_SCHEMA)
+        blocks = self.blocks_of_tags()
         revision = tag[REVISION_TAG].try_cast("bigint")
         vector = F.col("deletionVector")
         identity = F.concat(
@@ -136,7 +158,9 @@ class TableSnapshot:
         )
         rows = F.get_json_object("stats", "$.numRecords").try_cast("bigint")
         times = F.split(tag[TIME_RANGE_TAG], ",")
-        indexed = (revision > 0) & blocks.isNotNull() & (F.size(blocks) > 0)
+        indexed = blocks.isNotNull()
+        outdated = tag["cube"].isNotNull() & tag[BLOCKS_TAG].isNull()
+        says_indexed = tag[BLOCKS_TAG].isNotNull() | (F.coalesce(tag[REVISION_TAG], F.lit("0")) != "0")
         return self.log_files.select(
             "path",
             F.coalesce(identity, F.lit("")).alias("deletion_vector"),
@@ -144,14 +168,28 @@ class TableSnapshot:
             F.col("modificationTime").alias("modification_time"),
             (rows - F.coalesce(vector["cardinality"], F.lit(0))).alias("rows"),
             F.when(indexed, revision).otherwise(F.lit(0)).alias("revision"),
-            F.when(indexed, blocks).alias("blocks"),
+            blocks.alias("blocks"),
             # Files of writers that leave no write id count as a write each.
             F.coalesce(tag[WRITE_TAG], F.col("path")).alias("write_id"),
             F.coalesce(F.try_element_at(times, F.lit(1)).try_cast("bigint"), "modificationTime").alias("first_time"),
             F.coalesce(F.try_element_at(times, F.lit(2)).try_cast("bigint"), "modificationTime").alias("last_time"),
-            (tag["cube"].isNotNull() & tag[BLOCKS_TAG].isNull()).alias("outdated"),
+            outdated.alias("outdated"),
+            (says_indexed & ~indexed & ~outdated).alias("unreadable"),
             F.col("partitionValues").alias("partition_values"),
         )
+
+    def blocks_of_tags(self) -> Column:
+        """The blocks of a row of ``log_files``: NULL unless its tags can be read and name a revision with a space.
+
+        The shim reads them with the code that skips files, so that both agree on which files are indexed.
+        """
+        spaces = {str(number): r.dimensions for number, r in self.revisions.items() if number > 0 and r.transformations}
+        if not spaces:
+            return F.lit(None).cast(BLOCKS_SCHEMA)
+        numbers, sizes = F.array(*map(F.lit, spaces)), F.array(*map(F.lit, spaces.values()))
+        dimensions = F.try_element_at(F.map_from_arrays(numbers, sizes), F.col("tags")[REVISION_TAG])
+        expressions = jvm(self.spark).org.apache.spark.sql.usespark.IndexExpressions
+        return Column(expressions.blocks(F.col("tags")[BLOCKS_TAG]._jc, dimensions._jc))
 
     def blocks(self, revision_id: int | None = None) -> DataFrame:
         """Blocks of a revision's live files, or of all live files.

@@ -23,3 +23,16 @@ class IndexFormatError(ValueError):
         if len(shown) > 200:
             shown = shown[:200] + "…"
         return cls(f"Cannot read the index format: field '{field}' is {shown}, expected {expected}")
+
+    @classmethod
+    def of_property(cls, key: str, reason: str) -> "IndexFormatError":
+        """Build the error for a table property that an operation needs.
+
+        Args:
+            key: Key of the property.
+            reason: What is wrong with it.
+
+        Returns:
+            The error, ready to be raised.
+        """
+        return cls(f"{reason} (table property '{key}'). Restore the property, or remove the index: use.drop_index.")

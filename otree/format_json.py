@@ -109,6 +109,13 @@ def number_field(node: Mapping[str, object], field: str) -> int | float:
         IndexFormatError: If it is absent, no number, or not finite.
     """
     value = node.get(field)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
         raise IndexFormatError.of_field(field, value, "a finite number")
     return value
+
+
+def _is_finite(value: int | float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all doubles
+        return False

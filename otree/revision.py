@@ -1,9 +1,11 @@
 """Revisions: an index space over the data, and the table properties that hold them."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from otree import format_json
+from otree.cardinality import WeightCardinality
 from otree.errors import IndexFormatError
 from otree.format_json import INT_BOUNDS
 from otree.transformation import ColumnStats, EmptyTransformation, Transformation, Value, transformation_from_json
@@ -12,6 +14,7 @@ from otree.transformer import EMPTY, Transformer, make_transformation, suits
 LAST_REVISION_KEY = "qbeast.lastRevisionID"
 REVISION_KEY_PREFIX = "qbeast.revision."
 STAGING_REVISION_ID = 0
+_WHOLE_NUMBER = re.compile("-?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Revision:
         desired_cube_size: Rows that an inner cube should hold.
         transformers: One per indexed column, in index order.
         transformations: One per transformer, or none before the first data.
+        weights: Rows and distinct weights of the data that the revision was made for; None when nobody counted. Our own
+            addition to the format, whose readers ignore fields that they do not know.
 
     Source:
         Index format, sections 3 and 8.
@@ -36,6 +41,7 @@ class Revision:
     desired_cube_size: int
     transformers: tuple[Transformer, ...]
     transformations: tuple[Transformation, ...]
+    weights: WeightCardinality | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a revision whose arrays do not match.
@@ -80,6 +86,7 @@ class Revision:
 
     def to_json(self) -> str:
         """Return the text of the revision's table property."""
+        counted = {} if self.weights is None else {"use.weights": [self.weights.distinct_weights, self.weights.rows]}
         return format_json.write(
             {
                 "revisionID": self.revision_id,
@@ -88,6 +95,7 @@ class Revision:
                 "desiredCubeSize": self.desired_cube_size,
                 "columnTransformers": [transformer.to_json() for transformer in self.transformers],
                 "transformations": [transformation.to_json() for transformation in self.transformations],
+                **counted,
             }
         )
 
@@ -112,7 +120,16 @@ class Revision:
             transformations=tuple(
                 transformation_from_json(format_json.as_object(item, "transformations")) for item in transformations
             ),
+            weights=_weights(node.get("use.weights")),
         )
+
+
+def _weights(node: object) -> WeightCardinality | None:
+    """Distinct weights and rows; None for anything else, since what is only shown must not stop a reader."""
+    counts = node if isinstance(node, list) else []
+    if len(counts) != 2 or not all(type(count) is int and count >= 0 for count in counts):
+        return None
+    return WeightCardinality(rows=counts[1], distinct_weights=counts[0])
 
 
 def staging_of(first: Revision) -> Revision:
@@ -134,7 +151,48 @@ def staging_of(first: Revision) -> Revision:
     )
 
 
-def revisions_from_configuration(conf: Mapping[str, str]) -> dict[int, Revision]:
+@dataclass(frozen=True)
+class StoredRevisions:
+    """The revisions among a table's properties.
+
+    Attributes:
+        readable: The revisions by number, ascending.
+        unreadable: What is wrong with each of the others, by the key of its property.
+    """
+
+    readable: Mapping[int, Revision]
+    unreadable: Mapping[str, str]
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Every number that a property stands for, whether or not its text can be read."""
+        texts = [key.removeprefix(REVISION_KEY_PREFIX) for key in self.unreadable]
+        return frozenset(self.readable) | {int(text) for text in texts if _WHOLE_NUMBER.fullmatch(text)}
+
+
+def stored_revisions(conf: Mapping[str, str]) -> StoredRevisions:
+    """Read the revisions among a table's properties as far as they can be read.
+
+    Args:
+        conf: All properties of the table.
+    """
+    readable: dict[int, Revision] = {}
+    unreadable: dict[str, str] = {}
+    for key, text in conf.items():
+        if key.startswith(REVISION_KEY_PREFIX):
+            try:
+                revision = Revision.from_json(text)
+                if key != f"{REVISION_KEY_PREFIX}{revision.revision_id}":
+                    raise IndexFormatError.of_field(
+                        "revisionID", revision.revision_id, f"the number in the key '{key}'"
+                    )
+                readable[revision.revision_id] = revision
+            except IndexFormatError as error:
+                unreadable[key] = str(error)
+    return StoredRevisions(dict(sorted(readable.items())), unreadable)
+
+
+def revisions_from_configuration(conf: Mapping[str, str]) -> Mapping[int, Revision]:
     """Read every revision among a table's properties.
 
     Args:
@@ -146,14 +204,10 @@ def revisions_from_configuration(conf: Mapping[str, str]) -> dict[int, Revision]
     Raises:
         IndexFormatError: If one cannot be read or is filed under another number.
     """
-    revisions: dict[int, Revision] = {}
-    for key, text in conf.items():
-        if key.startswith(REVISION_KEY_PREFIX):
-            revision = Revision.from_json(text)
-            if key != f"{REVISION_KEY_PREFIX}{revision.revision_id}":
-                raise IndexFormatError.of_field("revisionID", revision.revision_id, f"the number in the key '{key}'")
-            revisions[revision.revision_id] = revision
-    return dict(sorted(revisions.items()))
+    stored = stored_revisions(conf)
+    for key, reason in stored.unreadable.items():
+        raise IndexFormatError.of_property(key, reason)
+    return stored.readable
 
 
 def last_revision_id(conf: Mapping[str, str]) -> int | None:
@@ -165,10 +219,34 @@ def last_revision_id(conf: Mapping[str, str]) -> int | None:
     text = conf.get(LAST_REVISION_KEY)
     if text is None:
         return None
-    try:
-        return int(text)
-    except ValueError as error:
-        raise IndexFormatError.of_field(LAST_REVISION_KEY, text, "a whole number") from error
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise IndexFormatError.of_field(LAST_REVISION_KEY, text, "a whole number")
+    return int(text)
+
+
+def newest_revision(conf: Mapping[str, str], stored: StoredRevisions | None = None) -> Revision | None:
+    """Return the revision that new rows join.
+
+    Args:
+        conf: All properties of the table.
+        stored: The revisions among them; read again when left out.
+
+    Returns:
+        The newest revision that has a space, None before the first indexing.
+
+    Raises:
+        IndexFormatError: If the properties name a newest revision that they do not hold, or that cannot be read. A
+            writer must not go on, since it would take the place of that revision.
+    """
+    newest = last_revision_id(conf)
+    if newest is None or newest <= STAGING_REVISION_ID:
+        return None
+    stored = stored or stored_revisions(conf)
+    if newest not in stored.readable:
+        key = f"{REVISION_KEY_PREFIX}{newest}"
+        reason = stored.unreadable.get(key, f"the property is missing, and {LAST_REVISION_KEY} names it")
+        raise IndexFormatError.of_property(key, reason)
+    return stored.readable[newest]
 
 
 def configuration_of(revisions_to_add: Iterable[Revision]) -> dict[str, str]:

@@ -62,6 +62,7 @@ def _problems(table: ManagedTable, snapshot: TableSnapshot, state: Any, deep: bo
         metadata.tag_problems(files)
         .unionByName(metadata.threshold_problems(files))
         .unionByName(metadata.missing_files(table, snapshot))
+        .unionByName(metadata.revision_problems(snapshot))
         .localCheckpoint()
     )
     if not deep:

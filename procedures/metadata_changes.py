@@ -11,10 +11,11 @@ from catalog.column_names import FoundColumn, find_column, find_path, find_store
 from catalog.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.errors import IndexConfigurationError, UseError
 from catalog.optimization_properties import PREFIX
-from catalog.properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct, latest_revision
+from catalog.properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
 from catalog.property_checks import check_index, check_property
 from catalog.property_names import in_namespace, unknown_property
 from otree.errors import IndexFormatError
+from otree.revision import newest_revision
 from procedures.service.wish import check_wish
 
 
@@ -142,7 +143,7 @@ def _indexed(metadata: TableMetadata) -> list[FoundColumn]:
     configuration, schema = metadata.configuration, metadata.schema
     text = configuration.get(COLUMNS_KEY)
     try:
-        latest = latest_revision(configuration)
+        latest = newest_revision(configuration)
         if text is not None and (latest is None or configuration.get(AS_INDEXED_KEY) != text):
             found = [find_column(schema, name) for name, _ in split_names(text)]
         else:

@@ -28,7 +28,7 @@ from sql_ext.facade.rows import (
     VacuumRow,
 )
 from sql_ext.facade.table import Table, table
-from sql_ext.reading import ReadReport, ScanReport, SparkSample, read_report
+from sql_ext.reading import ReadReport, ScanReport, SparkSample, WeightSample, read_report
 
 __all__ = [
     "Call",
@@ -59,6 +59,7 @@ __all__ = [
     "Table",
     "UseError",
     "VacuumRow",
+    "WeightSample",
     "attach",
     "call",
     "configure",

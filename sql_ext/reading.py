@@ -8,8 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from catalog.read_planning import SampleReason
+from catalog.read_planning import SampleReason, sample_facts
 from catalog.session import jvm
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
 from sql_ext.remote_calls import refuse_client
 
 
@@ -19,10 +20,12 @@ class ScanReport:
 
     Attributes:
         pruned: whether the index dropped files that Delta's statistics kept.
-        candidate_files: files that Delta's statistics kept.
+        candidate_files: files that Delta's partitions and statistics kept.
         candidate_bytes: their bytes.
         kept_files: files that the index kept of them.
         kept_bytes: their bytes.
+        total_files: files of the whole table.
+        total_bytes: their bytes.
     """
 
     pruned: bool
@@ -30,6 +33,48 @@ class ScanReport:
     candidate_bytes: int
     kept_files: int
     kept_bytes: int
+    total_files: int
+    total_bytes: int
+
+    @property
+    def skipped_by_delta_files(self) -> int:
+        """Files that Delta's partitions and statistics skip."""
+        return self.total_files - self.candidate_files
+
+    @property
+    def skipped_by_delta_bytes(self) -> int:
+        """Their bytes."""
+        return self.total_bytes - self.candidate_bytes
+
+    @property
+    def skipped_by_index_files(self) -> int:
+        """Files that the index skips of those that Delta would read."""
+        return self.candidate_files - self.kept_files
+
+    @property
+    def skipped_by_index_bytes(self) -> int:
+        """Their bytes."""
+        return self.candidate_bytes - self.kept_bytes
+
+
+@dataclass(frozen=True)
+class WeightSample:
+    """A sample, or a part of a random split, that became a filter on weights.
+
+    Attributes:
+        columns: the indexed columns whose hash is the weight.
+        lower: fraction at which it starts.
+        upper: fraction at which it ends.
+        note: which rows it takes, for people.
+        coarse: why its size can be far from its fraction: many rows share few weights. None when they do not, or
+            when nobody counted: the count is of the rows that the revision was made for.
+    """
+
+    columns: tuple[str, ...]
+    lower: float
+    upper: float
+    note: str
+    coarse: str | None
 
 
 @dataclass(frozen=True)
@@ -55,13 +100,15 @@ class ReadReport:
 
     Attributes:
         spark_samples: samples that Spark takes itself, each with the reason.
-        weight_filters: samples that became a filter on weights.
+        weight_filters: how many filters on weights there are, those of samples among them.
         scans: the Delta tables it reads.
+        weight_samples: samples that became a filter on weights.
     """
 
     spark_samples: tuple[SparkSample, ...]
     weight_filters: int
     scans: tuple[ScanReport, ...]
+    weight_samples: tuple[WeightSample, ...]
 
     @property
     def samples(self) -> int:
@@ -82,10 +129,24 @@ def read_report(data: DataFrame) -> ReadReport:
     found = json.loads(jvm(data.sparkSession).io.usespark.ReadReport.of(data._jdf))
     return ReadReport(
         spark_samples=tuple(_sample(sample) for sample in found["samples"]),
-        weight_filters=found["weight_filters"],
+        weight_filters=len(found["weight_filters"]),
         scans=tuple(ScanReport(**scan) for scan in found["scans"]),
+        weight_samples=tuple(filter(None, map(_weight_sample, found["weight_filters"]))),
     )
 
 
 def _sample(found: dict[str, Any]) -> SparkSample:
     return SparkSample(SampleReason(found["reason"]), found["detail"], found["lower"], found["upper"])
+
+
+_NOTE = "follows the weights: a seed changes nothing, and two samples of one fraction are the same rows"
+
+
+def _weight_sample(found: dict[str, Any]) -> WeightSample | None:
+    """What a filter says that takes weights up to a limit, from a limit, or between two; None for another one."""
+    facts = sample_facts(found["configuration"]) if "configuration" in found else None
+    if facts is None or not ("first" in found or "last" in found):
+        return None
+    first, last = found.get("first", MIN_WEIGHT), found.get("last", MAX_WEIGHT)
+    upper = 1.0 if last == MAX_WEIGHT else round(fraction_of(last + 1), 9)
+    return WeightSample(facts.columns, round(fraction_of(first), 9), upper, _NOTE, facts.coarse)

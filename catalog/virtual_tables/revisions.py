@@ -28,13 +28,13 @@ def _rows(table: ManagedTable) -> DataFrame:
         .agg(F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes"), known)
         .collect()
     }
-    numbers = sorted({*totals, *snapshot.revisions})
+    numbers = sorted({*totals, *snapshot.stored_revisions.numbers})
     rows = [(number, *_space(snapshot, number), *totals.get(number, (0, 0, 0))) for number in numbers]
     return table.spark.createDataFrame(rows, _SCHEMA)
 
 
 def _space(snapshot: TableSnapshot, number: int) -> tuple[Any, ...]:
-    """Timestamp, columns, transformations and cube size; nothing of a revision that the properties do not hold."""
+    """Timestamp, columns, transformations and cube size; nothing of one that cannot be read."""
     revision = snapshot.revisions.get(number)
     if revision is None:
         return None, None, None, None

@@ -14,6 +14,7 @@ from otree.transformation.numeric_quantiles import NUMERIC_QUANTILES_CLASS, Nume
 from otree.transformation.string_quantiles import STRING_QUANTILES_CLASS, StringQuantilesTransformation
 
 __all__ = [
+    "KNOWN_TRANSFORMATIONS",
     "ColumnStats",
     "DeclaredStats",
     "EmptyTransformation",
@@ -39,6 +40,9 @@ _REGISTRY: Mapping[str, type[Transformation]] = {
     IDENTITY_TO_ZERO_CLASS: LegacyZeroTransformation,
     NULL_TO_ZERO_CLASS: LegacyZeroTransformation,
 }
+
+KNOWN_TRANSFORMATIONS = tuple(_REGISTRY)
+"""Class names that can be read; rows are placed by each of them."""
 
 
 def transformation_from_json(node: Mapping[str, object]) -> Transformation:

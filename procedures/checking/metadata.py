@@ -10,9 +10,11 @@ from pyspark.sql import functions as F
 from catalog.session import data_frame, jvm_session
 from catalog.snapshot import BLOCKS_SCHEMA, TableSnapshot
 from catalog.tables import ManagedTable
-from otree.block import BLOCKS_TAG, REVISION_TAG
+from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
 from otree.cube import BITS_PER_SYMBOL, SYMBOLS, symbols_per_level
-from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling, problem, rows_of
+from otree.errors import IndexFormatError
+from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, newest_revision
+from procedures.checking.problem import ERROR, SCHEMA, WARNING, full_path, one_spelling, problem, rows_of
 
 CHECKS = (
     "TAGS_UNREADABLE",
@@ -23,8 +25,10 @@ CHECKS = (
     "WEIGHTS_REVERSED",
     "BLOCKS_OVERLAP",
     "COUNT_MISMATCH",
+    "BAND_MISMATCH",
     "THRESHOLD_DECREASES",
     "FILE_MISSING",
+    "REVISION_UNREADABLE",
 )
 _FIELDS = ("cubeId", "minWeight", "maxWeight", "elementCount")
 
@@ -34,8 +38,9 @@ class TaggedFiles:
     """The live files of a snapshot with their tags taken apart, nothing of them trusted.
 
     Attributes:
-        files: path, stored (numRecords, deleted rows included), tagged BOOLEAN (any tag of the index), text and number
-            of the revision, text, raw maps and typed structs of the blocks, and per known revision its cube pattern.
+        files: path, stored (numRecords, deleted rows included), ours BOOLEAN (any tag of ours), text and number of the
+            revision, text, raw maps and typed structs of the blocks, indexed BOOLEAN (as everything but the check sees
+            it), text and both ends of the band, and per known revision its cube pattern.
     """
 
     files: DataFrame
@@ -60,6 +65,10 @@ class TaggedFiles:
             tag[BLOCKS_TAG].alias("blocks_text"),
             raw.alias("raw"),
             F.from_json(tag[BLOCKS_TAG], BLOCKS_SCHEMA).alias("blocks"),
+            snapshot.blocks_of_tags().isNotNull().alias("indexed"),
+            tag[BAND_TAG].alias("band"),
+            F.try_element_at(F.split(tag[BAND_TAG], ","), F.lit(1)).try_cast("bigint").alias("band_from"),
+            F.try_element_at(F.split(tag[BAND_TAG], ","), F.lit(2)).try_cast("bigint").alias("band_to"),
         )
         return cls(files.join(F.broadcast(spaces), "revision_id", "left"))
 
@@ -83,18 +92,25 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
     reversed_ = F.filter(blocks, lambda b: b["minWeight"] > b["maxWeight"])
     invalid = F.filter(cubes, lambda c: ~F.rlike(c, F.col("pattern")))
     overlap = F.filter(filled, lambda b: F.exists(filled, lambda above: _above(above, b)))
+    # What the specific checks find nothing wrong with, and nobody reads: a number where a text belongs, a field twice.
+    fits = F.col("pattern").isNotNull() & (F.size(reversed_) == 0) & (F.size(invalid) == 0)
+    least = F.array_min(F.transform(filled, lambda b: b["minWeight"]))
+    most = F.array_max(F.transform(filled, lambda b: b["maxWeight"]))
+    within = (F.col("band_from") == least) & (F.col("band_from") < F.col("band_to")) & (F.col("band_to") - 1 <= most)
+    elsewhere = F.filter(filled, lambda b: b["minWeight"] >= F.col("band_to"))
     total = F.aggregate(blocks, F.lit(0).cast("bigint"), lambda sum_, b: sum_ + b["elementCount"])
     return rows_of(
         tagged.files,
         [
             (
-                F.col("revision_text").isNotNull() & (number.isNull() | (number < 0)),
+                F.col("revision_text").isNotNull()
+                & (number.isNull() | (number < 0) | (F.col("revision_text") != number.cast("string"))),
                 problem(
                     "TAGS_UNREADABLE", ERROR, F.concat(F.lit("revision = "), "revision_text", F.lit(" is no number"))
                 ),
             ),
             (
-                indexed & has_blocks & _unreadable(),
+                indexed & has_blocks & (_unreadable() | (fits & ~F.col("indexed"))),
                 problem("TAGS_UNREADABLE", ERROR, F.concat(F.lit("blocks = "), F.substring("blocks_text", 1, 200))),
             ),
             (
@@ -147,6 +163,12 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
                     "COUNT_MISMATCH",
                     ERROR,
                     F.concat(F.lit("its blocks have "), total, F.lit(" rows, its statistics "), "stored"),
+                ),
+            ),
+            (
+                readable & F.col("band").isNotNull() & ~F.coalesce(within & (F.size(elsewhere) == 0), F.lit(False)),
+                problem(
+                    "BAND_MISMATCH", ERROR, F.concat(F.lit("use.band = "), "band", F.lit(" is not that of its blocks"))
                 ),
             ),
         ],
@@ -209,6 +231,26 @@ def threshold_problems(tagged: TaggedFiles) -> DataFrame:
             )
         ],
     )
+
+
+def revision_problems(snapshot: TableSnapshot) -> DataFrame:
+    """Properties of revisions that cannot be read, and a newest revision that is not there."""
+    problems = dict(snapshot.stored_revisions.unreadable)
+    try:
+        newest_revision(snapshot.configuration, snapshot.stored_revisions)
+    except IndexFormatError as error:
+        if not any(f"'{key}'" in str(error) for key in problems):
+            problems[LAST_REVISION_KEY] = str(error)
+    rows = [
+        ("REVISION_UNREADABLE", ERROR, None, _number(key), None, f"table property '{key}': {reason}")
+        for key, reason in sorted(problems.items())
+    ]
+    return snapshot.spark.createDataFrame(rows, SCHEMA)
+
+
+def _number(key: str) -> int | None:
+    number = key.removeprefix(REVISION_KEY_PREFIX)
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
 
 
 def missing_files(table: ManagedTable, snapshot: TableSnapshot) -> DataFrame:

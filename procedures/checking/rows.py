@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
@@ -15,16 +15,19 @@ from catalog.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.checking import placement
 from procedures.checking.metadata import TaggedFiles
 from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling, problem, rows_of
 from procedures.rewrite.index_columns import IndexColumns
 
-CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROWS_NOT_CHECKED")
+CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROW_OUTSIDE_BAND", placement.CHECK, "ROWS_NOT_CHECKED")
 # Delta's scan keeps the files that it reads in memory: a table is read in parts of about so many.
 FILES_AT_ONCE = 10_000
 # Cells of more bits do not fit a long.
 _CELL_BITS = 60
+_FILES_LOOKED_INTO = 4
 _WHOLE_FILE = -1
+_BAND = -2
 
 
 def row_problems(
@@ -58,6 +61,9 @@ def row_problems(
         yield _not_checked(files.where(deep), "cubes of this depth cannot be checked").localCheckpoint()
         files = files.where(~deep)
         parts = -(-files.count() // FILES_AT_ONCE)
+        if parts:
+            some, columns = _rows_of(snapshot, state, files.limit(_FILES_LOOKED_INTO), revision)
+            yield placement.placement_problems(some, columns).localCheckpoint()
         for part in range(parts):
             chosen = files.where(F.pmod(F.hash("path"), F.lit(parts)) == part)
             yield _of_part(snapshot, state, chosen, cubes, revision, deepest, location).localCheckpoint()
@@ -98,7 +104,6 @@ def _of_part(
     deepest: int,
     location: str,
 ) -> DataFrame:
-    session = snapshot.spark
     named = files.withColumn("full", full_path(F.col("path"), location))
     blocks = (
         named.select("full", F.explode("blocks").alias("b"))
@@ -106,19 +111,13 @@ def _of_part(
         .join(F.broadcast(cubes), "cube_id")
         .select("full", "cube_id", "depth", "prefix", "minWeight", "maxWeight", "elementCount")
     )
-    # One more "block" per file takes every row, so that one pass counts the file as well.
-    whole = named.select(
-        "full",
-        F.lit(None).cast("string").alias("cube_id"),
-        F.lit(_WHOLE_FILE).alias("depth"),
-        F.lit(0).cast("bigint").alias("prefix"),
-        F.lit(MIN_WEIGHT).alias("minWeight"),
-        F.lit(MAX_WEIGHT).alias("maxWeight"),
-        F.col("stored").alias("elementCount"),
-    )
-    places = blocks.unionByName(whole)
+    # Two more "blocks" per file take every row, and every row of its band, so that one pass counts those as well.
+    whole = _whole_file(named, _WHOLE_FILE, F.lit(MIN_WEIGHT), F.lit(MAX_WEIGHT))
+    band_to = F.col("band_to") - 1
+    band = _whole_file(named.where("band IS NOT NULL"), _BAND, F.col("band_from").cast("int"), band_to.cast("int"))
+    places = blocks.unionByName(whole).unionByName(band)
     found = (
-        _placed(session, state, snapshot, files, revision, deepest)
+        _placed(snapshot, state, files, revision, deepest)
         .join(F.broadcast(places), ["full", "depth", "prefix"])
         .where("weight BETWEEN minWeight AND maxWeight")
         .groupBy("full", "depth", "prefix")
@@ -127,7 +126,8 @@ def _of_part(
     counted = places.join(found, ["full", "depth", "prefix"], "left").fillna(0, ["found"])
     per_file = counted.groupBy("full").agg(
         F.sum(F.when(F.col("depth") == _WHOLE_FILE, F.col("found"))).alias("rows"),
-        F.sum(F.when(F.col("depth") != _WHOLE_FILE, F.col("found"))).alias("placed"),
+        F.sum(F.when(F.col("depth") >= 0, F.col("found"))).alias("placed"),
+        F.sum(F.when(F.col("depth") == _BAND, F.col("found"))).alias("in_band"),
     )
     identified = named.select("path", "revision_id", "stored", "full")
     return _count_problems(identified.join(counted.where("cube_id IS NOT NULL"), "full")).unionByName(
@@ -135,13 +135,30 @@ def _of_part(
     )
 
 
-def _placed(
-    session: Any, state: Any, snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepest: int
-) -> DataFrame:
-    """Each row once per level, with the number of the cube of that level that it lies in."""
+def _whole_file(files: DataFrame, kind: int, first: Column, last: Column) -> DataFrame:
+    return files.select(
+        "full",
+        F.lit(None).cast("string").alias("cube_id"),
+        F.lit(kind).alias("depth"),
+        F.lit(0).cast("bigint").alias("prefix"),
+        first.alias("minWeight"),
+        last.alias("maxWeight"),
+        F.col("stored").alias("elementCount"),
+    )
+
+
+def _rows_of(
+    snapshot: TableSnapshot, state: Any, files: DataFrame, revision: Revision
+) -> tuple[DataFrame, IndexColumns]:
     adds = snapshot.log_files.join(files.select("path"), "path", "left_semi").select(*snapshot.log_files.columns)
-    rows = data_frame(state.rowsStored(adds._jdf), session)
-    columns = IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
+    rows = data_frame(state.rowsStored(adds._jdf), snapshot.spark)
+    names = tuple(logical_name(snapshot.schema, column) for column in revision.columns)
+    return rows, IndexColumns(snapshot.spark, revision, names)
+
+
+def _placed(snapshot: TableSnapshot, state: Any, files: DataFrame, revision: Revision, deepest: int) -> DataFrame:
+    """Each row once per level, with the number of the cube of that level that it lies in."""
+    rows, columns = _rows_of(snapshot, state, files, revision)
     # In the form of URLs a plus would mean a space, and here it means itself.
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     levels = max(deepest, 1)
@@ -149,7 +166,7 @@ def _placed(
         rows.select(
             one_spelling(decoded).alias("full"), columns.cell(levels).alias("cell"), columns.weight.alias("weight")
         )
-        .withColumn("depth", F.explode(F.sequence(F.lit(_WHOLE_FILE), F.lit(deepest))))
+        .withColumn("depth", F.explode(F.sequence(F.lit(_BAND), F.lit(deepest))))
         .withColumn(
             "prefix",
             F.expr(
@@ -170,11 +187,13 @@ def _count_problems(counted: DataFrame) -> DataFrame:
 
 def _file_problems(per_file: DataFrame) -> DataFrame:
     outside = F.concat((F.col("rows") - F.col("placed")).cast("string"), F.lit(" rows lie in no block of the file"))
+    astray = F.concat((F.col("rows") - F.col("in_band")).cast("string"), F.lit(" rows lie outside use.band"))
     count = F.concat(F.lit("the file has "), "rows", F.lit(" rows, its statistics say "), "stored")
     return rows_of(
         per_file,
         [
             (F.col("rows") != F.col("placed"), problem("ROW_OUTSIDE_BLOCKS", ERROR, outside)),
+            (F.col("rows") != F.col("in_band"), problem("ROW_OUTSIDE_BAND", ERROR, astray)),
             (F.col("rows") != F.col("stored"), problem("ROW_COUNT", ERROR, count)),
         ],
     )

@@ -10,13 +10,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.errors import IndexUnreadableError
 from catalog.session import jvm
 from otree.cardinality import WeightCardinality
 from otree.revision import Revision
 from otree.transformation import (
     ColumnStats,
     DeclaredStats,
+    EmptyTransformation,
     HashTransformation,
+    IdentityTransformation,
+    LegacyZeroTransformation,
     LinearTransformation,
     NumericQuantilesTransformation,
     StringQuantilesTransformation,
@@ -30,6 +34,10 @@ from procedures.rewrite.quantile_estimates import numeric_quantiles, string_quan
 _NUMERIC_QUANTILES = 65
 _STRING_QUANTILES = 257
 _RELATIVE_ERROR = 0.005
+
+
+# All values of the column lie at coordinate 0.
+_AT_ZERO = (EmptyTransformation, IdentityTransformation, LegacyZeroTransformation)
 
 
 def index_value(spark: SparkSession, column: Column) -> Column:
@@ -194,4 +202,7 @@ class IndexColumns:
             texts = [quantile.encode("utf-8", "replace") for quantile in transformation.quantiles]
             packed = struct.pack(">i", len(texts)) + b"".join(struct.pack(">i", len(t)) + t for t in texts)
             return F.coalesce(Column(coordinates.stringQuantiles(column._jc, packed)), null)
-        return F.lit(0.0)
+        if isinstance(transformation, _AT_ZERO):
+            return F.lit(0.0)
+        # Any other coordinate would place rows where no reader looks for them, and the blocks would agree with it.
+        raise IndexUnreadableError.transformation(type(transformation).__name__, name)

@@ -128,6 +128,8 @@ def _joined(snapshot: TableSnapshot, facts: Mapping[str, Any]) -> tuple[TableSna
         of_revisions = (REVISION_KEY_PREFIX, HASH_TYPES_KEY_PREFIX)
         dropped = [k for k in configuration if k in (LAST_REVISION_KEY, AS_INDEXED_KEY) or k.startswith(of_revisions)]
         configuration = {k: v for k, v in configuration.items() if k not in dropped}
+        # Nothing of the files that go matters to those that come, their revisions least of all.
+        snapshot = snapshot.only(lambda files: files.where(F.lit(False)))
     return replace(snapshot, configuration=configuration), dropped
 
 
@@ -158,7 +160,9 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
     if told is None or revision_for(write.snapshot, write.found, told, 1, write.location)[1]:
         read = data_frame(write.handle.readWritten(), write.session)
         seen = _observed(write, read)
-        revision, new = revision_for(write.snapshot, write.found, seen.stats, seen.weights.rows, write.location)
+        revision, new = revision_for(
+            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights
+        )
         if new:
             _configure(write, new, [])
             columns = columns_of(write.session, write.snapshot, revision)

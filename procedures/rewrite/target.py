@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -111,7 +111,9 @@ def target_for_new_rows(
     """
     count = seen.weights.rows
     size = max(size_of(count), 1.0)
-    revision, new = revision_for(snapshot, found, seen.stats, int(found.target_file_bytes * count / size), location)
+    revision, new = revision_for(
+        snapshot, found, seen.stats, int(found.target_file_bytes * count / size), location, seen.weights
+    )
     columns = columns_of(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
     tree = grown_tree(rows, count, columns, existing)
@@ -124,6 +126,7 @@ def revision_for(
     stats: Sequence[ColumnStats],
     rows_of_file: int,
     location: str,
+    weights: WeightCardinality | None = None,
 ) -> tuple[Revision, dict[str, str]]:
     """The revision that covers data of these ranges, and the properties that make it where it does not exist yet.
 
@@ -133,6 +136,7 @@ def revision_for(
         stats: range of the data per column.
         rows_of_file: rows of a file of the target size, the default of a cube's size.
         location: the table's root.
+        weights: rows and distinct weights of the data, noted in a new revision.
     """
     latest = snapshot.latest_revision
     smallest, largest = CUBE_SIZE_RANGE
@@ -144,7 +148,10 @@ def revision_for(
     revision = next_revision(latest, found.transformers, stats, cube_size, now, location, renew=renew)
     if latest is not None and revision.revision_id == latest.revision_id:
         return revision, {}
-    first = [staging_of(revision)] if not snapshot.revisions else []
+    revision = replace(revision, weights=weights)
+    while revision.revision_id in snapshot.revision_ids_in_use:
+        revision = replace(revision, revision_id=revision.revision_id + 1)
+    first = [staging_of(revision)] if not snapshot.stored_revisions.numbers else []
     new = configuration_of([*first, revision])
     return revision, new | found.remembered(snapshot.configuration, revision.revision_id)
 

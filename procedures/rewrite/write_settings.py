@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError
-from catalog.properties import COLUMNS_KEY, ON_WRITE_KEY, IndexConfiguration, latest_revision
+from catalog.properties import COLUMNS_KEY, ON_WRITE_KEY, IndexConfiguration
+from otree.revision import newest_revision
 from procedures.rewrite.write_options import PROPERTIES
 
 
@@ -38,7 +39,7 @@ def index_settings(
         UnknownNameError: a column that the schema does not have.
     """
     wished = {PROPERTIES[name]: value for name, value in options.items()}
-    latest = None if replaces else latest_revision(configuration)
+    latest = None if replaces else newest_revision(configuration)
     present = IndexConfiguration.of(configuration, schema, latest, partition_columns) if not replaces else None
     found = IndexConfiguration.of({**configuration, **wished}, schema, latest, partition_columns)
     if found is None and writes:

@@ -68,6 +68,11 @@ class UnindexedFiles(Strategy):
         outdated = sum(bool(r.outdated) for r in rows)
         if outdated:
             logger.warning("%d files have index tags of before version 0.6, and count as unindexed.", outdated)
+        unreadable = sum(bool(r.unreadable) for r in rows)
+        if unreadable:
+            logger.warning(
+                "%d files have index tags that cannot be read, and count as unindexed; use.check says why.", unreadable
+            )
         oldest_first = (
             InputFile(r.path, r.deletion_vector, r.size, r.rows, -1, r.first_time, r.last_time) for r in rows
         )

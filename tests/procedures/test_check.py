@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from placement import check_placement
+from pyspark.sql import functions as F
 from tables import NUMBERS, create, numbers
 
 import sql_ext
@@ -12,6 +13,7 @@ from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.checking import rows as reading
 from procedures.checking.metadata import cube_pattern
+from procedures.rewrite.index_columns import IndexColumns
 
 
 def check(table, **arguments):
@@ -157,6 +159,32 @@ def test_what_only_the_rows_show(table):
     assert {f.path for f in table.files if f.revision == 0} > {moved.path, shifted.path, raised.path}
     assert [r.check for r in check(table, deep=True) if r.severity == "error"] == []
     assert table.checksum() == before
+
+
+def test_rows_that_are_placed_wrongly_are_found_although_the_blocks_agree(spark, new_table, monkeypatch):
+    """The mistake that blocks cannot show: the same wrong expression places the rows and notes the blocks."""
+    columns = "b BOOLEAN, f FLOAT, d DATE, t TIMESTAMP, w TIMESTAMP_NTZ, n DECIMAL(20,3), s STRING, y BINARY"
+    rows = spark.range(200).selectExpr(
+        "IF(id % 9 = 0, NULL, id % 2 = 0) b",
+        "float(id / 7) f",
+        "date_add(DATE'1960-01-01', CAST(id * 99 AS INT)) d",
+        "timestamp_micros(id * 123456789123 - 10000000000001) t",
+        "TIMESTAMP_NTZ'1969-12-31 23:59:59.999999' w",
+        "CAST(id * 1.001 AS DECIMAL(20,3)) n",
+        "concat('s', id) s",
+        "CAST(concat('y', id) AS BINARY) y",
+    )
+    table = new_table(columns, index="b,f,d,t,w,n,s,y", cube_size=50).append(rows).index()
+    assert [r.check for r in check(table, deep=True)] == ["SUMMARY"]
+    right = IndexColumns._coordinate
+
+    def wrong(self, transformer, transformation, name):
+        return F.lit(0.0) if name == "t" else right(self, transformer, transformation, name)
+
+    monkeypatch.setattr(IndexColumns, "_coordinate", wrong)
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='t,s')")
+    table.append(rows).index()
+    assert {r.check for r in check(table, deep=True) if r.revision_id == 2} == {"PLACEMENT_DIFFERS"}
 
 
 def test_a_missing_file_is_found_and_not_untagged(table):

@@ -8,15 +8,20 @@ from decimal import Decimal
 import pytest
 from placement import DAY
 
+from catalog.errors import IndexUnreadableError
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.transformation import (
+    KNOWN_TRANSFORMATIONS,
     HashTransformation,
     IdentityTransformation,
     LinearTransformation,
     NumericQuantilesTransformation,
     StringQuantilesTransformation,
+    Transformation,
+    transformation_from_json,
 )
+from otree.transformation.base import CLASS_PREFIX
 from otree.transformation.hashing import java_text
 from otree.transformer import Transformer
 from otree.tree import Tree
@@ -225,6 +230,54 @@ def test_coordinates_of_other_transformations(spark, rows, evaluation, others):
 )  # fmt: skip
 def test_doubles_are_spelled_as_java_does(spark, number, text):
     assert java_text(number) == text == spark._jvm.java.lang.Double.toString(number)
+
+
+class _Spiral(Transformation):
+    """A transformation of a later version, which would not be at 0."""
+
+    def coordinate(self, value):
+        return 0.75
+
+    def interval(self, lower, upper):
+        return 0.75, 0.75
+
+    def covers(self, stats):
+        return True
+
+    def to_json(self):
+        return {"className": "Spiral"}
+
+    @classmethod
+    def from_json(cls, node):
+        return cls()
+
+
+def test_a_transformation_that_nobody_knows_is_refused(spark):
+    """Rows at coordinate 0 would have blocks at 0 too, so that no check could find the mistake."""
+    revision = Revision(1, 0, "/t", 50, (Transformer("linear", "l", "LongDataType"),), (_Spiral(),))
+    with pytest.raises(IndexUnreadableError, match="column l has a _Spiral"):
+        _ = IndexColumns(spark, revision, ("l",)).coordinates
+
+
+@pytest.mark.parametrize("class_name", KNOWN_TRANSFORMATIONS)
+def test_rows_are_placed_by_every_transformation_that_is_read(spark, rows, class_name):
+    """The point of each row is that of the transformation itself, which the expressions do not ask."""
+    name, node = {
+        "Linear": ("l", {"minNumber": -5, "maxNumber": 10**6, "nullValue": 7, "orderedDataType": "LongDataType"}),
+        "Hash": ("s", {"nullValue": -13}),
+        "Identity": ("k", {"identityValue": 7, "orderedDataType": "IntegerDataType"}),
+        "Empty": ("i", {}),
+        "CDFNumericQuantiles": ("i", {"quantiles": [-500.0, 0.0, 7.0], "dataType": "IntegerDataType"}),
+        "CDFStringQuantiles": ("s", {"quantiles": ["a", "b", "c"]}),
+        "IdentityToZero": ("k", {"identityValue": 7}),
+        "NullToZero": ("k", {}),
+    }[class_name.removeprefix(CLASS_PREFIX).removesuffix("Transformation")]
+    space = transformation_from_json({"className": class_name, **node})
+    kind = "hashing" if "Hash" in class_name else "quantiles" if "Quantiles" in class_name else "linear"
+    revision = Revision(1, 0, "/t", 50, (Transformer(kind, name, KINDS[name][1]),), (space,))
+    (column,) = IndexColumns(spark, revision, (name,)).coordinates
+    for row in rows.select(name, column.alias("found")).collect():
+        assert row.found == space.coordinate(_plain(row[name])), row
 
 
 def test_a_tree_without_inner_cubes(spark, rows, evaluation):

@@ -201,6 +201,50 @@ def test_switched_off(table, set_conf):
     assert read_report(table.data.sample(0.5)).samples == 1
 
 
+def test_the_report_says_which_rows_a_sample_takes(table):
+    sample = table.data.where("y < 900").sample(0.1, seed=5)
+    report = read_report(sample)
+    (found,) = report.weight_samples
+    assert (found.columns, found.lower, found.upper, found.coarse) == (("x", "y"), 0.0, 0.1, None)
+    assert "a seed changes nothing" in found.note
+    low, high = (read_report(part).weight_samples[0] for part in table.data.randomSplit([0.25, 0.75], seed=1))
+    assert (low.lower, low.upper, high.lower, high.upper) == (0.0, 0.25, 0.25, 1.0)
+    assert read_report(table.data.where("hash(x) % 2 = 0")).weight_samples == ()
+
+
+def test_the_report_counts_what_each_skips(table):
+    def scan_of(data):
+        (scan,) = read_report(data).scans
+        assert (scan.total_files, scan.total_bytes) == (len(table.files), sum(f.size for f in table.files))
+        assert scan.skipped_by_delta_files + scan.skipped_by_index_files + scan.kept_files == scan.total_files
+        assert scan.skipped_by_delta_bytes + scan.skipped_by_index_bytes + scan.kept_bytes == scan.total_bytes
+        return scan
+
+    assert scan_of(table.data.sample(0.01)).skipped_by_delta_files == 0
+    assert scan_of(table.data.where("id >= 4500")).skipped_by_delta_files > 0
+
+
+def test_a_coarse_index_is_said(spark, new_table):
+    table = new_table("v INT", index="v", cube_size=50).append(spark.range(400).selectExpr("CAST(id % 5 AS INT) v"))
+    (found,) = read_report(table.index().data.sample(0.1)).weight_samples
+    assert found.coarse == "low cardinality: about 5 distinct weights for 400 rows; samples are coarse"
+
+
+def test_samples_are_left_to_spark_by_a_setting_of_the_session(table):
+    """SET counts for its session alone, and the seed counts there."""
+    other = table.spark.newSession()
+    other.sql("SET spark.qbeast.use.sampling.enabled = false").collect()
+
+    def sampled(spark, seed):
+        return spark.table(table.name).sample(0.2, seed=seed)
+
+    assert [s.reason for s in read_report(sampled(other, 1)).spark_samples] == ["SWITCHED_OFF"]
+    assert not read_report(sampled(table.spark, 1)).spark_samples
+    assert checksum(sampled(other, 1)) != checksum(sampled(other, 2))
+    other.sql("RESET spark.qbeast.use.sampling.enabled").collect()
+    assert not read_report(sampled(other, 1)).spark_samples
+
+
 def test_a_table_without_index_is_sampled_as_usual(spark, new_table):
     plain = new_table(NUMBERS).append(numbers(spark, 200))
     declared = new_table(NUMBERS, index="x").append(numbers(spark, 200))

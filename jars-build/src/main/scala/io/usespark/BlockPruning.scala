@@ -2,7 +2,6 @@ package io.usespark
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.core.{JsonFactory, JsonParser, JsonToken}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.actions.AddFile
@@ -28,33 +27,16 @@ final case class BlockQuery(dimensions: Int, boxes: Seq[Box]) {
 
   def weighs(minWeight: Int, maxWeight: Int): Boolean = all.exists(_.weighs(minWeight, maxWeight))
 
-  def meets(cubeId: String, minWeight: Int, maxWeight: Int): Boolean =
-    weighs(minWeight, maxWeight) && {
+  /** Whether rows of the block that is being read can be asked for. */
+  def meets(block: BlockReader): Boolean =
+    weighs(block.minWeight, block.maxWeight) && {
       val from = new Array[Double](dimensions)
-      val size = corner(cubeId, from)
-      all.exists(box => box.weighs(minWeight, maxWeight) && box.meets(from, size))
+      val size = block.corner(from)
+      all.exists(box => box.weighs(block.minWeight, block.maxWeight) && box.meets(from, size))
     }
-
-  /** Finds where the cube starts in each dimension; returns the length of its sides. */
-  private def corner(cubeId: String, from: Array[Double]): Double = {
-    val symbolsPerLevel = (dimensions + 5) / 6
-    var size = 1.0
-    var at = 0
-    while (at + symbolsPerLevel <= cubeId.length) {
-      size /= 2
-      var d = 0
-      while (d < dimensions) {
-        val symbol = BlockPruning.Symbols.indexOf(cubeId.charAt(at + d / 6))
-        if ((symbol >> (5 - d % 6) & 1) == 1) from(d) += size
-        d += 1
-      }
-      at += symbolsPerLevel
-    }
-    size
-  }
 }
 
-/** Which files can hold rows of the query, per revision; files without blocks always can. */
+/** Which files can hold rows of the query, per revision; files without blocks that can be read always can. */
 final case class BlockPruning(revisions: Map[String, BlockQuery]) {
   def keep(file: AddFile): Boolean =
     if (file.tags == null) true
@@ -63,13 +45,10 @@ final case class BlockPruning(revisions: Map[String, BlockQuery]) {
         revision <- file.tags.get("revision")
         query <- revisions.get(revision)
         blocks <- file.tags.get("blocks")
-      } yield BlockPruning.bandMeets(file.tags, query) && BlockPruning.anyBlock(blocks, query)).getOrElse(true)
+      } yield BlockPruning.anyBlock(blocks, BlockPruning.band(file.tags), query)).getOrElse(true)
 }
 
 object BlockPruning {
-  val Symbols = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-  private val factory = new JsonFactory()
-
   def parse(json: String): BlockPruning = {
     def numbers(node: JsonNode) = node.elements().asScala.map(_.asDouble()).toSeq
     def box(node: JsonNode) = Box(
@@ -85,52 +64,37 @@ object BlockPruning {
     BlockPruning(revisions.toMap)
   }
 
-  /** A first look at the weights [from, to) that are really in the file: narrower than its blocks, and cheaper. */
-  private def bandMeets(tags: Map[String, String], query: BlockQuery): Boolean = {
-    val band = tags.getOrElse("use.band", "")
-    val comma = band.indexOf(',')
-    if (comma < 0) true
+  /** The first and last weight of the rows in the file, as our own tag [from, to) says; None where it says nothing. */
+  private def band(tags: Map[String, String]): Option[(Int, Int)] = {
+    val text = tags.getOrElse("use.band", "")
+    val comma = text.indexOf(',')
+    if (comma < 0) None
     else
-      (band.substring(0, comma).toLongOption, band.substring(comma + 1).toLongOption) match {
+      (text.substring(0, comma).toLongOption, text.substring(comma + 1).toLongOption) match {
         case (Some(from), Some(to)) if from >= Int.MinValue && from < to && to - 1 <= Int.MaxValue =>
-          query.weighs(from.toInt, (to - 1).toInt)
-        case _ => true
+          Some((from.toInt, (to - 1).toInt))
+        case _ => None
       }
   }
 
   /**
-   * Reads blocks until one meets the query, true also where there is none to judge by: with 100,000 files, parsing whole
-   * tags would dominate planning.
+   * Whether rows of the file can be asked for. The first look is at the band, which is narrower than the blocks; it is
+   * believed only if the first block begins inside it. Blocks are then read until one meets the query: with 100,000
+   * files, parsing whole tags would dominate planning. A tag that cannot be read may stand for any row.
    */
-  private def anyBlock(json: String, query: BlockQuery): Boolean = {
-    val parser = factory.createParser(json)
-    try {
-      var (found, blocks) = (false, 0)
-      while (!found && parser.nextToken() != null)
-        if (parser.currentToken() == JsonToken.START_OBJECT) {
-          found = blockMeets(parser, query)
-          blocks += 1
-        }
-      found || blocks == 0
-    } finally parser.close()
-  }
-
-  private def blockMeets(parser: JsonParser, query: BlockQuery): Boolean = {
-    var cubeId = ""
-    var minWeight = Int.MinValue
-    var maxWeight = Int.MaxValue
-    while (parser.nextToken() == JsonToken.FIELD_NAME) {
-      val field = parser.currentName()
-      parser.nextToken()
-      field match {
-        case "cubeId" => cubeId = parser.getText
-        case "minWeight" => minWeight = parser.getIntValue
-        case "maxWeight" => maxWeight = parser.getIntValue
-        case _ => parser.skipChildren()
+  private def anyBlock(json: String, band: Option[(Int, Int)], query: BlockQuery): Boolean =
+    BlockReader.trueIfUnreadable(json, query.dimensions) { block =>
+      var more = block.next()
+      val elsewhere = block.elementCount > 0 && band.exists { case (first, last) =>
+        first <= block.minWeight && block.minWeight <= last && !query.weighs(first, last)
       }
+      var found = false
+      while (more && !found && !elsewhere) {
+        found = query.meets(block)
+        more = !found && block.next()
+      }
+      found
     }
-    query.meets(cubeId, minWeight, maxWeight)
-  }
 }
 
 /**

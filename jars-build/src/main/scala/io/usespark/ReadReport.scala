@@ -2,9 +2,11 @@ package io.usespark
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.Dataset
+import org.apache.spark.sql.catalyst.expressions.{Expression, GreaterThanOrEqual, LessThanOrEqual, Literal, Murmur3Hash}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sample}
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 
 /** What the rules did to a query, read off its optimized plan; for tests, demos and explanations. */
@@ -23,26 +25,39 @@ object ReadReport {
         .put("lower", sample.lowerBound)
         .put("upper", sample.upperBound)
     }
-    report.put(
-      "weight_filters",
-      plan.collectWithSubqueries { case f: Filter if IndexedRelation.hasHash(f.condition) => f }.size
-    )
+    val weights = report.putArray("weight_filters")
+    plan.collectWithSubqueries { case filter: Filter if IndexedRelation.hasHash(filter.condition) => filter }.foreach {
+      filter =>
+        val node = weights.addObject()
+        bounds(filter.condition).foreach { case (name, value) => node.put(name, value) }
+        filter
+          .collectFirst { case IndexedRelation(index: TahoeLogFileIndex) => index.getSnapshot.metadata }
+          .foreach(metadata => node.put("configuration", IndexedRelation.json(metadata.configuration)))
+    }
     val scans = report.putArray("scans")
-    plan.collectWithSubqueries { case relation @ IndexedRelation(index: PreparedDeltaFileIndex) =>
-      val kept = index.preparedScan.files
+    plan.collectWithSubqueries { case IndexedRelation(index: PreparedDeltaFileIndex) =>
+      val scan = index.preparedScan
       val candidates = index match {
         case blocks: BlockFileIndex => blocks.candidates
-        case _ => kept
+        case _ => scan.files
       }
       def bytes(files: Seq[AddFile]) = files.map(_.size).sum
       scans
         .addObject()
-        .put("pruned", kept.size < candidates.size)
+        .put("total_files", scan.scannedSnapshot.numOfFiles)
+        .put("total_bytes", scan.scannedSnapshot.sizeInBytes)
+        .put("pruned", scan.files.size < candidates.size)
         .put("candidate_files", candidates.size)
         .put("candidate_bytes", bytes(candidates))
-        .put("kept_files", kept.size)
-        .put("kept_bytes", bytes(kept))
+        .put("kept_files", scan.files.size)
+        .put("kept_bytes", bytes(scan.files))
     }
     report.toString
+  }
+
+  /** The smallest and largest weight that a filter takes, where it says so as ours do. */
+  private def bounds(condition: Expression): Seq[(String, Int)] = condition.collect {
+    case GreaterThanOrEqual(Murmur3Hash(_, 42), Literal(first: Int, _)) => "first" -> first
+    case LessThanOrEqual(Murmur3Hash(_, 42), Literal(last: Int, _)) => "last" -> last
   }
 }

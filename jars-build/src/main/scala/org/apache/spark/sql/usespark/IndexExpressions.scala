@@ -6,11 +6,13 @@ import java.{util => ju}
 import scala.jdk.CollectionConverters._
 import scala.util.hashing.MurmurHash3
 
+import io.usespark.BlockReader
 import org.apache.spark.sql.Column
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnaryExpression}
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
 import org.apache.spark.sql.classic.ExpressionUtils.{column, expression}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -34,6 +36,24 @@ object IndexExpressions {
     )
   )
 
+  /** The blocks of a file's tag in a space of so many dimensions; null where the tag cannot be read. */
+  def blocks(tag: Column, dimensions: Column): Column = column(
+    StaticInvoke(
+      BlockReader.getClass,
+      Blocks,
+      "rows",
+      Seq(expression(tag), expression(dimensions)),
+      Seq(StringType, IntegerType)
+    )
+  )
+
+  private val Blocks = ArrayType(
+    new StructType()
+      .add("cubeId", StringType)
+      .add("minWeight", IntegerType)
+      .add("maxWeight", IntegerType)
+      .add("elementCount", LongType)
+  )
 }
 
 /** (MurmurHash3 of the UTF-8 bytes, sign bit cleared) / (2^31 - 1), as the index format defines it. */
