@@ -85,14 +85,14 @@ def parse_events(text: str) -> list[StoredEvent] | Unreadable:
     return events
 
 
-def parse_parts(text: str, now: int) -> MergedParts | Unreadable:
+def parse_parts(text: str, latest: int) -> MergedParts | Unreadable:
     """Parses the list of the parts of a merged file.
 
     Args:
         text: the text.
-        now: epoch milliseconds; a list from later is none, since its parts would never be old enough to go.
+        latest: epoch milliseconds; a list from later is none, since its parts might never be old enough to go.
     """
-    return parse(text, lambda fields: MergedParts(fields.whole("merged_at", most=now), tuple(fields.texts("parts"))))
+    return parse(text, lambda fields: MergedParts(fields.whole("merged_at", most=latest), tuple(fields.texts("parts"))))
 
 
 def parse_marker(text: str) -> Marker | Unreadable:

@@ -171,8 +171,10 @@ def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[st
     """Deletes parts of files that were merged a while ago; returns all names that are in merged files."""
     merged: set[str] = set()
     listings: list[tuple[int, str, set[str]]] = []
+    # Clocks of hosts differ a little.
+    parsed = partial(parse_parts, latest=now + GRACE_MILLIS)
     for name in (n for n in names if n.endswith(_PARTS)):
-        found = read(table, f"{EVENTS_FOLDER}/{name}", partial(parse_parts, now=now), _PARTS_ADVICE)
+        found = read(table, f"{EVENTS_FOLDER}/{name}", parsed, _PARTS_ADVICE)
         if isinstance(found, MergedParts):
             parts = {part for part in found.parts if _OURS.fullmatch(part)}
             listings.append((found.merged_at, name, parts.intersection(names)))

@@ -89,4 +89,4 @@ def resume(table: ManagedTable) -> bool:
 
 def _denied(table: ManagedTable, verb: str, consequence: str, problem: str) -> WriteDeniedError:
     path = f"{table.state_folder}/{SUSPENSION_FILE}"
-    return WriteDeniedError(f"{path} cannot be {verb} ({problem}). {consequence}: change the rights, or do it by hand.")
+    return WriteDeniedError(f"{path} cannot be {verb} ({problem}). {consequence}: check the rights there.")

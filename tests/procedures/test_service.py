@@ -6,7 +6,7 @@ import threading
 import pytest
 from pyspark.errors import AnalysisException
 from service_fakes import MINUTE, FakeClock
-from tables import NUMBERS, DeltaTable, numbers
+from tables import NUMBERS, DeltaTable, another_engine, numbers
 
 import sql_ext
 from catalog import lease
@@ -308,7 +308,8 @@ def test_a_table_by_path_and_a_wrong_value(spark, tmp_path, rounds):
     path = tmp_path / "t"
     spark.range(20).write.format("delta").save(str(path))
     table = DeltaTable(spark, f"delta.`{path}`")
-    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='id', 'use.optimization.type'='Nothing')")
+    with another_engine():
+        table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='id', 'use.optimization.type'='Nothing')")
     with pytest.raises(sql_ext.UseError) as missing:
         Service(spark, tables=["default.there_is_no_such_table"])
     assert missing.value.code == "USE_TABLE_NOT_FOUND"

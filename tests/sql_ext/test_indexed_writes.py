@@ -203,7 +203,7 @@ def test_who_names_the_format_means_it(spark, new_table):
     rows.write.insertInto(table.name)
     table.sql("INSERT INTO {t} VALUES (1, 0.5, 3, 'a')")
     assert sum(f.rows for f in table.unindexed) == 21
-    assert check_placement(table) == 51
+    assert check_placement(table) == 30
     qbeast(rows, "overwrite", None).insertInto(table.name)
     indexed(table, rows)
 

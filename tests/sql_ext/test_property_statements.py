@@ -3,10 +3,9 @@
 import pytest
 from placement import check_placement
 from pyspark.errors import AnalysisException
-from tables import numbers
+from tables import another_engine, numbers
 
 import sql_ext
-from catalog.session import jvm, jvm_session
 from sql_ext import read_report
 
 UNKNOWN = "TBLPROPERTIES ('use.index.colums' = 'x')"
@@ -16,17 +15,6 @@ WRONG = "TBLPROPERTIES ('use.index.columns' = 'zz')"
 @pytest.fixture(scope="module")
 def plain(spark, shared_table):
     return shared_table("x INT, y STRING", index="x")
-
-
-def as_another_engine(table, **properties):
-    """Sets properties without a look at them; dots in their names are written as underscores."""
-    java = jvm(table.spark)
-    entries = java.java.util.HashMap()
-    for key, value in properties.items():
-        entries.put(key.replace("_", "."), value)
-    transaction = java.io.usespark.TableTransaction(jvm_session(table.spark), table.managed.handle.table())
-    transaction.configure(entries)
-    transaction.commit("ANOTHER ENGINE", entries, java.java.util.HashMap())
 
 
 @pytest.mark.parametrize("clause", [UNKNOWN, WRONG])
@@ -71,8 +59,8 @@ def test_properties_of_other_formats_are_not_ours(spark):
 
 
 def test_mistakes_of_another_engine_are_told_and_can_be_removed(spark, new_table):
-    table = new_table("id BIGINT, x DOUBLE, y INT, s STRING")
-    as_another_engine(table, use_index_colums="x")
+    with another_engine():
+        table = new_table("id BIGINT, x DOUBLE, y INT, s STRING", properties={"use.index.colums": "x"})
     told = "There is no property 'use.index.colums', did you mean use.index.columns?"
     with pytest.raises(sql_ext.UseError, match="has no index columns") as refused:
         table.optimize()
@@ -94,7 +82,7 @@ def test_mistakes_of_another_engine_are_told_and_can_be_removed(spark, new_table
 def test_odd_names_are_indexed_renamed_and_kept(spark, new_table):
     odd = "`a,b`:quantiles,`c.d`,`e:f`:hashing,`q``r`"
     table = new_table(
-        "id BIGINT, `a,b` DOUBLE, `c.d` INT, `e:f` STRING, `q``r` BIGINT", index=odd, cube_size=200, file_bytes="16kb",
+        "id BIGINT, `a,b` DOUBLE, `c.d` INT, `e:f` STRING, `q``r` BIGINT", index=odd, cube_size=200, file_bytes="4kb",
         properties={"delta.columnMapping.mode": "name"},
     )  # fmt: skip
     rows = numbers(spark, 3000).selectExpr("id", "x `a,b`", "y `c.d`", "s `e:f`", "id % 50 `q``r`")

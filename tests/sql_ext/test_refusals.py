@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
-from tables import DeltaTable, numbers
+from tables import DeltaTable, another_engine, numbers
 
 import sql_ext
 from catalog.event_store import optimizations
@@ -261,7 +261,8 @@ def test_no_index_columns(spark, new_table, strategy):
 
 @pytest.mark.parametrize(("key", "value"), [("use.index.cubeSize", "-1"), ("use.index.targetFileBytes", "big")])
 def test_malformed_properties(spark, new_table, key, value):
-    made = new_table("a BIGINT", index="a", properties={key: value})
+    with another_engine():
+        made = new_table("a BIGINT", index="a", properties={key: value})
     spark.sql(f"INSERT INTO {made.name} VALUES (1)")
     refused(spark, "optimize", {"table": made.name}, "USE_INVALID_ARGUMENT", "22023", key, made)
 
@@ -269,7 +270,8 @@ def test_malformed_properties(spark, new_table, key, value):
 def test_an_unreadable_index(spark, new_table):
     made = new_table("a BIGINT", index="a")
     made.append(spark.range(5).selectExpr("id a")).index()
-    made.sql("ALTER TABLE {t} SET TBLPROPERTIES ('qbeast.revision.1'='{{broken')")
+    with another_engine():
+        made.sql("ALTER TABLE {t} SET TBLPROPERTIES ('qbeast.revision.1'='{{broken')")
     with pytest.raises(AnalysisException) as found:
         spark.sql(f"CALL use.optimize('{made.name}')")
     assert found.value.getCondition() == "USE_INDEX_FORMAT"

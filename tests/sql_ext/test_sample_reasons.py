@@ -85,6 +85,7 @@ def test_an_error_is_a_reason(table, monkeypatch):
 def test_an_indexed_column_that_is_gone(spark, new_table):
     mapping = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
     table = new_table(NUMBERS, index="x,y", cube_size=50, properties=mapping).append(numbers(spark, 200)).index()
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='x')")
     table.sql("ALTER TABLE {t} DROP COLUMN y")
     assert reasons(table.data.sample(0.5)) == [SampleReason.MISSING_COLUMN]
     assert 0 < table.data.sample(0.5, seed=1).count() < 200

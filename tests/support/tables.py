@@ -1,6 +1,7 @@
 """Delta tables of the tests: making them, filling them, and looking at their log and files."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ import sql_ext
 from catalog.tables import ManagedTable
 from otree.block import Block, blocks_from_json
 from otree.revision import Revision, revisions_from_configuration
+from sql_ext import bridge
 
 RULES = ("spark.qbeast.use.sampling.enabled", "spark.qbeast.use.pruning.enabled")
 
@@ -190,6 +192,16 @@ def numbers(spark: SparkSession, count: int, start: int = 0, partitions: int = 2
 
 
 NUMBERS = "id BIGINT, x DOUBLE, y INT, s STRING"
+
+
+@contextmanager
+def another_engine():
+    """Inside it, statements set properties and change columns unchecked, as in a session without USE."""
+    checked, bridge.checked_change = bridge.checked_change, lambda *_: {}
+    try:
+        yield
+    finally:
+        bridge.checked_change = checked
 
 
 class PlainReads:

@@ -194,7 +194,7 @@ class UseDeltaCatalog extends DeltaCatalog {
         case delta: DeltaTableV2 =>
           MetadataCheck.copied(delta.initialSnapshot.metadata, QbeastProperties.ofTable(info.properties.asScala.toMap))
         case other if IndexedTables.isDelta(info.properties.get(TableCatalog.PROP_PROVIDER)) =>
-          MetadataCheck.created(info.properties.asScala.toMap, other.schema(), Nil)
+          MetadataCheck.created(info.properties.asScala.toMap, CatalogV2Util.v2ColumnsToStructType(other.columns()), Nil)
         case _ => ()
       }
       super.createTableLike(identifier, info, source)
