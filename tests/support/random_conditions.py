@@ -112,6 +112,16 @@ def _wrapped(inner: str, random: Random) -> str:
     return random.choice(shapes)
 
 
+def tests_of_truth(random: Random) -> list[str]:
+    """Each test of each boolean column for true, false and null, and some comparisons that take null for a value."""
+    booleans = [name for name, column in COLUMNS.items() if column.sql_type == "BOOLEAN"]
+    found = [f"{name} {truth}" for name in booleans for truth in _TRUTHS]
+    for name, column in random.sample(list(COLUMNS.items()), 4):
+        value = column.literal(random, mixed=False)
+        found += [random.choice([f"NOT ({name} <=> {value})", f"{name} IS DISTINCT FROM {value}"])]
+    return found
+
+
 def leaf(random: Random) -> str:
     """A condition on one column, or on two."""
     name, column = random.choice(list(COLUMNS.items()))

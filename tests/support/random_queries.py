@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from random_conditions import COLUMNS, condition, rows
+from random_conditions import COLUMNS, condition, rows, tests_of_truth
 from tables import DeltaTable, PlainReads, create
 
 from sql_ext import read_report
@@ -205,7 +205,8 @@ def run(table: DeltaTable, seed: int, conditions: int, tally: Tally) -> Iterator
     for batch in range(-(-conditions // CONDITIONS_AT_ONCE)):
         random = Random(seed + batch)
         with _without_ansi(table.spark):
-            check_conditions(table, _resolved(table, random, CONDITIONS_AT_ONCE), EXECUTED_OF_THEM, tally)
+            conditions = [*_resolved(table, random, CONDITIONS_AT_ONCE), *tests_of_truth(random)]
+            check_conditions(table, conditions, EXECUTED_OF_THEM, tally)
             for check in (check_query, check_sample, check_split):
                 check(table, random, tally)
         yield seed + batch
