@@ -13,7 +13,8 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 /** Writes that Delta turns into commands of its own before a table is asked how it wants to be written. */
 case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
-    case command: DeltaDynamicPartitionOverwriteCommand if command.query.resolved && IndexedTables.indexes(command.deltaTable) =>
+    case command: DeltaDynamicPartitionOverwriteCommand
+        if command.query.resolved && IndexedTables.indexes(command.deltaTable) =>
       IndexedPartitionOverwrite(command.deltaTable, command.query, command.writeOptions)
     case write: WriteToStream =>
       (write.sink, write.catalogTable) match {

@@ -19,7 +19,7 @@ import org.apache.spark.sql.delta.commands.{CreateDeltaTableCommand, TableCreati
 import org.apache.spark.sql.delta.usespark.{IndexedCreation, IndexedWrite}
 import org.apache.spark.sql.delta.util.{Utils => DeltaUtils}
 import org.apache.spark.sql.execution.datasources.DataSource
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{StructField, StructType}
 
 /**
  * `spark_catalog`: Delta's catalog, which also finds `<table>.<virtual table>` by name and by path, and makes tables
@@ -194,7 +194,8 @@ class UseDeltaCatalog extends DeltaCatalog {
         case delta: DeltaTableV2 =>
           MetadataCheck.copied(delta.initialSnapshot.metadata, QbeastProperties.ofTable(info.properties.asScala.toMap))
         case other if IndexedTables.isDelta(info.properties.get(TableCatalog.PROP_PROVIDER)) =>
-          MetadataCheck.created(info.properties.asScala.toMap, CatalogV2Util.v2ColumnsToStructType(other.columns()), Nil)
+          val columns = other.columns().map(column => StructField(column.name(), column.dataType(), column.nullable()))
+          MetadataCheck.created(info.properties.asScala.toMap, StructType(columns), Nil)
         case _ => ()
       }
       super.createTableLike(identifier, info, source)
