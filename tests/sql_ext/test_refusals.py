@@ -238,7 +238,8 @@ def test_a_retention_that_is_no_number(spark, table, value):
     ],
 )
 def test_index_columns(spark, new_table, columns, code, state, named):
-    made = new_table("x BIGINT, ok BOOLEAN, raw BINARY, deep STRUCT<a: INT>", index=columns)
+    with another_engine():
+        made = new_table("x BIGINT, ok BOOLEAN, raw BINARY, deep STRUCT<a: INT>", index=columns)
     spark.sql(f"INSERT INTO {made.name} VALUES (1, true, X'00', named_struct('a', 1))")
     refused(spark, "optimize", {"table": made.name}, code, state, named, made)
     refused(spark, "optimize", {"table": made.name, "dry_run": True}, code, state, named, made)
