@@ -6,6 +6,7 @@ Prints the seed of each batch, and every query whose rows differ. Ends with 0 wh
 """
 
 import argparse
+import logging
 import os
 import sys
 import tempfile
@@ -17,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 os.environ["TZ"] = "UTC"
 time.tzset()
+# Conditions whose types Spark refuses are tried, too, and pyspark logs the JVM's stack of each.
+logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 from random_queries import Tally, make_table, run  # noqa: E402
 from sessions import start_session  # noqa: E402
