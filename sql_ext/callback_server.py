@@ -264,6 +264,6 @@ class _View:
 
     def __getattribute__(self, name: str) -> Any:
         target = object.__getattribute__(self, "_target")
-        if name.startswith("_") or not inspect.isfunction(inspect.getattr_static(type(target), name, None)):
+        if name.startswith("_") or not inspect.isfunction(getattr(type(target), name, None)):
             raise AttributeError(f"{name} is no public method of a {type(target).__name__}")
         return getattr(target, name)
