@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _STDOUT, _STDERR = 1, 2
 _END_OF_START = b"\0use-spark: the session has started\n"
@@ -31,8 +31,8 @@ class StartupOutput:
         self._started = threading.Event()
 
     def read(self) -> None:
-        """Reads lines until the other end of the source is closed."""
-        with os.fdopen(self._source, "rb") as lines:
+        """Reads lines until the other end of the source is closed, or nobody reads the target any more."""
+        with suppress(BrokenPipeError), os.fdopen(self._source, "rb") as lines:
             for line in lines:
                 if line == _END_OF_START:
                     self._started.set()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sql_ext.commands.startup_output import held_back, wait_for_output
+from sql_ext.commands.startup_output import StartupOutput, held_back, wait_for_output
 
 CHILD = """
 import sys
@@ -52,6 +52,19 @@ def test_a_start_is_silent_and_later_lines_are_passed_on(tmp_path):
         wait_for_output()
     shown = (tmp_path / "shown").read_text().splitlines()
     assert shown == ["downloading a jar ..."] * 2 + ["of our own"] + ["ERROR of later"] * 2
+
+
+def test_a_terminal_that_is_gone_does_no_harm():
+    source, end = os.pipe()
+    nobody, target = os.pipe()
+    os.close(nobody)
+    output = StartupOutput(source, target)
+    os.write(end, b"downloading a jar\n")
+    output.read()
+    with pytest.raises(BrokenPipeError):
+        os.write(end, b"more\n")
+    os.close(end)
+    os.close(target)
 
 
 def fail():
