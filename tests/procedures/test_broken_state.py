@@ -159,7 +159,7 @@ def test_commits_of_other_writers_that_look_like_ours(spark):
     sound = {"write_id": "sound", "table_id": "t", "started_at": 5, "finished_at": 9, "table_bytes": 2}
     texts = {
         "sound": json.dumps(sound | {"output_files_stats": {"bytes": 4}}),
-        "types": json.dumps({"write_id": "types", "table_id": [], "started_at": "x", "parameters": 7, "more": {}}),
+        "types": json.dumps({"write_id": "types", "table_id": None, "started_at": "x", "parameters": 7, "more": {}}),
         "huge": '{"write_id": "huge", "started_at": 1e400, "finished_at": -9223372036854775809, "table_bytes": 0}',
         "half": json.dumps(sound)[:-3],
         "deep": '{"write_id":' + "[" * 5000 + "]" * 5000 + "}",
