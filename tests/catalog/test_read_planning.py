@@ -144,6 +144,7 @@ def _holds(value, operator, bounds):
 @pytest.mark.parametrize("column", NAMES)
 @pytest.mark.parametrize("operator", ["=", "<", "<=", ">", ">=", "in"])
 def test_a_value_that_meets_the_condition_lies_in_the_box(column, operator):
+    @settings(deadline=None)
     @given(st.lists(VALUES[column], min_size=1, max_size=3), st.lists(VALUES[column], max_size=4))
     def check(bounds, others):
         bounds = bounds if operator == "in" else bounds[:1]
