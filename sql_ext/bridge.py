@@ -114,7 +114,8 @@ class BridgeHandler:
             return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
 
     def _check_table(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
-        ManagedTable.find(spark, given["table"])
+        # A damaged log may be found out only when a version is read.
+        ManagedTable.find(spark, given["table"]).state()
 
     def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         table = SYSTEM_TABLES[given["kind"]]

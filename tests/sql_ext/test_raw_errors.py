@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import sql_ext
-from catalog.automation import AUTOMATIONS, SCHEDULED, Automation
+from catalog.automation import AUTOMATIONS, FAILED, SCHEDULED, Automation
 from catalog.tables import ManagedTable
 from procedures.registry import procedures
 from sql_ext.commands.command_line import cli
@@ -219,7 +219,8 @@ def test_a_sick_table_does_not_hide_the_others(spark, folder):
     AUTOMATIONS.put(Automation(f"spark_catalog.delta.`{away}`", away, SCHEDULED))
     try:
         (known,) = sql_ext.call(spark, "status").where(F.col("location") == away).collect()
-        assert known.state == SCHEDULED
+        assert known.state == FAILED
+        assert known.last_error.startswith("USE_FILE_SYSTEM: ")
         (out_of_reach,) = sql_ext.metastore_summary(spark).where(F.col("location") == away).collect()
         assert out_of_reach.last_error.startswith("USE_FILE_SYSTEM: ")
         rows = {row.name: row for row in sql_ext.metastore_summary(spark).where("name LIKE 'raw\\_%'").collect()}

@@ -30,8 +30,12 @@ object ReadReport {
       filter =>
         val node = weights.addObject()
         bounds(filter.condition).foreach { case (name, value) => node.put(name, value) }
+        // Delta replaces the file index of a relation when it prepares the scan.
         filter
-          .collectFirst { case IndexedRelation(index: TahoeLogFileIndex) => index.getSnapshot.metadata }
+          .collectFirst {
+            case IndexedRelation(index: PreparedDeltaFileIndex) => index.preparedScan.scannedSnapshot.metadata
+            case IndexedRelation(index: TahoeLogFileIndex) => index.getSnapshot.metadata
+          }
           .foreach(metadata => node.put("configuration", IndexedRelation.json(metadata.configuration)))
     }
     val scans = report.putArray("scans")
