@@ -186,9 +186,9 @@ def test_an_old_revision_that_cannot_be_read(two_revisions, configured):
     table = two_revisions
     configured({"qbeast.revision.1": _of_a_later_version(table, 1)})
     _reads_everything(table)
-    assert read_report(table.data.where("s = 's7'")).scans[0].pruned, "the other revision still skips files"
     report = read_report(table.data.sample(1e-9))
     assert report.weight_filters == 1
+    assert report.scans[0].pruned, "the other revision still skips files"
     assert report.scans[0].kept_files >= sum(f.revision == 1 for f in table.files)
     assert _problems(table) == {("REVISION_UNREADABLE", 1), ("REVISION_UNKNOWN", 1)}
     plan = table.optimize(strategy="UnindexedFiles", dry_run=True)
