@@ -77,6 +77,10 @@ def physical_name(field: StructField) -> str:
     return str((field.metadata or {}).get("delta.columnMapping.physicalName", field.name))
 
 
+def _lower_name(field: StructField) -> str:
+    return field.name.lower()
+
+
 def find_column(schema: StructType, name: str) -> FoundColumn | None:
     """The column of a logical name, in any case.
 
@@ -85,9 +89,9 @@ def find_column(schema: StructType, name: str) -> FoundColumn | None:
         name: such as ``a``, ``s.x``, or with quoted parts ``s.`x.y` ``. Without quotes, a top-level name that holds
             dots wins over a path.
     """
-    parts = _quoted_parts(name)
-    found = None if parts is None else _find_named(schema, parts)
-    return found or _find(schema, name.lower(), lambda field: field.name.lower())
+    parts = _quoted_parts(name.lower())
+    found = None if parts is None else _find_path(schema, parts, _lower_name)
+    return found or _find(schema, name.lower(), _lower_name)
 
 
 def written_name(schema: StructType, column: FoundColumn) -> str:
@@ -162,13 +166,14 @@ def _quoted_parts(name: str) -> tuple[str, ...] | None:
         position = match.end()
 
 
-def _find_named(schema: StructType, parts: tuple[str, ...]) -> FoundColumn | None:
-    field = next((f for f in schema.fields if f.name.lower() == parts[0].lower()), None)
+def _find_path(schema: StructType, names: tuple[str, ...], name_of: Callable[[StructField], str]) -> FoundColumn | None:
+    """The column that these names lead to, one for each level."""
+    field = next((f for f in schema.fields if name_of(f) == names[0]), None)
     if field is None:
         return None
-    if len(parts) == 1:
+    if len(names) == 1:
         return FoundColumn((field.name,), (physical_name(field),), field.dataType)
-    inner = _find_named(field.dataType, parts[1:]) if isinstance(field.dataType, StructType) else None
+    inner = _find_path(field.dataType, names[1:], name_of) if isinstance(field.dataType, StructType) else None
     return inner and _within(field, inner)
 
 
@@ -183,13 +188,7 @@ def find_stored(schema: StructType, stored: str) -> FoundColumn | None:
 
 def find_path(schema: StructType, stored_path: tuple[str, ...]) -> FoundColumn | None:
     """The column that is stored under these names, one for each level."""
-    field = next((f for f in schema.fields if physical_name(f) == stored_path[0]), None)
-    if field is None:
-        return None
-    if len(stored_path) == 1:
-        return FoundColumn((field.name,), stored_path, field.dataType)
-    inner = find_path(field.dataType, stored_path[1:]) if isinstance(field.dataType, StructType) else None
-    return inner and _within(field, inner)
+    return _find_path(schema, stored_path, physical_name)
 
 
 def logical_name(schema: StructType, physical: str) -> str:

@@ -50,7 +50,7 @@ def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredSt
     found: dict[str, dict[str, Any]] = {}
     columns: dict[str, FoundColumn] = {}
     for key, value in _entries(text).items():
-        name, ending = _parted(key)
+        name, ending = _name_and_ending(key)
         if not ending:
             raise _refused(key, value, "a key is a column's name with _min, _max or _quantiles")
         column = find_column(schema, name)
@@ -79,7 +79,7 @@ def with_quantiles(
     entries = dict(_entries(text))
     # The same column in another spelling would be a second declaration.
     for key in list(entries):
-        name, ending = _parted(key)
+        name, ending = _name_and_ending(key)
         declared = find_column(schema, name) if ending == "_quantiles" else None
         if declared is not None and declared.path == column.path:
             del entries[key]
@@ -103,7 +103,7 @@ def with_moved_columns(text: str, moved: Callable[[str], str | None]) -> str | N
         return text
     kept: dict[str, Any] = {}
     for key, value in entries.items():
-        name, ending = _parted(key)
+        name, ending = _name_and_ending(key)
         to = moved(name) if ending else name
         if to is not None:
             kept[to + ending] = value
@@ -112,7 +112,7 @@ def with_moved_columns(text: str, moved: Callable[[str], str | None]) -> str | N
     return json.dumps(kept, ensure_ascii=False) if kept else None
 
 
-def _parted(key: str) -> tuple[str, str]:
+def _name_and_ending(key: str) -> tuple[str, str]:
     """The column's name and the ending of a key; the key and '' when it ends in no accepted way."""
     ending = next((e for e in _ENDINGS if key.endswith(e) and len(key) > len(e)), "")
     return key.removesuffix(ending), ending

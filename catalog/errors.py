@@ -115,6 +115,11 @@ class TableError(UseError):
     code = "USE_TABLE_NOT_FOUND"
     sql_state = "42P01"
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is no such table, or no longer; of any other one something is wrong."""
+        return self.code == TableError.code
+
     @classmethod
     def missing(cls, name: str, detail: str) -> TableError:
         """No table of this name."""

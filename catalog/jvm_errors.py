@@ -131,7 +131,7 @@ def table_failure(name: str, causes: Sequence[Cause]) -> UseError:
         trouble = "it has no folders that could hold a table: use a file system such as file, hdfs or s3a"
     if trouble is not None:
         return FileSystemError.of(name, trouble)
-    return failure(causes) if _of_metastore(causes) else TableError.unreadable(name, _told(causes))
+    return failure(causes) if _of_metastore(causes) else TableError.unreadable(name, _summary(causes))
 
 
 def failure(causes: Sequence[Cause]) -> UseError:
@@ -142,15 +142,15 @@ def failure(causes: Sequence[Cause]) -> UseError:
     known = next((c for c in causes if c.condition), None)
     if known is not None and one_line(known.text):
         return UseError(one_line(known.text), code=known.condition, sql_state=known.sql_state)
-    return SparkFailedError.of(_told(causes))
+    return SparkFailedError.of(_summary(causes))
 
 
 def text_of(error: BaseException) -> str:
     """What an error says, in one line and without its code."""
-    return error.message if isinstance(error, UseError) else _told(causes_of(error))
+    return error.message if isinstance(error, UseError) else _summary(causes_of(error))
 
 
-def _told(causes: Sequence[Cause]) -> str:
+def _summary(causes: Sequence[Cause]) -> str:
     """The outermost message, and the innermost where it says more."""
     texts = [text for text in (one_line(cause.text) for cause in causes) if text]
     if not texts:

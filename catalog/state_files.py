@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.errors import first_line
+from catalog.jvm_errors import text_of
 from catalog.moments import LAST_MILLIS
 from catalog.tables import ManagedTable
 
@@ -175,9 +176,8 @@ def read(
 
 
 def access_problem(error: BaseException) -> str:
-    """What the file system says, in one line: Py4J's own first line only tells which object was called."""
-    java_error = getattr(error, "java_exception", None)
-    return _one_line(str(error) if java_error is None else str(java_error.toString()))
+    """What the file system says, in one line."""
+    return _one_line(text_of(error))
 
 
 def _one_line(text: str) -> str:

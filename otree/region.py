@@ -127,12 +127,6 @@ class Region:
         """Return a region that holds the points in both."""
         return Region.of([mine.meet(theirs) for mine in self.boxes for theirs in other.boxes])
 
-    def join(self, other: Region) -> Region:
-        """Return a region that holds the points in either."""
-        if self.is_all or other.is_all:
-            return self if self.is_all else other
-        return Region.of([*self.boxes, *other.boxes])
-
 
 def _hulls(boxes: Sequence[Box]) -> list[Box]:
     """``MOST_BOXES`` boxes around runs of neighbours; the widest gaps between neighbours stay open."""

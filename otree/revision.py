@@ -192,24 +192,6 @@ def stored_revisions(conf: Mapping[str, str]) -> StoredRevisions:
     return StoredRevisions(dict(sorted(readable.items())), unreadable)
 
 
-def revisions_from_configuration(conf: Mapping[str, str]) -> Mapping[int, Revision]:
-    """Read every revision among a table's properties.
-
-    Args:
-        conf: All properties of the table.
-
-    Returns:
-        The revisions by number, ascending.
-
-    Raises:
-        IndexFormatError: If one cannot be read or is filed under another number.
-    """
-    stored = stored_revisions(conf)
-    for key, reason in stored.unreadable.items():
-        raise IndexFormatError.of_property(key, reason)
-    return stored.readable
-
-
 def last_revision_id(conf: Mapping[str, str]) -> int | None:
     """Return the number of the newest revision, None when the table has no index.
 

@@ -149,9 +149,9 @@ def _of_files(spark: SparkSession, name: str) -> _Facts:
     try:
         table = ManagedTable.find(spark, name)
         return _Facts(holder_of(table, now_millis()), suspension_of(table), table.snapshot().property_errors)
-    except TableError:
-        return _Facts()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
+        if isinstance(error, TableError) and error.is_missing:
+            return _Facts()
         return _Facts(problem=error_text(error))
 
 

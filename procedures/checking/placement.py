@@ -19,7 +19,8 @@ CHECK = "PLACEMENT_DIFFERS"
 # They come from the first files that are read; a wrong expression is wrong for most rows.
 _ROWS = 100
 _DEEPEST = 8
-_CELL_BITS = 60
+# Cells of more bits do not fit a long.
+CELL_BITS = 60
 _MILLIS_OF_DAY = 86_400_000
 
 
@@ -34,7 +35,7 @@ def placement_problems(rows: DataFrame, columns: IndexColumns) -> DataFrame:
         One problem, or none.
     """
     revision = columns.revision
-    depth = min(_CELL_BITS // revision.dimensions, _DEEPEST)
+    depth = min(CELL_BITS // revision.dimensions, _DEEPEST)
     types = [rows.select(F.col(name)).schema[0].dataType for name in columns.columns]
     values = [
         _plain(F.col(name), data_type).alias(f"v{i}")

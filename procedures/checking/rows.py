@@ -23,8 +23,6 @@ from procedures.rewrite.index_columns import IndexColumns
 CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROW_OUTSIDE_BAND", placement.CHECK, "ROWS_NOT_CHECKED")
 # Delta's scan keeps the files that it reads in memory: a table is read in parts of about so many.
 FILES_AT_ONCE = 10_000
-# Cells of more bits do not fit a long.
-_CELL_BITS = 60
 _FILES_LOOKED_INTO = 4
 _WHOLE_FILE = -1
 _BAND = -2
@@ -87,7 +85,7 @@ def _not_checked(files: DataFrame, reason: str) -> DataFrame:
 
 def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int]:
     """The cubes with their depth and cell number, and the deepest level that is checked; as small as the tree."""
-    limit = _CELL_BITS // revision.dimensions
+    limit = placement.CELL_BITS // revision.dimensions
     texts = files.select(F.explode("blocks.cubeId").alias("cube_id")).distinct().collect()
     parsed = [CubeId.parse(r.cube_id, revision.dimensions) for r in texts]
     known = [(cube.text, cube.depth, cube.cell) for cube in parsed if cube.depth <= limit]

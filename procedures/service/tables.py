@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import FileSystemError, TableError
+from catalog.errors import TableError
 from catalog.log_probe import Sighting, look, qualified
 from catalog.metastore import tables_of
 from catalog.system_tables.base import error_text
@@ -89,11 +89,10 @@ class SparkTables:
         for name in names:
             try:
                 table = ManagedTable.find(self._spark, name)
-            except (TableError, FileSystemError):
-                continue  # dropped, or out of reach, since; it may come back
             except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
-                self._leave_out(name, error)
-                continue
+                if not (isinstance(error, TableError) and error.is_missing):
+                    self._leave_out(name, error)
+                continue  # dropped since, or unreadable; it may come back
             found[self._place(table.location)] = table.name
         return found
 

@@ -19,7 +19,7 @@ from catalog.properties import (
     IndexConfiguration,
 )
 from otree.errors import IndexFormatError
-from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, last_revision_id, revisions_from_configuration
+from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, last_revision_id, stored_revisions
 from procedures.service.wish import Wish, wish_of
 
 _WORDS = ("", " ", "true", "TRUE", "null", "nan", "1e400", "-1", "1_0", "１２", "a,,b", "\ud800")
@@ -65,7 +65,8 @@ def test_those_of_automatic_optimization(configuration):
 def test_those_of_the_index(configuration):
     with contextlib.suppress(UseError, IndexFormatError):
         IndexConfiguration.of(configuration, _SCHEMA, None, ())
-    with contextlib.suppress(IndexFormatError):
-        revisions_from_configuration(configuration)
+    stored = stored_revisions(configuration)
+    texts = [key for key in configuration if key.startswith(REVISION_KEY_PREFIX)]
+    assert len(stored.readable) + len(stored.unreadable) == len(texts)
     with contextlib.suppress(IndexFormatError):
         last_revision_id(configuration)

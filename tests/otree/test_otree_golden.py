@@ -7,7 +7,7 @@ import pytest
 from otree.block import Block, blocks_from_json, blocks_to_json
 from otree.cardinality import WeightCardinality
 from otree.errors import IndexFormatError
-from otree.revision import Revision, configuration_of, last_revision_id, revisions_from_configuration, staging_of
+from otree.revision import Revision, configuration_of, last_revision_id, staging_of, stored_revisions
 from otree.transformation import ColumnStats, LegacyZeroTransformation, Transformation
 from otree.transformer import make_transformation
 
@@ -104,7 +104,9 @@ def test_all_of_them_in_one_table():
         "qbeast.revision.0": _revision([PAIRS[10]], 0),
     }
     others = {"columnsToIndex": "i", "cubeSize": "10000", "columnStats": "", "tableFormat": "delta", "txnappid": "x"}
-    revisions = revisions_from_configuration({**conf, **others})
+    stored = stored_revisions({**conf, **others})
+    assert stored.unreadable == {}
+    revisions = stored.readable
     assert (last_revision_id(conf), list(revisions)) == (3, [0, 3])
     assert configuration_of(revisions.values()) == conf
 

@@ -11,8 +11,8 @@ from otree.revision import (
     configuration_of,
     last_revision_id,
     next_revision,
-    revisions_from_configuration,
     staging_of,
+    stored_revisions,
 )
 from otree.transformation import ColumnStats, HashTransformation, IdentityTransformation, LinearTransformation
 from otree.transformer import Transformer
@@ -75,13 +75,15 @@ def test_configuration_round_trip() -> None:
     conf = configuration_of([staging, first])
     assert conf[LAST_REVISION_KEY] == "1"
     assert last_revision_id(conf) == 1
-    assert revisions_from_configuration({**conf, "other": "x"}) == {0: staging, 1: first}
+    stored = stored_revisions({**conf, "other": "x"})
+    assert (stored.readable, stored.unreadable) == ({0: staging, 1: first}, {})
     assert configuration_of([]) == {}
     assert last_revision_id({}) is None
     with pytest.raises(IndexFormatError, match=LAST_REVISION_KEY):
         last_revision_id({LAST_REVISION_KEY: "x"})
-    with pytest.raises(IndexFormatError, match="revisionID"):
-        revisions_from_configuration({"qbeast.revision.7": first.to_json()})
+    misfiled = stored_revisions({"qbeast.revision.7": first.to_json()})
+    assert misfiled.readable == {}
+    assert "revisionID" in misfiled.unreadable["qbeast.revision.7"]
 
 
 def test_staging_with_real_transformers() -> None:

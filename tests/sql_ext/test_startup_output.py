@@ -36,7 +36,7 @@ def child():
     return subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, text=True)
 
 
-def tell(process, *lines):
+def print_lines(process, *lines):
     process.stdin.write("".join(f"{line}\n" for line in lines))
     process.stdin.close()
     process.wait()
@@ -46,9 +46,9 @@ def test_a_start_is_silent_and_later_lines_are_passed_on(tmp_path):
     with terminal(tmp_path / "shown"):
         with held_back():
             late = child()
-            tell(child(), ":: resolving dependencies ::", "downloading a jar ...")
+            print_lines(child(), ":: resolving dependencies ::", "downloading a jar ...")
         os.write(2, b"of our own\n")
-        tell(late, "ERROR of later")
+        print_lines(late, "ERROR of later")
         wait_for_output()
     shown = (tmp_path / "shown").read_text().splitlines()
     assert shown == ["downloading a jar ..."] * 2 + ["of our own"] + ["ERROR of later"] * 2
@@ -69,7 +69,7 @@ def test_a_terminal_that_is_gone_does_no_harm():
 
 def fail():
     with held_back():
-        tell(child(), "one", "two")
+        print_lines(child(), "one", "two")
         raise KeyboardInterrupt
 
 

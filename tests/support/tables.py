@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 import sql_ext
 from catalog.tables import ManagedTable
 from otree.block import Block, blocks_from_json
-from otree.revision import Revision, revisions_from_configuration
+from otree.revision import Revision, stored_revisions
 from sql_ext import bridge
 
 RULES = ("spark.qbeast.use.sampling.enabled", "spark.qbeast.use.pruning.enabled")
@@ -99,7 +99,9 @@ class DeltaTable:
 
     @property
     def revisions(self) -> dict[int, Revision]:
-        return revisions_from_configuration(self.replayed()[1]["configuration"])
+        stored = stored_revisions(self.replayed()[1]["configuration"])
+        assert not stored.unreadable, stored.unreadable
+        return dict(stored.readable)
 
     # ----------------------------------------------------------------------------------------------- disk
 

@@ -14,33 +14,34 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 /** Tells Python of changes that this session made to the catalog; a statement never fails or waits for it. */
 object CatalogChanges extends Logging {
 
-  /** Tells of a table that was made, replaced or altered. */
-  def made(catalog: String, table: => Table): Unit = telling(tellOf("changed", catalog, "", table))
+  /** Notifies the service of a table that was created, replaced or altered. */
+  def made(catalog: String, table: => Table): Unit = loggingFailure(sendOf("changed", catalog, "", table))
 
-  def renamed(catalog: String, from: String, table: => Table): Unit = telling(tellOf("renamed", catalog, from, table))
+  def renamed(catalog: String, from: String, table: => Table): Unit =
+    loggingFailure(sendOf("renamed", catalog, from, table))
 
-  def dropped(name: String): Unit = telling(tell("dropped", name, "", ""))
+  def dropped(name: String): Unit = loggingFailure(send("dropped", name, "", ""))
 
-  private def tellOf(kind: String, catalog: String, before: String, table: Table): Unit = table match {
-    case delta: DeltaTableV2 => tell(kind, Identifiers.of(catalog, delta), before, delta.deltaLog.dataPath.toString)
-    case _ if before.nonEmpty => tell("dropped", before, "", "")
+  private def sendOf(kind: String, catalog: String, before: String, table: Table): Unit = table match {
+    case delta: DeltaTableV2 => send(kind, Identifiers.of(catalog, delta), before, delta.deltaLog.dataPath.toString)
+    case _ if before.nonEmpty => send("dropped", before, "", "")
     case _ => ()
   }
 
-  private def tell(kind: String, name: String, before: String, location: String): Unit =
+  private def send(kind: String, name: String, before: String, location: String): Unit =
     Python.text(
       "catalog_changed",
       Map("kind" -> kind, "name" -> name, "before" -> before, "location" -> location)
     )
 
-  private def telling(tell: => Unit): Unit =
+  private def loggingFailure(send: => Unit): Unit =
     if (Bridge.listening())
-      try tell
-      catch { case NonFatal(error) => logWarning(s"The optimization service was not told of a change: $error") }
+      try send
+      catch { case NonFatal(error) => logWarning(s"The optimization service was not notified of a change: $error") }
 }
 
-/** A staged table that tells of its commit. */
-class ToldStagedTable(staged: StagedTable, afterwards: () => Unit) extends StagedTable {
+/** A staged table whose commit the service is notified of. */
+class NotifyingStagedTable(staged: StagedTable, afterwards: () => Unit) extends StagedTable {
   override def name(): String = staged.name()
   override def columns(): Array[Column] = staged.columns()
   override def partitioning(): Array[Transform] = staged.partitioning()
@@ -57,18 +58,18 @@ class ToldStagedTable(staged: StagedTable, afterwards: () => Unit) extends Stage
 }
 
 /** The same for one that takes rows. */
-final class ToldWritableTable(staged: StagedTable with SupportsWrite, afterwards: () => Unit)
-    extends ToldStagedTable(staged, afterwards)
+final class NotifyingWritableTable(staged: StagedTable with SupportsWrite, afterwards: () => Unit)
+    extends NotifyingStagedTable(staged, afterwards)
     with SupportsWrite {
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = staged.newWriteBuilder(info)
 }
 
-object ToldStagedTable {
+object NotifyingStagedTable {
   def of(staged: StagedTable)(afterwards: => Unit): StagedTable =
     if (!Bridge.listening()) staged
     else
       staged match {
-        case rows: StagedTable with SupportsWrite => new ToldWritableTable(rows, () => afterwards)
-        case other => new ToldStagedTable(other, () => afterwards)
+        case rows: StagedTable with SupportsWrite => new NotifyingWritableTable(rows, () => afterwards)
+        case other => new NotifyingStagedTable(other, () => afterwards)
       }
 }

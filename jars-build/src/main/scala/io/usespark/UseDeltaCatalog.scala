@@ -19,7 +19,7 @@ import org.apache.spark.sql.delta.commands.{CreateDeltaTableCommand, TableCreati
 import org.apache.spark.sql.delta.usespark.{IndexedCreation, IndexedWrite}
 import org.apache.spark.sql.delta.util.{Utils => DeltaUtils}
 import org.apache.spark.sql.execution.datasources.DataSource
-import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.sql.types.StructType
 
 /**
  * `spark_catalog`: Delta's catalog, which also finds `<table>.<virtual table>` by name and by path, and makes tables
@@ -80,28 +80,29 @@ class UseDeltaCatalog extends DeltaCatalog {
         case delta: DeltaTableV2 => TablePaths.check(SparkSession.active, delta, fullName(identifier))
         case _ => ()
       }
-    told(super.alterTable(identifier, changes: _*))
+    notifying(super.alterTable(identifier, changes: _*))
   }
 
-  override def dropTable(identifier: Identifier): Boolean = toldIfDropped(identifier, super.dropTable(identifier))
+  override def dropTable(identifier: Identifier): Boolean = notifyingIfDropped(identifier, super.dropTable(identifier))
 
-  override def purgeTable(identifier: Identifier): Boolean = toldIfDropped(identifier, super.purgeTable(identifier))
+  override def purgeTable(identifier: Identifier): Boolean =
+    notifyingIfDropped(identifier, super.purgeTable(identifier))
 
   override def renameTable(from: Identifier, to: Identifier): Unit = {
     super.renameTable(from, to)
     CatalogChanges.renamed(name(), fullName(from), loadTable(to))
   }
 
-  private def told(make: => Table): Table = {
+  private def notifying(make: => Table): Table = {
     val made = make
     CatalogChanges.made(name(), made)
     made
   }
 
-  private def toldWhenCommitted(identifier: Identifier)(staged: StagedTable): StagedTable =
-    ToldStagedTable.of(staged)(CatalogChanges.made(name(), loadTable(identifier)))
+  private def notifyingWhenCommitted(identifier: Identifier)(staged: StagedTable): StagedTable =
+    NotifyingStagedTable.of(staged)(CatalogChanges.made(name(), loadTable(identifier)))
 
-  private def toldIfDropped(identifier: Identifier, dropped: Boolean): Boolean = {
+  private def notifyingIfDropped(identifier: Identifier, dropped: Boolean): Boolean = {
     if (dropped) CatalogChanges.dropped(fullName(identifier))
     dropped
   }
@@ -137,7 +138,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): Table =
-    told {
+    notifying {
       check(schema, partitions, properties)
       if (!isQbeast(properties)) super.createTable(identifier, schema, partitions, properties)
       else super.createTable(identifier, schema, partitions, plain(identifier, schema, partitions, properties))
@@ -149,7 +150,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    toldWhenCommitted(identifier) {
+    notifyingWhenCommitted(identifier) {
       check(schema, partitions, properties)
       if (!isQbeast(properties)) super.stageCreate(identifier, schema, partitions, properties)
       else
@@ -164,7 +165,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    toldWhenCommitted(identifier) {
+    notifyingWhenCommitted(identifier) {
       check(schema, partitions, properties)
       if (!isQbeast(properties)) super.stageReplace(identifier, schema, partitions, properties)
       else
@@ -179,7 +180,7 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    toldWhenCommitted(identifier) {
+    notifyingWhenCommitted(identifier) {
       check(schema, partitions, properties)
       if (!isQbeast(properties)) super.stageCreateOrReplace(identifier, schema, partitions, properties)
       else
@@ -189,14 +190,11 @@ class UseDeltaCatalog extends DeltaCatalog {
     }
 
   override def createTableLike(identifier: Identifier, info: TableInfo, source: Table): Table =
-    told {
+    notifying {
       source match {
         case delta: DeltaTableV2 =>
           MetadataCheck.copied(delta.initialSnapshot.metadata, QbeastProperties.ofTable(info.properties.asScala.toMap))
-        case other if IndexedTables.isDelta(info.properties.get(TableCatalog.PROP_PROVIDER)) =>
-          val columns = other.columns().map(column => StructField(column.name(), column.dataType(), column.nullable()))
-          MetadataCheck.created(info.properties.asScala.toMap, StructType(columns), Nil)
-        case _ => ()
+        case _ => () // IndexedWriteRules checks the command that creates it
       }
       super.createTableLike(identifier, info, source)
     }
