@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +94,16 @@ class ManagedTable:
         except (Py4JJavaError, PySparkException):
             return True
 
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        try:
+            with looking_at(self.name):
+                yield
+        except TableError as error:
+            if error.is_missing or self.exists():
+                raise
+            raise TableError.gone() from error
+
     def snapshot(self) -> TableSnapshot:
         """Returns the newest version of the table.
 
@@ -106,7 +118,7 @@ class ManagedTable:
         Raises:
             TableError: its log cannot be read.
         """
-        with looking_at(self.name):
+        with self._looking():
             return self.handle.state()
 
     def transaction(self, session: SparkSession) -> Any:
@@ -118,13 +130,13 @@ class ManagedTable:
         Raises:
             TableError: its log cannot be read.
         """
-        with looking_at(self.name):
+        with self._looking():
             return jvm(session).io.usespark.TableTransaction(jvm_session(session), self.handle.table())
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""
         path = self.location.replace("`", "``")
-        with looking_at(self.name):
+        with self._looking():
             return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
 
     def events(self, limit: int | None = None) -> DataFrame:

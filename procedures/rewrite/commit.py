@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError
+from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError, UseError
 from catalog.events import EVENT_KEY, OPERATION, OptimizationEvent
 from catalog.jvm_errors import text_of
 from catalog.session import jvm
@@ -92,6 +92,6 @@ def _version_of(table: ManagedTable, write_id: str) -> int | None:
     """The version that carries the write id, when the log can be read and has it."""
     try:
         found = table.events(limit=100).where(F.col("write_id") == write_id).select("version").first()
-    except (Py4JJavaError, PySparkException):
+    except (UseError, Py4JJavaError, PySparkException):
         return None
     return int(found.version) if found is not None else None

@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from catalog.errors import TableError
-from catalog.log_probe import Sighting, look, qualified
+from catalog.log_probe import FAILED, Sighting, look, qualified
 from catalog.metastore import tables_of
 from catalog.system_tables.base import error_text
 from catalog.tables import ManagedTable
@@ -52,7 +52,7 @@ class SparkTables:
         self._spark = spark
         self._only = only
         self._by_path: dict[str, str] = {}
-        # Names of the tables that were left out, so that each is logged once.
+        # Names or locations of the tables that cannot be read, so that each is logged once.
         self._left_out: set[str] = set()
         for name in only or ():
             ManagedTable.find(spark, name)
@@ -82,7 +82,13 @@ class SparkTables:
 
     def look(self, questions: Sequence[tuple[str, int | None]]) -> list[Sighting]:
         """See ``Tables.look``."""
-        return look(self._spark, questions)
+        sightings = look(self._spark, questions)
+        for (location, _), sighting in zip(questions, sightings, strict=True):
+            if sighting.state == FAILED:
+                self._leave_out(location, sighting.detail)
+            else:
+                self._left_out.discard(location)
+        return sightings
 
     def _given(self, names: Sequence[str]) -> dict[str, str]:
         found = {}
@@ -91,7 +97,7 @@ class SparkTables:
                 table = ManagedTable.find(self._spark, name)
             except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
                 if not (isinstance(error, TableError) and error.is_missing):
-                    self._leave_out(name, error)
+                    self._leave_out(name, error_text(error))
                 continue  # dropped since, or unreadable; it may come back
             found[self._place(table.location)] = table.name
         return found
@@ -101,13 +107,13 @@ class SparkTables:
         try:
             return self._place(location)
         except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
-            self._leave_out(name, error)
+            self._leave_out(name, error_text(error))
             return None
 
-    def _leave_out(self, name: str, error: Exception) -> None:
-        if name not in self._left_out:
-            self._left_out.add(name)
-            logger.warning("%s is not looked after, since it cannot be looked at: %s", name, error_text(error))
+    def _leave_out(self, table: str, reason: str) -> None:
+        if table not in self._left_out:
+            self._left_out.add(table)
+            logger.warning("The service leaves out %s, which cannot be read: %s", table, reason)
 
     def _place(self, location: str) -> str:
         return qualified(self._spark, location)

@@ -176,17 +176,13 @@ def test_commits_of_other_writers_that_look_like_ours(spark):
     assert (shown["types"].started_at, shown["types"].started_time, shown["types"].table_id) == (None, None, None)
 
 
-def test_the_service_leaves_out_what_has_no_file_system(spark, monkeypatch, caplog):
-    from procedures.service import tables
-
-    known = [tables.tables_of(spark)[:0], []]
-    one = type("Known", (), {"full_name": "spark_catalog.default.far", "location": "nowhere://x/y"})
-    two = type("Known", (), {"full_name": "spark_catalog.default.near", "location": "/tmp/near"})
-    monkeypatch.setattr(tables, "tables_of", lambda _: [*known[1], one, two])
+def test_the_service_names_a_table_without_a_file_system_once(spark, caplog):
     looked = SparkTables(spark)
-    assert list(looked.listed().values()) == list(looked.listed().values()) == ["spark_catalog.default.near"]
-    assert looked.add("far", "nowhere://x/y") is None
-    assert sum("nowhere" in message for message in caplog.messages) == 2
+    far = looked.add("far", "nowhere://x/y")
+    questions = [(far, None), (looked.add("near", "/tmp/near"), None)]
+    states = [[seen.state for seen in looked.look(questions)] for _ in range(2)]
+    assert states == [["failed", "missing"]] * 2
+    assert sum("nowhere://x/y" in message for message in caplog.messages) == 1
 
 
 def test_a_manual_trigger_that_finds_nothing_leaves_a_row(spark, new_table, monkeypatch):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError
+from catalog.errors import CommitUnknownError, ConcurrentChangeError, FileSystemError, TableError
 from catalog.events import event_without_commit
 from procedures.rewrite import commit as module
 
@@ -17,9 +17,13 @@ class Table:
     there: bool = True
     spark: object = None
     deleted: list = field(default_factory=list)
+    history: Exception | None = None
 
     def exists(self):
         return self.there
+
+    def events(self, limit):
+        raise self.history
 
 
 class Transaction:
@@ -55,3 +59,12 @@ def test_outcomes(monkeypatch, conflict, there, version, outcome):
     else:
         with pytest.raises(outcome):
             module.commit(Table(there=there), Transaction(), event, {})
+
+
+@pytest.mark.parametrize("error", [TableError.unreadable("t", "half a file"), FileSystemError("away")])
+def test_a_history_that_cannot_be_read_leaves_the_outcome_open(monkeypatch, error):
+    """Any other error would have the new files deleted, and they may be the table's by now."""
+    monkeypatch.setattr(module, "jvm", lambda _: JVM)
+    event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
+    with pytest.raises(CommitUnknownError):
+        module.commit(Table(history=error), Transaction(), event, {})

@@ -13,7 +13,6 @@ SIMPLE = (
     r"(?:java\.lang\.(?:String|Boolean|Byte|Short|Integer|Long|Float|Double)|boolean|byte|short|int|long|float|double)"
 )
 HARMLESS = {
-    "io.usespark.BlockPruning.Symbols()",
     "io.usespark.BlockPruning.parse(java.lang.String)",
     "io.usespark.Bridge.declarations()",
     "io.usespark.Bridge.handler()",
@@ -22,7 +21,10 @@ HARMLESS = {
     "io.usespark.CatalogChanges.dropped(java.lang.String)",  # makes the service look sooner
     "io.usespark.Declarations.empty()",
     "io.usespark.Declarations.parse(java.lang.String)",
+    "io.usespark.IndexedTables.isDelta(java.lang.String)",
     "io.usespark.IndexedTables.isQbeast(java.lang.String)",
+    "io.usespark.NamedFormat.made()",  # these two forget what the calling thread named
+    "io.usespark.NamedFormat.taken()",
     "io.usespark.Python.attached()",
     "io.usespark.SampleReason.Tag()",
     "io.usespark.SampleReason.apply(java.lang.String, java.lang.String)",
@@ -30,6 +32,7 @@ HARMLESS = {
     "io.usespark.UnclosedClassLoader.install()",
     "io.usespark.UseException.notAttached()",
     "io.usespark.UseException.notSupported(java.lang.String)",
+    "io.usespark.UseException.timeTravel()",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.conf()",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.logConsole(java.lang.String)",
     "org.apache.spark.sql.hive.thriftserver.usespark.JdbcService.messageIn(java.lang.String)",
