@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from catalog import errors
-from catalog.optimization_properties import option_key
+from catalog.properties.optimization_properties import option_key
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.declaration import Parameter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.runs import RUNS
+from procedures.optimizer.runs import RUNS
 
 RESULT = "run_id string, table string, state string"
 

@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.session import described_jobs, work_session
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
+from catalog.jvm.session import described_jobs, work_session
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from procedures.checking import metadata, rows
 from procedures.checking.problem import ERROR, SCHEMA, UNTAGGING_HELPS, WARNING
 from procedures.declaration import Call, Parameter, Procedure

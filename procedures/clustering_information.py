@@ -19,13 +19,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from catalog.column_names import find_column, split_names, written_name
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from catalog.properties import IndexConfiguration
-from catalog.session import described_jobs
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
-from procedures.clustering_overlap import Overlap, overlap_of
+from catalog.jvm.session import described_jobs
+from catalog.properties.index_properties import IndexConfiguration
+from catalog.table.column_names import find_column, split_names, written_name
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
+from procedures.checking.clustering_overlap import Overlap, overlap_of
 from procedures.declaration import Call, Parameter, Procedure
 
 RESULT = (

@@ -11,9 +11,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import IndexUnreadableError, InvalidArgumentError, UnknownNameError
-from catalog.jvm_errors import as_one_line
+from catalog.jvm.java_errors import as_one_line
 from otree.errors import IndexFormatError
-from procedures.runs import CALL
+from procedures.optimizer.runs import CALL
 
 PARAMETER_TYPES = (
     "STRING",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from catalog.errors import IndexConfigurationError
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from otree.revision import LAST_REVISION_KEY
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.rewrite.untag import Untagging, tagged, untag

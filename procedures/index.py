@@ -10,15 +10,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.declared_stats import COLUMN_STATS_KEY
 from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
-from catalog.jvm_errors import text_of
-from catalog.properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
-from catalog.session import described_jobs, jvm
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
+from catalog.jvm.java_errors import text_of
+from catalog.jvm.session import described_jobs, jvm
+from catalog.properties.declared_stats import COLUMN_STATS_KEY
+from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.parquet_source import ParquetSource
+from procedures.indexing.parquet_source import ParquetSource
 from procedures.rewrite.commit import is_conflict
 
 OPERATION = "USE INDEX"

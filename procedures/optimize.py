@@ -6,12 +6,12 @@ from dataclasses import astuple
 
 from pyspark.sql import DataFrame
 
-from catalog.tables import ManagedTable
+from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.engine import optimize
-from procedures.optimize_settings import OptimizeSettings
-from procedures.report import RESULT
-from procedures.runs import CALL, Run
+from procedures.optimizer.engine import optimize
+from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.optimizer.report import RESULT
+from procedures.optimizer.runs import CALL, Run
 
 
 def _run(call: Call) -> DataFrame:

@@ -8,17 +8,17 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.column_names import FoundColumn, find_column
-from catalog.declared_stats import COLUMN_STATS_KEY, declared_stats, with_quantiles, written
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from catalog.properties import indexable_type, transformations_of
-from catalog.session import described_jobs, work_session
-from catalog.tables import ManagedTable
+from catalog.jvm.session import described_jobs, work_session
+from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats, with_quantiles, written
+from catalog.properties.index_properties import indexable_type, transformations_of
+from catalog.table.column_names import FoundColumn, find_column
+from catalog.table.managed_table import ManagedTable
 from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
 from otree.transformer import QUANTILES, STRING, Transformer
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.rewrite.index_columns import finite_value
-from procedures.rewrite.quantile_estimates import fractions, numeric_quantiles, string_quantiles
+from procedures.layout.index_columns import finite_value
+from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
 
 RESULT = "position int, fraction double, value string"
 MOST_QUANTILES = 10_000

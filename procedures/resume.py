@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from catalog.automation import SCHEDULED
-from catalog.optimization_properties import effective_type
-from catalog.suspension import resume
-from catalog.tables import ManagedTable
+from catalog.properties.optimization_properties import effective_type
+from catalog.state.automation import SCHEDULED
+from catalog.state.suspension import resume
+from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.service.service import RESUMED, Told, tell
 

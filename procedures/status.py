@@ -8,18 +8,18 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog import automation
-from catalog.automation import AUTOMATIONS, Automation
 from catalog.errors import TableError, UseError
-from catalog.lease import Lease, holder_of, now_millis
-from catalog.log_probe import qualified
-from catalog.moments import moment
-from catalog.property_checks import described
-from catalog.suspension import Suspension, suspension_of
-from catalog.system_tables.base import error_text
-from catalog.tables import ManagedTable
+from catalog.history.moments import moment
+from catalog.jvm.log_probe import qualified
+from catalog.properties.checks import described
+from catalog.state import automation
+from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.lease import Lease, holder_of, now_millis
+from catalog.state.suspension import Suspension, suspension_of
+from catalog.system_tables.system_table import error_text
+from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.runs import AUTOMATIC, RUNS, Run
+from procedures.optimizer.runs import AUTOMATIC, RUNS, Run
 
 RESULT = (
     "table string, location string, state string, trigger string, run_id string, strategy string, current string, "

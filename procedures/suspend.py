@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from catalog.lease import now_millis
-from catalog.suspension import suspend, suspension_of
-from catalog.tables import ManagedTable
+from catalog.state.lease import now_millis
+from catalog.state.suspension import suspend, suspension_of
+from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.service.service import SUSPENDED, Told, tell
 

@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError, UseError
-from catalog.event_store import record_failure, record_vacuum
-from catalog.events import DELETED, FilesTotals, event_of_vacuum
-from catalog.jvm_errors import known_error
-from catalog.lease import now_millis
-from catalog.session import data_frame, described_jobs, jvm, jvm_session, work_session
-from catalog.tables import ManagedTable
+from catalog.history.event_store import record_failure, record_vacuum
+from catalog.history.events import DELETED, FilesTotals, event_of_vacuum
+from catalog.jvm.java_errors import known_error
+from catalog.jvm.session import data_frame, described_jobs, jvm, jvm_session, work_session
+from catalog.state.lease import now_millis
+from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 
 RESULT = "path string, reason string, files bigint, bytes bigint, state string"

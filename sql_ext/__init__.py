@@ -5,9 +5,9 @@ from sql_ext.installation import check_packages  # isort: split
 check_packages()
 
 from catalog.errors import UseError
-from catalog.read_planning import SampleReason
+from catalog.pruning.read_planning import SampleReason
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
+from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection import SelectionSettings, Strategy, register_strategy
 from sql_ext.attachment import attach, call, register_procedure
 from sql_ext.configuration import configure, spark_conf

@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotSupportedError, UseError
-from catalog.session import jvm
+from catalog.jvm.session import jvm
 from procedures.declaration import Procedure
 from procedures.registry import procedure, register
 from procedures.service import Service
 from procedures.service.service import current, start_current, stop_current
-from procedures.service.settings import ServiceSettings
+from procedures.service.service_settings import ServiceSettings
 from sql_ext.bridge import BridgeHandler, declarations
 from sql_ext.callback_server import start_callback_server
 from sql_ext.remote_calls import call_from_client, is_client, refuse_client

@@ -14,21 +14,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexUnreadableError, UseError, first_line
-from catalog.jvm_errors import as_one_line
-from catalog.read_planning import SampleReason, plan_read, plan_sample, refused_sample
-from catalog.session import data_frame
+from catalog.jvm.java_errors import as_one_line
+from catalog.jvm.session import data_frame
+from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.system_tables import SYSTEM_TABLES
-from catalog.tables import ManagedTable
+from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
-from procedures.metadata_changes import TableMetadata, checked_change
+from procedures.layout.current_trees import CURRENT_TREES
 from procedures.registry import procedure, procedures
-from procedures.rewrite.current_trees import CURRENT_TREES
-from procedures.rewrite.indexed_write import write_indexed
-from procedures.rewrite.write_options import check_options
-from procedures.rewrite.write_settings import index_settings
 from procedures.service.manual import trigger
 from procedures.service.service import Told, tell
+from procedures.writing.indexed_write import write_indexed
+from procedures.writing.metadata_changes import TableMetadata, checked_change
+from procedures.writing.write_options import check_options
+from procedures.writing.write_settings import index_settings
 
 logger = logging.getLogger(__name__)
 

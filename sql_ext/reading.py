@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from catalog.read_planning import SampleReason, sample_facts
-from catalog.session import jvm
+from catalog.jvm.session import jvm
+from catalog.pruning.read_planning import SampleReason, sample_facts
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
 from sql_ext.remote_calls import refuse_client
 

@@ -3,9 +3,9 @@
 Adding one is adding a file and its line in ``SYSTEM_TABLES``.
 """
 
-from catalog.system_tables.base import SystemTable
+from catalog.system_tables.all_optimizations import OPTIMIZATIONS
 from catalog.system_tables.metastore_summary import METASTORE_SUMMARY
-from catalog.system_tables.optimizations import OPTIMIZATIONS
+from catalog.system_tables.system_table import SystemTable
 
 SYSTEM_TABLES: dict[str, SystemTable] = {table.name: table for table in (METASTORE_SUMMARY, OPTIMIZATIONS)}
 

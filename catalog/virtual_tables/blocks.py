@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.tables import ManagedTable
-from catalog.virtual_tables.base import VirtualTable
+from catalog.table.managed_table import ManagedTable
+from catalog.virtual_tables.virtual_table import VirtualTable
 
 _SCHEMA = "revision_id bigint, cube_id string, path string, min_weight int, max_weight int, element_count bigint"
 

@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
-from catalog.virtual_tables.base import VirtualTable
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import box, column_names
+from catalog.virtual_tables.virtual_table import VirtualTable
 from otree.cube import CubeId
 from otree.errors import IndexFormatError
 

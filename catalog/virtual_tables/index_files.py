@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.snapshot import file_levels
-from catalog.tables import ManagedTable
-from catalog.virtual_tables.base import VirtualTable
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import file_levels
+from catalog.virtual_tables.virtual_table import VirtualTable
 
 _SCHEMA = (
     "path string, revision_id bigint, size bigint, rows bigint, level int, blocks int, min_weight int, "

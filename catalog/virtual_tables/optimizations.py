@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from catalog.event_store import optimizations
-from catalog.events import OPTIMIZATIONS_SCHEMA
-from catalog.tables import ManagedTable
-from catalog.virtual_tables.base import VirtualTable
+from catalog.history.event_store import optimizations
+from catalog.history.events import OPTIMIZATIONS_SCHEMA
+from catalog.table.managed_table import ManagedTable
+from catalog.virtual_tables.virtual_table import VirtualTable
 
 
 def _rows(table: ManagedTable) -> DataFrame:

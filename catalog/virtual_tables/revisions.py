@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
-from catalog.virtual_tables.base import VirtualTable
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names, descriptions
+from catalog.virtual_tables.virtual_table import VirtualTable
 
 _SCHEMA = (
     "revision_id bigint, timestamp bigint, columns array<string>, transformations array<string>, cube_size bigint, "

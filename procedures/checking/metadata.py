@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.session import data_frame, jvm_session
-from catalog.snapshot import BLOCKS_SCHEMA, TableSnapshot
-from catalog.tables import ManagedTable
+from catalog.jvm.session import data_frame, jvm_session
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import BLOCKS_SCHEMA, TableSnapshot
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
 from otree.cube import BITS_PER_SYMBOL, SYMBOLS, symbols_per_level
 from otree.errors import IndexFormatError

@@ -13,7 +13,7 @@ from pyspark.sql.types import BooleanType, DataType, DateType, FloatType, Timest
 
 from otree.cube import CubeId
 from procedures.checking.problem import ERROR, SCHEMA
-from procedures.rewrite.index_columns import IndexColumns
+from procedures.layout.index_columns import IndexColumns
 
 CHECK = "PLACEMENT_DIFFERS"
 # They come from the first files that are read; a wrong expression is wrong for most rows.

@@ -9,16 +9,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
-from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
-from catalog.session import data_frame
-from catalog.snapshot import TableSnapshot
+from catalog.jvm.session import data_frame
+from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
+from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.checking import placement
 from procedures.checking.metadata import TaggedFiles
 from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling, problem, rows_of
-from procedures.rewrite.index_columns import IndexColumns
+from procedures.layout.index_columns import IndexColumns
 
 CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROW_OUTSIDE_BAND", placement.CHECK, "ROWS_NOT_CHECKED")
 # Delta's scan keeps the files that it reads in memory: a table is read in parts of about so many.

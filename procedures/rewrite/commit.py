@@ -10,10 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError, UseError
-from catalog.events import EVENT_KEY, OPERATION, OptimizationEvent
-from catalog.jvm_errors import text_of
-from catalog.session import jvm
-from catalog.tables import ManagedTable
+from catalog.history.events import EVENT_KEY, OPERATION, OptimizationEvent
+from catalog.jvm.java_errors import text_of
+from catalog.jvm.session import jvm
+from catalog.table.managed_table import ManagedTable
 
 # All of Delta's "another writer was first" errors descend from it; Delta raises them before it writes the log entry.
 _CONFLICT = "io.delta.exceptions.DeltaConcurrentModificationException"

@@ -20,18 +20,18 @@ from catalog.errors import (
     TableError,
     UseError,
 )
-from catalog.events import FileFacts, FilesStats, OptimizationEvent
-from catalog.lease import now_millis
-from catalog.properties import IndexConfiguration
-from catalog.session import data_frame, described_jobs, jvm, work_session
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
-from procedures.plan import FileGroup
+from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
+from catalog.jvm.session import data_frame, described_jobs, jvm, work_session
+from catalog.properties.index_properties import IndexConfiguration
+from catalog.state.lease import now_millis
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
+from procedures.layout.index_columns import observation_of
+from procedures.layout.row_layout import arranged, lay_out
+from procedures.layout.tags import WrittenFile, carry_thresholds, facts_of, noted_blocks, tags_of
+from procedures.layout.target import Target, stored_columns_of, target_for_new_rows, target_in_revision
+from procedures.optimizer.plan import FileGroup
 from procedures.rewrite.commit import commit
-from procedures.rewrite.index_columns import observation_of
-from procedures.rewrite.layout import arranged, lay_out
-from procedures.rewrite.tags import WrittenFile, carry_thresholds, facts_of, noted_blocks, tags_of
-from procedures.rewrite.target import Target, stored_columns_of, target_for_new_rows, target_in_revision
 
 logger = logging.getLogger(__name__)
 

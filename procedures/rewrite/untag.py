@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import ConcurrentChangeError
-from catalog.jvm_errors import text_of
-from catalog.session import described_jobs, jvm, work_session
-from catalog.snapshot import TableSnapshot
-from catalog.tables import ManagedTable
+from catalog.jvm.java_errors import text_of
+from catalog.jvm.session import described_jobs, jvm, work_session
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from otree.block import BLOCKS_TAG, REVISION_TAG
 from procedures.rewrite.commit import is_conflict
 

@@ -1,13 +1,13 @@
 """File selection, one strategy per file. Adding one is adding a file and its line in ``STRATEGIES``."""
 
 from catalog.errors import UnknownNameError
-from catalog.property_names import declare_options
-from procedures.selection.base import SelectionSettings, Strategy
+from catalog.properties.names import declare_options
 from procedures.selection.cube_defragmentation import CubeDefragmentation
 from procedures.selection.file_list import FileList
 from procedures.selection.leveled_compaction import LeveledCompaction
 from procedures.selection.revision_rewrite import RevisionRewrite
 from procedures.selection.sampling_overhead import SamplingOverheadReduction
+from procedures.selection.selection_strategy import SelectionSettings, Strategy
 from procedures.selection.unindexed_files import UnindexedFiles
 
 STRATEGIES: dict[str, Strategy] = {

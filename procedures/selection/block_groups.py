@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
-from catalog.snapshot import TableSnapshot, file_levels
+from catalog.table.snapshot import TableSnapshot, file_levels
 from otree.level import next_level_elements
 from otree.revision import Revision
-from procedures.plan import Selection
+from procedures.optimizer.plan import Selection
 
 # The first groups are considered; the later ones stand by for the next iteration.
 GROUPS_CONSIDERED = 1000

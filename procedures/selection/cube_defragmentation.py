@@ -9,11 +9,10 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from catalog.snapshot import TableSnapshot
+from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
-from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.block_groups import (
     BlockGroup,
     block_groups,
@@ -22,6 +21,7 @@ from procedures.selection.block_groups import (
     leveled_blocks,
     rises,
 )
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 
 NAME = "CubeDefragmentation"
 

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pyspark.sql import functions as F
 
-from catalog.snapshot import TableSnapshot, file_levels
-from procedures.plan import FileGroup, InputFile, Selection
-from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy
+from catalog.table.snapshot import TableSnapshot, file_levels
+from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy
 
 NAME = "FileList"
 

@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.properties import HASH_TYPES_KEY_PREFIX, IndexConfiguration
-from catalog.snapshot import TableSnapshot, file_levels
+from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, IndexConfiguration
+from catalog.table.snapshot import TableSnapshot, file_levels
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
 from procedures.declaration import Parameter
-from procedures.plan import FileGroup, InputFile, Selection
-from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 
 NAME = "RevisionRewrite"
 

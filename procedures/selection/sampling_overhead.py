@@ -11,16 +11,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError
-from catalog.properties import IndexConfiguration
-from catalog.snapshot import TableSnapshot, file_levels
+from catalog.properties.index_properties import IndexConfiguration
+from catalog.table.snapshot import TableSnapshot, file_levels
 from otree.block import BAND_TAG
 from otree.packing import band_limits, weight_bands
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
 from procedures.declaration import Parameter
-from procedures.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.block_groups import indexed_revision
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 
 NAME = "SamplingOverheadReduction"
 # A rewrite is worth its bytes when the sample then reads less of these files by this share.

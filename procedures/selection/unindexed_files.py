@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from pyspark.sql import functions as F
 
-from catalog.snapshot import TableSnapshot
+from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
-from procedures.plan import FileGroup, InputFile, Selection
-from procedures.selection.base import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 from procedures.selection.timestamps import WrittenTime, instant
 
 logger = logging.getLogger(__name__)

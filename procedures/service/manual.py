@@ -8,24 +8,24 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from catalog import automation, lease
-from catalog.automation import AUTOMATIONS, Automation
 from catalog.errors import IndexConfigurationError
-from catalog.event_store import record_failure, record_ignored
-from catalog.events import FilesTotals, event_without_commit
-from catalog.jvm_errors import known_error
-from catalog.log_probe import qualified
-from catalog.optimization_properties import effective_type
-from catalog.properties import IndexConfiguration
-from catalog.suspension import suspension_of
-from catalog.tables import ManagedTable
-from procedures.engine import optimize
-from procedures.report import PassedOver, passed_over
-from procedures.runs import MANUAL, RUNS, Run
+from catalog.history.event_store import record_failure, record_ignored
+from catalog.history.events import FilesTotals, event_without_commit
+from catalog.jvm.java_errors import known_error
+from catalog.jvm.log_probe import qualified
+from catalog.properties.index_properties import IndexConfiguration
+from catalog.properties.optimization_properties import effective_type
+from catalog.state import automation, lease
+from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.suspension import suspension_of
+from catalog.table.managed_table import ManagedTable
+from procedures.optimizer.engine import optimize
+from procedures.optimizer.report import PassedOver, passed_over
+from procedures.optimizer.runs import MANUAL, RUNS, Run
 from procedures.selection import strategy
-from procedures.service.engine import background_session, is_running, prepare_thread
-from procedures.service.settings import ServiceSettings
-from procedures.service.wish import Wish
+from procedures.service.execution import background_session, is_running, prepare_thread
+from procedures.service.schedule import Wish
+from procedures.service.service_settings import ServiceSettings
 from procedures.service.workers import Spawn, spawn_thread
 
 logger = logging.getLogger(__name__)

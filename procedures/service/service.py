@@ -11,14 +11,14 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from catalog.jvm_errors import known_error
-from catalog.session import jvm
+from catalog.jvm.java_errors import known_error
+from catalog.jvm.session import jvm
 from procedures.service.actions import Action
 from procedures.service.clock import Clock, SystemClock
-from procedures.service.engine import Engine, SparkEngine, background_session, is_running, prepare_thread
-from procedures.service.registry import Registry
-from procedures.service.settings import ServiceSettings
-from procedures.service.tables import SparkTables, Tables
+from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
+from procedures.service.service_settings import ServiceSettings
+from procedures.service.table_registry import Registry
+from procedures.service.watched_tables import SparkTables, Tables
 from procedures.service.workers import Spawn, Workers, spawn_thread
 
 logger = logging.getLogger(__name__)

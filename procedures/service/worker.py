@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from catalog import automation
-from catalog.automation import AUTOMATIONS, Automation
-from procedures.runs import AUTOMATIC, Run
-from procedures.service.wish import Wish
+from catalog.state import automation
+from catalog.state.automation import AUTOMATIONS, Automation
+from procedures.optimizer.runs import AUTOMATIC, Run
+from procedures.service.schedule import Wish
 
 
 class Worker:

@@ -6,15 +6,15 @@ import logging
 import threading
 from collections.abc import Callable
 
-from catalog import automation
-from catalog.automation import AUTOMATIONS, Automation
 from catalog.errors import ConcurrentChangeError, UseError
-from catalog.jvm_errors import known_error
-from procedures.runs import Run
+from catalog.jvm.java_errors import known_error
+from catalog.state import automation
+from catalog.state.automation import AUTOMATIONS, Automation
+from procedures.optimizer.runs import Run
 from procedures.service.clock import Clock
-from procedures.service.engine import Engine, RunOutcome
-from procedures.service.settings import ServiceSettings
-from procedures.service.wish import Wish
+from procedures.service.execution import Engine, RunOutcome
+from procedures.service.schedule import Wish
+from procedures.service.service_settings import ServiceSettings
 from procedures.service.worker import Worker
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError, first_line
-from catalog.jvm_errors import text_of
+from catalog.jvm.java_errors import text_of
 from sql_ext.commands.output import say
 
 Result = TypeVar("Result")

@@ -7,17 +7,17 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from catalog.automation import RUNNING, SCHEDULED, SUSPENDED
-from catalog.event_files import StoredEvent
-from catalog.event_store import newest_event
-from catalog.lease import holder_of, now_millis
-from catalog.moments import moment
-from catalog.optimization_properties import effective_type
-from catalog.properties import IndexConfiguration
-from catalog.session import described_jobs
-from catalog.snapshot import TableSnapshot
-from catalog.suspension import suspension_of
-from catalog.tables import ManagedTable
+from catalog.history.event_files import StoredEvent
+from catalog.history.event_store import newest_event
+from catalog.history.moments import moment
+from catalog.jvm.session import described_jobs
+from catalog.properties.index_properties import IndexConfiguration
+from catalog.properties.optimization_properties import effective_type
+from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
+from catalog.state.lease import holder_of, now_millis
+from catalog.state.suspension import suspension_of
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from sql_ext.commands.output import Row
 
 OFF = "off"

@@ -14,14 +14,14 @@ from typing import Any, cast
 import click
 
 from catalog.errors import IndexUnreadableError
-from catalog.jvm_errors import as_one_line
-from catalog.tables import ManagedTable
+from catalog.jvm.java_errors import as_one_line
+from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
 from procedures.declaration import Procedure
-from procedures.engine import optimize
-from procedures.optimize_settings import OptimizeSettings
-from procedures.runs import CLI, RUNS, Run
+from procedures.optimizer.engine import optimize
+from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.optimizer.runs import CLI, RUNS, Run
 from sql_ext.attachment import attach
 from sql_ext.commands.answers import Answer
 from sql_ext.commands.output import Row, say

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from procedures.progress import PROGRESS_KEY
+from procedures.optimizer.progress import PROGRESS_KEY
 from sql_ext.commands.sessions import SUBMITTED, SessionWishes
 from sql_ext.server.connect import STACKS_KEY
 

@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.session import jvm
-from procedures.progress import PROGRESS_KEY
+from catalog.jvm.session import jvm
+from procedures.optimizer.progress import PROGRESS_KEY
 from sql_ext.attachment import attach
 from sql_ext.commands.driver import started_driver
 from sql_ext.commands.startup_output import held_back

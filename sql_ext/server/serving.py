@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.session import jvm
-from procedures.runs import RUNS
+from catalog.jvm.session import jvm
+from procedures.optimizer.runs import RUNS
 from procedures.service.service import stop_current
 from sql_ext.server.connect import ConnectServer
 from sql_ext.server.jdbc import JdbcServer

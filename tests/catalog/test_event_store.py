@@ -5,8 +5,8 @@ import json
 import pytest
 from folders import folder_table
 
-from catalog import event_store
-from catalog.event_store import EVENTS_FOLDER, GRACE_MILLIS, MOST_FILES, merge, newest_event
+from catalog.history import event_store
+from catalog.history.event_store import EVENTS_FOLDER, GRACE_MILLIS, MOST_FILES, merge, newest_event
 
 NOW = 10_000_000
 

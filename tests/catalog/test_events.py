@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from catalog.events import FileFacts, FilesStats, OptimizationEvent
+from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
 
 INDEXED = FileFacts("f1", 100, 30, (10, 20), ("A", "B"), 1)
 OTHER = FileFacts("f2", 50, 8, (8,), ("A",), 0)

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 import pytest
 from pyspark.sql import functions as F
 
-from catalog.file_conditions import files_that_may_match
-from catalog.row_predicate import RowPredicate
+from catalog.pruning.file_conditions import files_that_may_match
+from catalog.pruning.row_predicate import RowPredicate
 
 COLUMNS = (
     "n INT, r DOUBLE, c DECIMAL(10,2), s STRING, t TIMESTAMP, z TIMESTAMP_NTZ, d DATE, b BOOLEAN, "

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from catalog.errors import FileSystemError, InvalidArgumentError, SparkFailedError, TableError, UseError
-from catalog.jvm_errors import (
+from catalog.jvm.java_errors import (
     Cause,
     failure,
     file_system_trouble,

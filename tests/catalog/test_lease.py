@@ -7,8 +7,8 @@ import threading
 import pytest
 from folders import FolderHandle, folder_table
 
-from catalog import lease
-from catalog.lease import LEASE_FILE, LEASE_MILLIS, acquire, holder_of, read_lease, renewed, this_process
+from catalog.state import lease
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, acquire, holder_of, read_lease, renewed, this_process
 
 NOW = 1_000_000
 

@@ -4,7 +4,7 @@ import shutil
 
 from tables import NUMBERS, numbers
 
-from catalog.metastore import KnownTable, tables_of
+from catalog.jvm.metastore import KnownTable, tables_of
 
 
 def test_delta_tables_and_nothing_else(spark, new_table):

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
-from catalog.optimization_properties import OptimizationProperties, Triggers, effective_type
+from catalog.properties.optimization_properties import OptimizationProperties, Triggers, effective_type
 
 OPTIONS = ("batch_bytes", "from_timestamp", "fraction")
 AUTO = "use.optimization.autoOptimize."

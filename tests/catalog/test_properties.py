@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from catalog.properties import (
+from catalog.properties.index_properties import (
     COLUMNS_KEY,
     CUBE_SIZE_KEY,
     DEFAULT_TARGET_FILE_BYTES,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.conditions import _successor
 from catalog.errors import TooComplexError
-from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type
-from catalog.read_planning import plan_read, plan_sample
+from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type
+from catalog.pruning.conditions import _successor
+from catalog.pruning.read_planning import plan_read, plan_sample
 from otree.region import Region
 from otree.revision import Revision, configuration_of
 from otree.transformation import HashTransformation, IdentityTransformation, LinearTransformation

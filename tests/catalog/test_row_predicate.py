@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from catalog.errors import TooComplexError
-from catalog.file_conditions import _Translation
-from catalog.row_predicate import RowPredicate, name_parts
+from catalog.pruning.file_conditions import _Translation
+from catalog.pruning.row_predicate import RowPredicate, name_parts
 
 SCHEMA = StructType([StructField("a", IntegerType()), StructField("b", IntegerType())])
 

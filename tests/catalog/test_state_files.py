@@ -14,12 +14,21 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException
 
-from catalog import event_store
-from catalog.automation import Automation
 from catalog.errors import WriteDeniedError
-from catalog.event_files import Marker, MergedParts, StoredEvent, parse_event, parse_events, parse_marker, parse_parts
-from catalog.event_store import EVENTS_FOLDER, GRACE_MILLIS, RECONCILED_FILE, merge, newest_event
-from catalog.lease import (
+from catalog.history import event_store
+from catalog.history.event_files import (
+    Marker,
+    MergedParts,
+    StoredEvent,
+    parse_event,
+    parse_events,
+    parse_marker,
+    parse_parts,
+)
+from catalog.history.event_store import EVENTS_FOLDER, GRACE_MILLIS, RECONCILED_FILE, merge, newest_event
+from catalog.history.moments import LAST_MILLIS, moment
+from catalog.state.automation import Automation
+from catalog.state.lease import (
     LEASE_FILE,
     LEASE_MILLIS,
     MOST_LEASE_TIMES,
@@ -30,9 +39,8 @@ from catalog.lease import (
     read_lease,
     renewed,
 )
-from catalog.moments import LAST_MILLIS, moment
-from catalog.state_files import NOT_ACCESSIBLE, NOT_AN_OBJECT, NOT_JSON, WRONG_FIELD, Unreadable
-from catalog.suspension import SUSPENSION_FILE, Suspension, parse_suspension, resume, suspend, suspension_of
+from catalog.state.state_files import NOT_ACCESSIBLE, NOT_AN_OBJECT, NOT_JSON, WRONG_FIELD, Unreadable
+from catalog.state.suspension import SUSPENSION_FILE, Suspension, parse_suspension, resume, suspend, suspension_of
 from procedures.status import status_row
 
 NOW = 1_700_000_000_000

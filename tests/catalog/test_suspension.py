@@ -3,8 +3,8 @@
 import pytest
 from folders import folder_table
 
-from catalog.lease import this_process
-from catalog.suspension import SUSPENSION_FILE, Suspension, resume, suspend, suspension_of
+from catalog.state.lease import this_process
+from catalog.state.suspension import SUSPENSION_FILE, Suspension, resume, suspend, suspension_of
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import threading
 
-from catalog.tables import ManagedTable
+from catalog.table.managed_table import ManagedTable
 
 
 def test_a_path_in_a_thread_without_an_active_session(spark, tmp_path):

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from catalog.errors import UseError
-from catalog.optimization_properties import NEWER_FAMILY, OLDER_FAMILY, TRIGGERS, effective_type
-from catalog.properties import (
+from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
     COLUMNS_KEY,
     COMPATIBILITY_KEY,
@@ -18,9 +17,10 @@ from catalog.properties import (
     TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
 )
+from catalog.properties.optimization_properties import NEWER_FAMILY, OLDER_FAMILY, TRIGGERS, effective_type
 from otree.errors import IndexFormatError
 from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, last_revision_id, stored_revisions
-from procedures.service.wish import Wish, wish_of
+from procedures.service.schedule import Wish, wish_of
 
 _WORDS = ("", " ", "true", "TRUE", "null", "nan", "1e400", "-1", "1_0", "１２", "a,,b", "\ud800")
 _WORDS += ("{", "{}", "[]", '{"id_min": null}', "id", "id:nothing", "id,id", "`")

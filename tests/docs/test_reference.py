@@ -8,12 +8,13 @@ import pytest
 from markdown_it import MarkdownIt
 from pages import ROOT, pages
 
-from catalog import errors, optimization_properties
+from catalog import errors
+from catalog.properties import optimization_properties
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.registry import procedures
 from procedures.selection import STRATEGIES
-from procedures.service.settings import ServiceSettings
+from procedures.service.service_settings import ServiceSettings
 
 sys.path.insert(0, str(ROOT / "docs"))
 import reference_pages  # from the folder that was just added

@@ -8,14 +8,14 @@ from service_fakes import MINUTE, FakeClock
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.automation import AUTOMATIONS, Automation
-from catalog.event_rows import committed_events, history_of
-from catalog.event_store import EVENTS_FOLDER, RECONCILED_FILE, reconcile
-from catalog.events import EVENT_KEY, LISTS_FOLDER, OPERATION
-from catalog.lease import LEASE_FILE, now_millis, read_lease
-from catalog.suspension import SUSPENSION_FILE
+from catalog.history.event_rows import committed_events, history_of
+from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, reconcile
+from catalog.history.events import EVENT_KEY, LISTS_FOLDER, OPERATION
+from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.lease import LEASE_FILE, now_millis, read_lease
+from catalog.state.suspension import SUSPENSION_FILE
 from procedures.service import Service
-from procedures.service.tables import SparkTables
+from procedures.service.watched_tables import SparkTables
 
 SUMMARY = "use_catalog.system_lake_tables.metastore_summary"
 OF_ALL = "use_catalog.system_lake_tables.optimizations"

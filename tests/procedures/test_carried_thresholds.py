@@ -9,8 +9,8 @@ from otree.block import Block
 from otree.cube import CubeId
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT
-from procedures.rewrite import target
-from procedures.rewrite.tags import WrittenFile, carry_thresholds
+from procedures.layout import target
+from procedures.layout.tags import WrittenFile, carry_thresholds
 
 ROOT = CubeId.root(2)
 CHILD = ROOT.child(0)

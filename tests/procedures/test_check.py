@@ -13,7 +13,7 @@ from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.checking import rows as reading
 from procedures.checking.metadata import cube_pattern
-from procedures.rewrite.index_columns import IndexColumns
+from procedures.layout.index_columns import IndexColumns
 
 
 def check(table, **arguments):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, FileSystemError, TableError
-from catalog.events import event_without_commit
+from catalog.history.events import event_without_commit
 from procedures.rewrite import commit as module
 
 

@@ -6,11 +6,11 @@ from pyspark.sql import functions as F
 from staging import STEPS, At, settings_of
 
 from catalog.errors import ConcurrentChangeError
-from catalog.lease import LEASE_FILE
-from procedures import engine
-from procedures.engine import make_plan, optimize
+from catalog.state.lease import LEASE_FILE
+from procedures.optimizer import engine
+from procedures.optimizer.engine import make_plan, optimize
+from procedures.optimizer.runs import Run
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
-from procedures.runs import Run
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}

@@ -12,9 +12,9 @@ from staging import At, Counted, Meeting, optimize, run_of, strays
 from tables import DeltaTable
 
 from catalog.errors import CommitUnknownError
-from catalog.event_store import EVENTS_FOLDER
-from catalog.lease import LEASE_FILE
-from procedures.runs import RUNS
+from catalog.history.event_store import EVENTS_FOLDER
+from catalog.state.lease import LEASE_FILE
+from procedures.optimizer.runs import RUNS
 
 # One group per file, oldest first.
 ONE_BY_ONE = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}

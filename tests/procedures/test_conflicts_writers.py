@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from staging import STEPS, At, Counted, check_sound, optimize, settings_of, strays
 
 from catalog.errors import UseError
-from procedures.engine import make_plan
+from procedures.optimizer.engine import make_plan
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
 
 VECTORS = {"delta.enableDeletionVectors": "true"}

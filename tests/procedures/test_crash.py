@@ -17,7 +17,7 @@ from placement import check_placement
 from tables import DeltaTable, create, numbers
 
 import sql_ext
-from catalog import lease
+from catalog.state import lease
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
@@ -28,11 +28,11 @@ CHILD = """
     sys.path.insert(0, {support!r})
     from sessions import start_session
     from procedures.declaration import Call
-    from procedures.engine import make_plan
+    from procedures.optimizer.engine import make_plan
     from procedures.optimize import OPTIMIZE
-    from procedures.optimize_settings import OptimizeSettings
+    from procedures.optimizer.optimize_settings import OptimizeSettings
     from procedures.rewrite.group_rewrite import RewriteContext, rewrite
-    from catalog.tables import ManagedTable
+    from catalog.table.managed_table import ManagedTable
 
     def observe(step):
         if step == {step!r}:
@@ -83,13 +83,13 @@ ENDLESS = """
 
     sys.path.insert(0, {support!r})
     from sessions import start_session
-    from catalog import lease
+    from catalog.state import lease
     from catalog.errors import UseError
-    from catalog.tables import ManagedTable
-    from procedures.engine import optimize
+    from catalog.table.managed_table import ManagedTable
+    from procedures.optimizer.engine import optimize
     from procedures.optimize import OPTIMIZE
-    from procedures.optimize_settings import OptimizeSettings
-    from procedures.runs import Run
+    from procedures.optimizer.optimize_settings import OptimizeSettings
+    from procedures.optimizer.runs import Run
 
     lease.LEASE_MILLIS = 1_500
     folder = Path({folder!r})

@@ -1,7 +1,7 @@
 """The store of current trees: bounded, and advanced only by the commit that follows directly."""
 
 from otree.tree import Tree
-from procedures.rewrite.current_trees import CurrentTrees
+from procedures.layout.current_trees import CurrentTrees
 
 TREE, OTHER = Tree(1, {}), Tree(2, {})
 

@@ -12,9 +12,9 @@ from otree.packing import pack
 from otree.revision import Revision
 from otree.transformation import HashTransformation, LinearTransformation
 from otree.transformer import Transformer
-from procedures.rewrite import curve_order
-from procedures.rewrite.curve_order import sampled_order
-from procedures.rewrite.index_columns import IndexColumns
+from procedures.layout import curve_order
+from procedures.layout.curve_order import sampled_order
+from procedures.layout.index_columns import IndexColumns
 
 SPACES = {
     "id": ("LongDataType", LinearTransformation(0, 10**6, 0, "LongDataType")),

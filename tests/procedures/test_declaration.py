@@ -9,7 +9,7 @@ from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures import registry
 from procedures.declaration import PARAMETER_TYPES, Parameter, Procedure
 from procedures.help import help_procedure
-from procedures.optimize_settings import OptimizeSettings
+from procedures.optimizer.optimize_settings import OptimizeSettings
 
 
 def _procedure(*parameters, name="mine", run=lambda call: call):

@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from catalog.errors import UseError
-from procedures.engine import optimize
 from procedures.optimize import OPTIMIZE
-from procedures.optimize_settings import OptimizeSettings
-from procedures.plan import FileGroup, InputFile, Selection
-from procedures.runs import RUNS, Run
+from procedures.optimizer.engine import optimize
+from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.optimizer.runs import RUNS, Run
 from procedures.selection import STRATEGIES, Strategy, register_strategy
 
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}

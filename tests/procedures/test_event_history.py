@@ -8,11 +8,11 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog import events
 from catalog.errors import UseError
-from catalog.event_store import RECONCILED_FILE, reconcile, record_failure, record_ignored
-from catalog.events import event_without_commit
-from catalog.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
+from catalog.history import events
+from catalog.history.event_store import RECONCILED_FILE, reconcile, record_failure, record_ignored
+from catalog.history.events import event_without_commit
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 
 from otree.transformation import ColumnStats
 from otree.transformer import Transformer
-from procedures.rewrite.file_ranges import ranges_of_files
+from procedures.layout.file_ranges import ranges_of_files
 
 
 def told(low, high, data_type, nulls=0, rows=10):

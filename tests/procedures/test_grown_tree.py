@@ -5,8 +5,8 @@ from pyspark.sql import functions as F
 
 from otree.revision import next_revision
 from otree.transformer import Transformer
-from procedures.rewrite.index_columns import IndexColumns, observation_of
-from procedures.rewrite.layout import grown_tree
+from procedures.layout.index_columns import IndexColumns, observation_of
+from procedures.layout.row_layout import grown_tree
 
 NAMES = ("a", "b")
 UNIT = "pmod(xxhash64(id, '{}'), 1000000007) / 1000000007D"

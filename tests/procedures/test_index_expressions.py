@@ -26,7 +26,7 @@ from otree.transformation.hashing import java_text
 from otree.transformer import Transformer
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT
-from procedures.rewrite.index_columns import IndexColumns, observation_of
+from procedures.layout.index_columns import IndexColumns, observation_of
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local to the session, which is UTC
 LONG = (-(2**63), 2**63 - 1)

@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql.types import DateType, IntegerType, LongType, MapType, StringType, StructField, StructType
 
 from catalog.errors import UseError
-from catalog.property_checks import property_errors
+from catalog.properties.checks import property_errors
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
-from procedures.metadata_changes import TableMetadata, checked_change
+from procedures.writing.metadata_changes import TableMetadata, checked_change
 
 COLUMNS, STATS = "use.index.columns", "use.index.columnStats"
 NOTHING = TableMetadata({}, StructType())

@@ -5,8 +5,8 @@ import pytest
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
-from procedures.optimize_settings import OptimizeSettings, duration_seconds, option_value
-from procedures.service.wish import Wish
+from procedures.optimizer.optimize_settings import OptimizeSettings, duration_seconds, option_value
+from procedures.service.schedule import Wish
 
 AUTO = "use.optimization.autoOptimize."
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}

@@ -8,9 +8,9 @@ from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
 from catalog.errors import UseError
-from procedures.engine import make_plan
 from procedures.optimize import OPTIMIZE
-from procedures.optimize_settings import OptimizeSettings
+from procedures.optimizer.engine import make_plan
+from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
 
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}

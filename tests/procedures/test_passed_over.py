@@ -5,13 +5,13 @@ import json
 import pytest
 from service_fakes import MINUTE, FakeService
 
-from catalog.automation import AUTOMATIONS
 from catalog.errors import UseError
-from catalog.events import FileFacts, FilesTotals, event_of_vacuum, event_without_commit
-from catalog.lease import this_process
-from procedures.plan import SkippedGroup
-from procedures.report import nothing_row, passed_over, skipped_row
-from procedures.service.engine import note_of
+from catalog.history.events import FileFacts, FilesTotals, event_of_vacuum, event_without_commit
+from catalog.state.automation import AUTOMATIONS
+from catalog.state.lease import this_process
+from procedures.optimizer.plan import SkippedGroup
+from procedures.optimizer.report import nothing_row, passed_over, skipped_row
+from procedures.service.execution import note_of
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
 OTHER = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 3, 50, "level 2 needs 50 bytes")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from procedures.plan import InputFile
+from procedures.optimizer.plan import InputFile
 from procedures.selection.block_groups import BlockGroup
 from procedures.selection.leveled_compaction import GroupFile, choose
 

@@ -6,13 +6,13 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.snapshot import TableSnapshot
+from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.optimize import OPTIMIZE
-from procedures.optimize_settings import OptimizeSettings
+from procedures.optimizer.optimize_settings import OptimizeSettings
 
 FILES = 1_000_000
 SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")

@@ -9,14 +9,14 @@ from service_fakes import MINUTE, FakeClock
 from tables import NUMBERS, DeltaTable, another_engine, numbers
 
 import sql_ext
-from catalog import lease
-from catalog.automation import AUTOMATIONS
-from catalog.session import TIME_ZONE_KEY
-from procedures import engine
-from procedures.runs import RUNS
+from catalog.jvm.session import TIME_ZONE_KEY
+from catalog.state import lease
+from catalog.state.automation import AUTOMATIONS
+from procedures.optimizer import engine
+from procedures.optimizer.runs import RUNS
 from procedures.selection.timestamps import instant
 from procedures.service import Service
-from procedures.service.engine import SparkEngine, background_session
+from procedures.service.execution import SparkEngine, background_session
 
 PLACE = "use_catalog.spark_catalog."
 TRIGGER = "SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles','use.optimization.bytes-per-iter'='5000000')"

@@ -90,8 +90,8 @@ ENDING = """
     sys.path.insert(0, {support!r})
     from pyspark.sql import SparkSession
     import sessions
-    from catalog.automation import AUTOMATIONS
-    from procedures.runs import RUNS
+    from catalog.state.automation import AUTOMATIONS
+    from procedures.optimizer.runs import RUNS
     from tables import NUMBERS, create, numbers
 
     made = SparkSession.Builder.getOrCreate

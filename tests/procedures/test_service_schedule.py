@@ -3,11 +3,11 @@
 import pytest
 from service_fakes import MINUTE, FakeService
 
-from catalog.automation import AUTOMATIONS
 from catalog.errors import InvalidArgumentError, UseError
-from procedures.service.engine import Files
+from catalog.state.automation import AUTOMATIONS
+from procedures.service.execution import Files
 from procedures.service.service import Told
-from procedures.service.settings import ServiceSettings, time_millis
+from procedures.service.service_settings import ServiceSettings, time_millis
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}
 

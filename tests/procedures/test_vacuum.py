@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.event_store import newest_event
-from catalog.tables import ManagedTable
+from catalog.history.event_store import newest_event
+from catalog.table.managed_table import ManagedTable
 from procedures import vacuum as module
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner

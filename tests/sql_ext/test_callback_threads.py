@@ -8,7 +8,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from procedures import registry
-from procedures.runs import RUNS
+from procedures.optimizer.runs import RUNS
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from catalog.errors import TableError, UnknownNameError
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
-from procedures.optimize_settings import OptimizeSettings
-from procedures.progress import Progress
+from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.optimizer.progress import Progress
 from procedures.registry import procedures
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner as runners

@@ -15,7 +15,9 @@ import pytest
 import catalog
 import procedures
 import sql_ext
-from catalog import errors, optimization_properties, properties
+from catalog import errors
+from catalog.properties import index_properties as properties
+from catalog.properties import optimization_properties
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block

@@ -10,11 +10,11 @@ from pyspark.sql.types import StructType
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.lease import acquire, now_millis
+from catalog.state.lease import acquire, now_millis
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
+from procedures.optimizer.runs import CALL, RUNS, Run
 from procedures.registry import procedures
-from procedures.runs import CALL, RUNS, Run
 from sql_ext.facade.rows import typed_rows
 from sql_ext.remote_calls import call_statement
 

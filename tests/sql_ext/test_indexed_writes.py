@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from tables import NUMBERS, DeltaTable, checksum, numbers
 
-from procedures.rewrite import indexed_write
+from procedures.writing import indexed_write
 from sql_ext import read_report
 
 

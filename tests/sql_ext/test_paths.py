@@ -7,14 +7,14 @@ from pyspark.errors import AnalysisException
 from tables import DeltaTable
 
 import sql_ext
-from catalog.automation import AUTOMATIONS, SCHEDULED, Automation
-from catalog.event_store import optimizations, record_ignored
-from catalog.events import event_without_commit
-from catalog.lease import acquire, holder_of, now_millis
-from catalog.log_probe import is_suspended, qualified
-from catalog.suspension import suspension_of
-from catalog.tables import ManagedTable
-from procedures.service.tables import SparkTables
+from catalog.history.event_store import optimizations, record_ignored
+from catalog.history.events import event_without_commit
+from catalog.jvm.log_probe import is_suspended, qualified
+from catalog.state.automation import AUTOMATIONS, SCHEDULED, Automation
+from catalog.state.lease import acquire, holder_of, now_millis
+from catalog.state.suspension import suspension_of
+from catalog.table.managed_table import ManagedTable
+from procedures.service.watched_tables import SparkTables
 
 ALREADY_THERE = {"help", "cancel"}  # the procedures without a table
 MORE = {"index": {"columns": "id"}, "quantiles": {"column": "id"}}

@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import sql_ext
-from catalog.automation import AUTOMATIONS, FAILED, SCHEDULED, Automation
-from catalog.tables import ManagedTable
+from catalog.state.automation import AUTOMATIONS, FAILED, SCHEDULED, Automation
+from catalog.table.managed_table import ManagedTable
 from procedures.registry import procedures
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode

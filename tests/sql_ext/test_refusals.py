@@ -5,7 +5,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from tables import DeltaTable, another_engine, numbers
 
 import sql_ext
-from catalog.event_store import optimizations
+from catalog.history.event_store import optimizations
 from procedures.registry import procedures
 
 

@@ -6,14 +6,14 @@ import pytest
 from pyspark.errors import AnalysisException
 from tables import NUMBERS, another_engine, numbers
 
-from catalog.automation import AUTOMATIONS, Automation
 from catalog.errors import UseError
-from catalog.event_store import record_failure, record_ignored
-from catalog.events import event_without_commit
-from catalog.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
-from catalog.optimization_properties import TYPE_KEY, effective_type
-from catalog.snapshot import TableSnapshot
-from catalog.suspension import resume, suspend
+from catalog.history.event_store import record_failure, record_ignored
+from catalog.history.events import event_without_commit
+from catalog.properties.optimization_properties import TYPE_KEY, effective_type
+from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
+from catalog.state.suspension import resume, suspend
+from catalog.table.snapshot import TableSnapshot
 
 SUMMARY = "use_catalog.system_lake_tables.metastore_summary"
 OF_ALL = "use_catalog.system_lake_tables.optimizations"

@@ -5,7 +5,7 @@ from pyspark.errors import AnalysisException
 from pyspark_test import assert_pyspark_df_equal
 from tables import NUMBERS, numbers
 
-from catalog.event_store import optimizations
+from catalog.history.event_store import optimizations
 
 A6 = [
     ("optimization_name", "string"),

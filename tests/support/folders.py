@@ -6,7 +6,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from catalog.tables import ManagedTable
+from catalog.table.managed_table import ManagedTable
 
 
 class FolderHandle:

@@ -23,8 +23,8 @@ if __name__ == "__main__":
 from condition_trees import CASTS, Conditions, as_json, draw, draw_focus, draw_type, leaves_of, near
 from sql_truth import DAY_MICROS, Fails, Operand, Row, Session, Zone, cast, digits, truth
 
-from catalog.properties import HASH_TYPES_KEY_PREFIX, hash_type
-from catalog.read_planning import plan_read
+from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type
+from catalog.pruning.read_planning import plan_read
 from otree.errors import IndexFormatError
 from otree.revision import Revision, configuration_of
 from otree.transformation import (

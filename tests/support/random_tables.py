@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from tables import DeltaTable, create
 
-from catalog.properties import logical_name
+from catalog.properties.index_properties import logical_name
 
 ROWS = 250
 

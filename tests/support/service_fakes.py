@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
-from catalog.log_probe import Sighting
+from catalog.jvm.log_probe import Sighting
 from procedures.service import Service
-from procedures.service.engine import Files, RunOutcome
+from procedures.service.execution import Files, RunOutcome
 
 MINUTE = 60_000
 

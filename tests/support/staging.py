@@ -5,11 +5,11 @@ import threading
 from placement import check_placement
 from tables import DeltaTable
 
-from procedures import engine
 from procedures.optimize import OPTIMIZE
-from procedures.optimize_settings import OptimizeSettings
-from procedures.report import ReportRow
-from procedures.runs import Run
+from procedures.optimizer import engine
+from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.optimizer.report import ReportRow
+from procedures.optimizer.runs import Run
 
 STEPS = ("read", "write", "verify", "commit")
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import sql_ext
-from catalog.tables import ManagedTable
+from catalog.table.managed_table import ManagedTable
 from otree.block import Block, blocks_from_json
 from otree.revision import Revision, stored_revisions
 from sql_ext import bridge

@@ -1,6 +1,6 @@
 """What the service does for tables, one kind of action per file; another kind is a file and its line in ``ACTIONS``."""
 
-from procedures.service.actions.base import Action, SeenTable, TableChange
+from procedures.service.actions.action import Action, SeenTable, TableChange
 from procedures.service.actions.start_optimization import StartOptimization
 from procedures.service.actions.stop_optimization import StopOptimization
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.errors import UseError
-from catalog.optimization_properties import effective_type
-from procedures.service.actions.base import Action, SeenTable, TableChange
-from procedures.service.wish import Wish, wish_of
+from catalog.properties.optimization_properties import effective_type
+from procedures.service.actions.action import Action, SeenTable, TableChange
+from procedures.service.schedule import Wish, wish_of
 from procedures.service.workers import Workers
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from procedures.service.actions.base import Action, TableChange
-from procedures.service.wish import wish_of
+from procedures.service.actions.action import Action, TableChange
+from procedures.service.schedule import wish_of
 from procedures.service.workers import Workers
 
 

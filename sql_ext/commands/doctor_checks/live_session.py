@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from catalog.errors import UseError
-from catalog.tables import ManagedTable
+from catalog.table.managed_table import ManagedTable
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, Finding
 from sql_ext.commands.exits import spark_line
 from sql_ext.commands.sessions import SessionWishes, session

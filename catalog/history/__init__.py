@@ -1,0 +1,1 @@
+"""The events of optimizations: what each holds, where it is kept, and how it is read."""

@@ -1,0 +1,100 @@
+"""What the files of the event store say: each text gives a value, or the reason why it has none. Pure and total."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.state.state_files import Unreadable, parse
+
+_MOST_VERSION = 2**63 - 1
+# Fields of an event that are shown without Spark; others are for Spark's own reader.
+_TEXTS = ("optimization_name", "trigger", "reason", "error", "error_code", "kind")
+
+
+@dataclass(frozen=True)
+class StoredEvent:
+    """One line of a file of the store.
+
+    Attributes:
+        line: the line as it is written, with the fields that only other versions know.
+        write_id: of the rewrite.
+        state: ``committed``, ``failed``, …; other versions may know more.
+        started_at: epoch milliseconds.
+        table_id: Delta's metadata id; '' where the event does not tell.
+        shown: further fields for people, None where they are missing or of the wrong type.
+    """
+
+    line: str
+    write_id: str
+    state: str
+    started_at: int
+    table_id: str
+    shown: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Up to which version of which table the store has the events of the log."""
+
+    table_id: str
+    version: int
+
+
+@dataclass(frozen=True)
+class MergedParts:
+    """The list of the files that a merged file holds.
+
+    Attributes:
+        merged_at: epoch milliseconds.
+        parts: names of files of the store.
+    """
+
+    merged_at: int
+    parts: tuple[str, ...]
+
+
+def parse_event(line: str) -> StoredEvent | Unreadable:
+    """Parses one line of a file of the store."""
+    return parse(
+        line,
+        lambda fields: StoredEvent(
+            line=line,
+            write_id=fields.text("write_id"),
+            state=fields.text("state"),
+            started_at=fields.whole("started_at"),
+            table_id=fields.text_or_none("table_id") or "",
+            shown={
+                **{name: fields.text_or_none(name) for name in _TEXTS},
+                "finished_at": fields.whole_or_none("finished_at"),
+                "version": fields.whole_or_none("version", _MOST_VERSION),
+            },
+        ),
+    )
+
+
+def parse_events(text: str) -> list[StoredEvent] | Unreadable:
+    """Parses a file of the store; one line that is no event makes it unreadable, since it may be half written."""
+    events = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        event = parse_event(line)
+        if isinstance(event, Unreadable):
+            return Unreadable(event.code, f"line {number}: {event.detail}")
+        events.append(event)
+    return events
+
+
+def parse_parts(text: str, latest: int) -> MergedParts | Unreadable:
+    """Parses the list of the parts of a merged file.
+
+    Args:
+        text: the text.
+        latest: epoch milliseconds; a list from later is none, since its parts might never be old enough to go.
+    """
+    return parse(text, lambda fields: MergedParts(fields.whole("merged_at", most=latest), tuple(fields.texts("parts"))))
+
+
+def parse_marker(text: str) -> Marker | Unreadable:
+    """Parses the note of what was copied from the log."""
+    return parse(text, lambda fields: Marker(fields.text("table_id"), fields.whole("version", most=_MOST_VERSION)))

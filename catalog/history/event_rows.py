@@ -1,0 +1,159 @@
+"""Events as rows: read from commits and from the files beside the log, and made one history of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from catalog.history.events import (
+    COMMITTED,
+    DELETED,
+    EVENT_FIELDS,
+    EVENT_KEY,
+    FAILED,
+    IGNORED,
+    OPERATION,
+    OPTIMIZATIONS_SCHEMA,
+)
+from catalog.history.moments import LAST_MILLIS
+
+_IN_COMMIT = (
+    f"{EVENT_FIELDS}, kind string, trigger string, reason string, parameters map<string,string>, "
+    "table_bytes bigint, overflow_file string"
+)
+_AROUND = "state string, version bigint, error string, error_code string"
+_NOT_WRITTEN = (FAILED, IGNORED)
+# One event, wherever it was read.
+EVENT_ROW = f"{_IN_COMMIT}, {_AROUND}"
+# A file that vanishes, or that somebody else has put there, must not make the rest unreadable. Brackets and stars in
+# the name of a folder are no patterns.
+_TOLERANT: Mapping[str, str | bool] = {
+    "mode": "PERMISSIVE",
+    "ignoreMissingFiles": True,
+    "ignoreCorruptFiles": True,
+    "__globPaths__": "false",
+}
+
+
+def committed_events(history: DataFrame) -> DataFrame:
+    """The events in a table's commits; columns as in ``EVENT_ROW``.
+
+    Args:
+        history: what ``DESCRIBE HISTORY`` gives.
+    """
+    event = F.from_json(F.col("operationParameters")[EVENT_KEY], _IN_COMMIT)
+    return (
+        history.where(F.col("operation") == OPERATION)
+        .select(F.col("version"), event.alias("e"))
+        .where("e.write_id IS NOT NULL")
+        .select(
+            "e.*",
+            F.lit(COMMITTED).alias("state"),
+            "version",
+            F.lit(None).cast("string").alias("error"),
+            F.lit(None).cast("string").alias("error_code"),
+        )
+    )
+
+
+def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """The events in files of one JSON object per line; lines that are something else are left out.
+
+    Args:
+        spark: session.
+        files: URIs, at least one.
+    """
+    rows = spark.read.schema(EVENT_ROW).options(**_TOLERANT).json(list(files))
+    return rows.where(F.col("write_id").isNotNull() & F.col("state").isin(COMMITTED, FAILED, IGNORED, DELETED))
+
+
+def united(logged: DataFrame, stored: DataFrame, table_ids: Sequence[str]) -> DataFrame:
+    """One row per write id: what the log says of it, else what was stored of a commit, else of a failure.
+
+    Args:
+        logged: ``committed_events``.
+        stored: ``stored_events``.
+        table_ids: ids that the table has had; stored events of another table, which was there before, are left out.
+    """
+    stored = stored.where(F.col("table_id").isin(list(table_ids)))
+    rank = F.when(F.col("state") == COMMITTED, 1).otherwise(2)
+    ranked = logged.withColumn("rank", F.lit(0)).unionByName(stored.withColumn("rank", rank))
+    best = Window.partitionBy("write_id").orderBy("rank", F.col("finished_at").desc())
+    return ranked.withColumn("place", F.row_number().over(best)).where("place = 1").drop("rank", "place")
+
+
+def with_lists(events: DataFrame, files: Sequence[str]) -> DataFrame:
+    """Puts the lists back into events that were too long for a commit.
+
+    Args:
+        events: rows as in ``EVENT_ROW``.
+        files: URIs of whole events.
+    """
+    if not files:
+        return events
+    lists = (
+        events.sparkSession.read.schema(EVENT_FIELDS)
+        .options(**_TOLERANT)
+        .json(list(files))
+        .select(
+            F.col("write_id").alias("of"),
+            F.col("input_files_stats").alias("inputs"),
+            F.col("output_files_stats").alias("outputs"),
+        )
+        .dropDuplicates(["of"])
+    )
+    belongs = (F.col("write_id") == F.col("of")) & F.col("overflow_file").isNotNull()
+    return (
+        events.join(lists, belongs, "left")
+        .withColumn("input_files_stats", F.coalesce("inputs", "input_files_stats"))
+        .withColumn("output_files_stats", F.coalesce("outputs", "output_files_stats"))
+        .drop("of", "inputs", "outputs")
+    )
+
+
+def history_of(events: DataFrame) -> DataFrame:
+    """The rows of ``<table>.optimizations``, newest first.
+
+    Write amplification is the sum of bytes that optimizations have written up to and with the row, over the bytes of
+    the table after it.
+
+    Args:
+        events: rows as in ``EVENT_ROW``, one per write id.
+    """
+    committed = F.col("state") == COMMITTED
+    so_far = Window.partitionBy("table_id").orderBy("version").rowsBetween(Window.unboundedPreceding, 0)
+    # As floating point: what another writer calls bytes may not fit when it is added up.
+    bytes_written = F.when(committed, F.col("output_files_stats.bytes").cast("double"))
+    counted = F.col("state").isin(COMMITTED, DELETED) & (F.col("table_bytes") > 0)
+    amplification = F.when(counted, F.sum(bytes_written).over(so_far) / F.col("table_bytes"))
+    return (
+        events.withColumn("write_amplification", amplification)
+        .withColumn("input_files_stats", _known_inputs())
+        .withColumn("output_files_stats", F.when(~F.col("state").isin(*_NOT_WRITTEN), F.col("output_files_stats")))
+        .withColumn("started_time", _moment("started_at"))
+        .withColumn("finished_time", _moment("finished_at"))
+        .orderBy(F.col("finished_at").desc(), F.col("version").desc_nulls_last(), "write_id")
+        .select(*_names(OPTIMIZATIONS_SCHEMA))
+    )
+
+
+def _known_inputs() -> Column:
+    """The statistics of the input; of what was not written, NULL where earlier versions stored zeros."""
+    inputs = F.col("input_files_stats")
+    totals = inputs
+    for name in ("num_cubes", "num_blocks", "avg_num_blocks_per_file", "avg_block_element_count_per_file"):
+        totals = totals.withField(name, F.lit(None).cast("double" if name.startswith("avg") else "bigint"))
+    known = F.when(inputs["num_files"] > 0, totals)
+    return F.when(F.col("state").isin(*_NOT_WRITTEN), known).otherwise(inputs)
+
+
+def _moment(millis: str) -> Column:
+    """The moment of epoch milliseconds; NULL where it has none, as a year after 9998."""
+    return F.when(F.col(millis).between(0, LAST_MILLIS), F.timestamp_millis(millis))
+
+
+def _names(ddl: str) -> list[str]:
+    """Names of the columns of a schema whose nested fields are written with a colon."""
+    return [field.split()[0] for field in ddl.split(", ")]

@@ -1,0 +1,236 @@
+"""Events kept with the table, below ``_use/events``: what the log forgets, and what never became a commit.
+
+An event is a file of one line. Many of them become one file of many lines. Readers take one row per write id, so that a
+crash between the steps, and two processes that do the same, cost space and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.errors import UseError
+from catalog.history.event_files import (
+    Marker,
+    MergedParts,
+    StoredEvent,
+    parse_event,
+    parse_events,
+    parse_marker,
+    parse_parts,
+)
+from catalog.history.event_rows import history_of, stored_events, united, with_lists
+from catalog.history.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
+from catalog.state.lease import now_millis
+from catalog.state.state_files import Unreadable, access_problem, read
+from catalog.table.managed_table import ManagedTable
+from otree.revision import LAST_REVISION_KEY
+
+logger = logging.getLogger(__name__)
+
+EVENTS_FOLDER = "events"
+RECONCILED_FILE = "reconciled.json"
+# More files than this are merged into one.
+MOST_FILES = 100
+# A merged file of this many characters is left alone from then on.
+FULL_CHARACTERS = 8_000_000
+# Readers that listed the folder before a merge find its parts for so long.
+GRACE_MILLIS = 10 * 60_000
+# Files that are opened in search of the newest event, since some may be unreadable, or of a vacuum.
+_MOST_LOOKED_AT = 20
+
+_OURS = re.compile(r"(\d+)-[^/]+\.json")
+_FULL = "-full-"
+_PARTS = ".parts"
+# Before they had a folder of their own, whole events with long lists were kept among the events.
+_FORMER_LIST = re.compile(r"[0-9a-f]{32}\.json")
+
+
+_EVENTS_ADVICE = "Its events are left out. Delete the file, unless it is being written just now."
+_PARTS_ADVICE = "Its parts are merged once more. Delete the file, unless it is being written just now."
+_MARKER_ADVICE = "Events are copied from the log once more, and the file is replaced."
+
+
+# ------------------------------------------------------------------------------------------------------- writing
+
+
+def record(table: ManagedTable, event: OptimizationEvent, version: int) -> None:
+    """Keeps the event of a commit, which may outlive the log; never fails, since the commit also has it."""
+    _keep(table, event, {"state": COMMITTED, "version": version})
+
+
+def record_failure(table: ManagedTable, event: OptimizationEvent, error: UseError) -> None:
+    """Keeps the event of a group that was not committed; never fails."""
+    # Its lists of files, when they are long, are not worth a file.
+    _keep(table, event, {"state": FAILED, "error": error.message, "error_code": error.code, "overflow_file": None})
+
+
+def record_ignored(table: ManagedTable, event: OptimizationEvent) -> None:
+    """Keeps the event of a trigger that did not lead to a run; its ``reason`` says why. Never fails."""
+    _keep(table, event, {"state": IGNORED})
+
+
+def record_vacuum(table: ManagedTable, event: OptimizationEvent, version: int | None) -> None:
+    """Keeps the event of a vacuum; never fails.
+
+    Args:
+        table: the table.
+        event: see ``catalog.history.events.event_of_vacuum``.
+        version: of the commit with which Delta notes the end of a vacuum, None without one.
+    """
+    _keep(table, event, {"state": DELETED, "version": version})
+
+
+def _keep(table: ManagedTable, event: OptimizationEvent, more: Mapping[str, object]) -> None:
+    # Whatever goes wrong here, the optimization that it tells of is done.
+    try:
+        named = event if event.table_id else replace(event, table_id=table.snapshot().table_id)
+        text = json.dumps({**json.loads(named.commit_json()), **more}, separators=(",", ":"))
+        table.write_state(f"{EVENTS_FOLDER}/{event.started_at}-{event.write_id}.json", text)
+        merge(table, now_millis())
+    except Exception as error:  # noqa: BLE001
+        logger.warning("%s: an event could not be kept: %s", table.name, access_problem(error))
+
+
+def reconcile(table: ManagedTable) -> None:
+    """Stores the events that only the log has, as after a crash between commit and ``record``; never fails.
+
+    The version up to which that was done is kept, so that only newer commits are read.
+    """
+    try:
+        _reconcile(table)
+    except Exception as error:  # noqa: BLE001 - see _keep
+        logger.warning("%s: events could not be copied from the log: %s", table.name, access_problem(error))
+
+
+def _reconcile(table: ManagedTable) -> None:
+    # Read before the snapshot, so that no other process can write one for a later version in between.
+    marker = read(table, RECONCILED_FILE, parse_marker, _MARKER_ADVICE)
+    snapshot = table.snapshot()
+    done = -1
+    if isinstance(marker, Marker) and marker.table_id == snapshot.table_id and marker.version <= snapshot.version:
+        done = marker.version
+    if done == snapshot.version or LAST_REVISION_KEY not in snapshot.configuration:
+        # Nothing is new, or nothing was ever indexed.
+        return
+    stored = set(table.list_state(EVENTS_FOLDER))
+    newer = table.events(snapshot.version - done).where(F.col("version") > done)
+    found = newer.select(F.to_json(F.struct("*")).alias("line")).orderBy("started_at")
+    # What another writer has put into a commit may be no event of ours.
+    events = [event for row in found.collect() if isinstance(event := parse_event(row.line), StoredEvent)]
+    missing = [event for event in events if f"{event.started_at}-{event.write_id}.json" not in stored]
+    if missing:
+        name = f"{missing[-1].started_at}-merged-{uuid.uuid4().hex}.json"
+        table.write_state(f"{EVENTS_FOLDER}/{name}", "\n".join(event.line for event in missing))
+    table.write_state(RECONCILED_FILE, json.dumps({"table_id": snapshot.table_id, "version": snapshot.version}))
+
+
+# ------------------------------------------------------------------------------------------------------- merging
+
+
+def merge(table: ManagedTable, now: int) -> None:
+    """Merges the files of the store into one when there are more than ``MOST_FILES``.
+
+    The parts stay for ``GRACE_MILLIS`` after the merged file is there; a file beside it lists them until then.
+
+    Args:
+        table: the table.
+        now: epoch milliseconds.
+    """
+    names = table.list_state(EVENTS_FOLDER)
+    if len(names) <= MOST_FILES:
+        return
+    merged_before = _delete_old_parts(table, names, now)
+    parts = [n for n in names if _OURS.fullmatch(n) and _FULL not in n and n not in merged_before]
+    if len(parts) <= MOST_FILES:
+        return
+    events: dict[str, StoredEvent] = {}
+    whole = []
+    for name in parts:
+        found = _events_in(table, name)
+        if found is None:
+            # Being written just now, or not ours.
+            continue
+        whole.append(name)
+        for event in found:
+            kept = events.get(event.write_id)
+            if kept is None or kept.state != COMMITTED:
+                events[event.write_id] = event
+    if len(whole) < 2:
+        return
+    ordered = sorted(events.values(), key=lambda event: event.started_at)
+    # The lines as they are: another version may have written more into them.
+    text = "\n".join(event.line for event in ordered)
+    kind = _FULL if len(text) >= FULL_CHARACTERS else "-merged-"
+    name = f"{ordered[-1].started_at}{kind}{uuid.uuid4().hex}"
+    table.write_state(f"{EVENTS_FOLDER}/{name}.json", text)
+    table.write_state(f"{EVENTS_FOLDER}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": whole}))
+
+
+def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[str]:
+    """Deletes parts of files that were merged a while ago; returns all names that are in merged files."""
+    merged: set[str] = set()
+    listings: list[tuple[int, str, set[str]]] = []
+    # Clocks of hosts differ a little.
+    parsed = partial(parse_parts, latest=now + GRACE_MILLIS)
+    for name in (n for n in names if n.endswith(_PARTS)):
+        found = read(table, f"{EVENTS_FOLDER}/{name}", parsed, _PARTS_ADVICE)
+        if isinstance(found, MergedParts):
+            parts = {part for part in found.parts if _OURS.fullmatch(part)}
+            listings.append((found.merged_at, name, parts.intersection(names)))
+    # The oldest first: a merged file may itself be a part of a later one.
+    for merged_at, name, parts in sorted(listings, key=lambda listing: listing[0]):
+        if now - merged_at >= GRACE_MILLIS:
+            if parts and _events_in(table, name.removesuffix(_PARTS) + ".json") is None:
+                # The merged file was damaged meanwhile: its parts stay, and are merged once more.
+                continue
+            for part in parts:
+                table.delete_state(f"{EVENTS_FOLDER}/{part}")
+            table.delete_state(f"{EVENTS_FOLDER}/{name}")
+        merged.update(parts)
+    return merged
+
+
+def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
+    """The events of a file of the store; None when any of it cannot be read as events."""
+    found = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
+    return None if isinstance(found, Unreadable) else found
+
+
+# ------------------------------------------------------------------------------------------------------- reading
+
+
+def optimizations(table: ManagedTable) -> DataFrame:
+    """The rows of ``<table>.optimizations``: what the log has, and what only the store has; newest first."""
+    names = table.list_state(EVENTS_FOLDER)
+    events = table.events()
+    ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in names if _OURS.fullmatch(n)]
+    if ours:
+        ids = {r.table_id for r in events.select("table_id").distinct().collect() if r.table_id is not None}
+        events = united(events, stored_events(table.spark, ours), sorted({*ids, table.snapshot().table_id}))
+    lists = [f"{EVENTS_FOLDER}/{n}" for n in names if _FORMER_LIST.fullmatch(n)]
+    lists += [f"{LISTS_FOLDER}/{n}" for n in table.list_state(LISTS_FOLDER) if n.endswith(".json")]
+    return history_of(with_lists(events, [f"{table.state_folder}/{n}" for n in lists]))
+
+
+def newest_event(table: ManagedTable, table_id: str) -> StoredEvent | None:
+    """The newest event of an optimization in the store, by the time when it began; None when there is none.
+
+    Args:
+        table: the table.
+        table_id: Delta's metadata id; events of a table that was there before do not count.
+    """
+    numbered = [(int(m[1]), n) for n in table.list_state(EVENTS_FOLDER) if (m := _OURS.fullmatch(n))]
+    for _, name in sorted(numbered, reverse=True)[:_MOST_LOOKED_AT]:
+        events = [e for e in _events_in(table, name) or () if e.table_id == table_id and e.shown["kind"] != VACUUM]
+        if events:
+            return events[-1]
+    return None

@@ -1,0 +1,82 @@
+"""What became of many tables since they were last seen, at the price of one look for a file each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from catalog.history.events import OPERATION
+from catalog.jvm.session import jvm, jvm_session
+from catalog.state.suspension import SUSPENSION_FILE
+from catalog.table.managed_table import STATE_FOLDER
+from catalog.table.places import place_of
+
+UNCHANGED, CHANGED, MISSING, FAILED = "unchanged", "changed", "missing", "failed"
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What a look at a table's log found.
+
+    Attributes:
+        state: ``unchanged``, ``changed``, ``missing`` (no Delta table is there) or ``failed`` (nobody can tell).
+        version: newest version; -1 unless it changed.
+        table_id: Delta's metadata id; '' unless it changed.
+        configuration: table properties of ours; empty unless it changed.
+        detail: why looking failed.
+    """
+
+    state: str
+    version: int = -1
+    table_id: str = ""
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    detail: str = ""
+
+
+def look(spark: SparkSession, tables: Sequence[tuple[str, int | None]]) -> list[Sighting]:
+    """Looks at the logs of tables, several at a time.
+
+    Args:
+        spark: session whose file systems are used.
+        tables: location and version last seen; the existence of the next log file decides whether the table changed.
+            Without a version, the table's newest state is read in any case.
+
+    Returns:
+        One sighting per table, in the same order.
+    """
+    if not tables:
+        return []
+    questions = [{"location": place, "version": -1 if version is None else version} for place, version in tables]
+    answers = jvm(spark).io.usespark.LogProbe.look(jvm_session(spark), json.dumps(questions))
+    return [Sighting(**answer) for answer in json.loads(answers)]
+
+
+def qualified(spark: SparkSession, location: str) -> str:
+    """The one spelling of a location; see ``place_of``."""
+
+    def default_file_system() -> str:
+        hadoop = jvm_session(spark).sessionState().newHadoopConf()
+        return str(jvm(spark).org.apache.hadoop.fs.FileSystem.getDefaultUri(hadoop).toString())
+
+    return place_of(location, default_file_system)
+
+
+def is_suspended(spark: SparkSession, location: str) -> bool:
+    """Whether a table is suspended, at the price of one look for a file; see ``catalog.state.suspension``."""
+    file = f"{STATE_FOLDER}/{SUSPENSION_FILE}"
+    return bool(jvm(spark).io.usespark.LogProbe.exists(jvm_session(spark), location, file))
+
+
+def commits_since_optimized(spark: SparkSession, location: str, after: int, most: int) -> int:
+    """How many commits of others are newer than our newest one.
+
+    Args:
+        spark: session whose file systems are used.
+        location: the table's root.
+        after: commits up to this version do not count.
+        most: counting ends here, so that no long history is read.
+    """
+    return int(jvm(spark).io.usespark.LogProbe.commitsSince(jvm_session(spark), location, OPERATION, after, most))

@@ -1,0 +1,1 @@
+"""The table properties of ours: names, types, defaults and checks."""

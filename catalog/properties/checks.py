@@ -1,0 +1,102 @@
+"""Values of the table properties below ``use.``: checked one by one when a statement sets them, or all when shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyspark.sql.types import StructType
+
+from catalog.errors import InvalidArgumentError, UseError
+from catalog.properties.declared_stats import declared_stats
+from catalog.properties.index_properties import (
+    COLUMN_STATS_KEY,
+    COLUMNS_KEY,
+    COMPATIBILITIES,
+    COMPATIBILITY_KEY,
+    CUBE_SIZE_KEY,
+    ON_WRITE_KEY,
+    TARGET_FILE_BYTES_KEY,
+    IndexConfiguration,
+    bytes_of,
+    column_entries,
+    rows_of,
+)
+from catalog.properties.names import ignored_property, in_namespace
+from catalog.properties.optimization_properties import PREFIX, check_value
+from otree.errors import IndexFormatError
+from otree.revision import newest_revision
+
+# Properties that say how to index, and not what.
+_OTHERS = (CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, COLUMN_STATS_KEY, COMPATIBILITY_KEY)
+
+
+def check_property(key: str, text: str, schema: StructType, partition: tuple[str, ...]) -> None:
+    """Checks the value of one property that exists, whatever the others are.
+
+    Args:
+        key: the property.
+        text: its value.
+        schema: the table's schema, logical names; without columns where it is not known yet.
+        partition: partition columns, logical names.
+
+    Raises:
+        UseError: the value is not accepted.
+    """
+    if key.startswith(PREFIX):
+        check_value(key, text)
+    elif key == COLUMNS_KEY:
+        column_entries(key, text)
+        if schema.fields:
+            IndexConfiguration.of({key: text}, schema, None, partition)
+    elif key == CUBE_SIZE_KEY:
+        rows_of(key, text)
+    elif key == TARGET_FILE_BYTES_KEY:
+        bytes_of(key, text)
+    elif key == COLUMN_STATS_KEY and schema.fields:
+        declared_stats(text, schema)
+    elif key == COMPATIBILITY_KEY and text not in COMPATIBILITIES:
+        raise InvalidArgumentError.of(key, text, "'qbeast', or nothing")
+    elif key == ON_WRITE_KEY and text.strip().lower() not in ("true", "false"):
+        raise InvalidArgumentError.of(key, text, "true or false")
+
+
+def check_index(configuration: Mapping[str, str], schema: StructType, partition: tuple[str, ...]) -> None:
+    """Checks the properties of the index together; see ``IndexConfiguration.of``.
+
+    Raises:
+        UseError: they do not fit each other or the schema.
+        IndexFormatError: a revision cannot be read.
+    """
+    IndexConfiguration.of(configuration, schema, newest_revision(configuration), partition)
+
+
+def property_errors(configuration: Mapping[str, str], schema: StructType, partition: tuple[str, ...]) -> list[UseError]:
+    """What is wrong with a table's properties below ``use.``, as other engines may have set them.
+
+    Args:
+        configuration: the table's properties.
+        schema: its schema, logical names.
+        partition: its partition columns, logical names.
+    """
+    errors: list[UseError] = []
+    for key in sorted(filter(in_namespace, configuration)):
+        unknown = ignored_property(key)
+        if unknown is not None:
+            errors.append(unknown)
+            continue
+        try:
+            if key == COLUMNS_KEY:
+                # Columns that were renamed since are found by the revision that was made of them.
+                check_index({k: v for k, v in configuration.items() if k not in _OTHERS}, schema, partition)
+            else:
+                check_property(key, configuration[key], schema, partition)
+        except UseError as error:
+            errors.append(error)
+        except IndexFormatError:
+            continue  # told by whatever reads the revision
+    return errors
+
+
+def described(errors: Iterable[UseError]) -> list[str]:
+    """The errors as parts of a longer message."""
+    return [error.message.removesuffix(".") for error in errors]

@@ -1,0 +1,346 @@
+"""The table properties of ours, typed: parsed once, refused with a clear error when they do not fit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.types import BooleanType, DataType, StringType, StructType
+
+from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
+from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
+from catalog.table.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
+from otree.revision import (
+    REVISION_KEY_PREFIX,
+    STAGING_REVISION_ID,
+    Revision,
+)
+from otree.transformation import DeclaredStats
+from otree.transformer import (
+    EMPTY,
+    EXTENDED_TYPES,
+    HASHING,
+    LINEAR,
+    QUANTILES,
+    STRING,
+    Transformer,
+    format_data_type,
+)
+
+__all__ = [
+    "COLUMN_STATS_KEY",
+    "IndexConfiguration",
+    "bytes_of",
+    "hash_type",
+    "indexable_type",
+    "logical_name",
+    "physical_name",
+]
+
+COLUMNS_KEY = "use.index.columns"
+AS_INDEXED_KEY = "use.index.columnsAsIndexed"
+# Per revision, how its columns hashed when it was made: a widened type hashes differently, and so weighs differently.
+HASH_TYPES_KEY_PREFIX = "use.index.hashTypes."
+# Per revision, what only readers like ours understand of it: columns and their types, as JSON.
+EXTENSIONS_KEY_PREFIX = "use.index.extensions."
+COMPATIBILITY_KEY = "use.index.compatibility"
+CUBE_SIZE_KEY = "use.index.cubeSize"
+TARGET_FILE_BYTES_KEY = "use.index.targetFileBytes"
+# Whether inserts are indexed as they are written.
+ON_WRITE_KEY = "use.index.onWrite"
+
+DEFAULT_TARGET_FILE_BYTES = 128 * 1024 * 1024
+CUBE_SIZE_RANGE = (1_000, 5_000_000)
+TRANSFORMATIONS = (LINEAR, HASHING, QUANTILES)
+COMPATIBILITIES = ("", "qbeast")
+_MOST_COLUMNS = 16
+
+_UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
+
+
+def bytes_of(key: str, text: str) -> int:
+    """Parses a size such as ``134217728`` or ``128MB``.
+
+    Raises:
+        InvalidArgumentError: not a positive size.
+    """
+    match = re.fullmatch(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*", text)
+    if match is None or match[2].lower() not in _UNITS or int(match[1]) == 0:
+        raise InvalidArgumentError.of(key, text, "a positive number of bytes, such as 134217728 or 128MB")
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def rows_of(key: str, text: str) -> int:
+    """Parses the number of rows of a cube.
+
+    Raises:
+        InvalidArgumentError: not a positive whole number of at most nine digits.
+    """
+    if not re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) or int(text) < 1:
+        raise InvalidArgumentError.of(key, text, "a positive whole number of rows")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class IndexConfiguration:
+    """What a table's properties ask of its index.
+
+    Attributes:
+        transformers: one per indexed column, physical names.
+        logical_columns: the same columns as users name them.
+        cube_size: rows per cube, or None for the rows of one target file.
+        target_file_bytes: size that data files should have.
+        hash_types: how each column hashes today; see ``hash_type``.
+        declared: what the owner says about the values of each column.
+        extensions: columns, by stored name, that other writers of the format could not index so, and what they are.
+    """
+
+    transformers: tuple[Transformer, ...]
+    logical_columns: tuple[str, ...]
+    cube_size: int | None
+    target_file_bytes: int
+    hash_types: tuple[str, ...]
+    declared: tuple[DeclaredStats, ...]
+    extensions: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        configuration: Mapping[str, str],
+        schema: StructType,
+        latest: Revision | None,
+        partition: tuple[str, ...] = (),
+    ) -> IndexConfiguration | None:
+        """Reads the properties; None when the table has no index columns.
+
+        A table indexed by another writer of the format has a revision and no ``use.index.columns``: its newest
+        revision says what is indexed, or the staging one when no data is indexed yet.
+
+        Raises:
+            UnknownNameError: a column that the schema does not have.
+            IndexConfigurationError: a column type that cannot be indexed.
+            InvalidArgumentError: a malformed value.
+        """
+        target = bytes_of(
+            TARGET_FILE_BYTES_KEY, configuration.get(TARGET_FILE_BYTES_KEY, str(DEFAULT_TARGET_FILE_BYTES))
+        )
+        size_text = configuration.get(CUBE_SIZE_KEY)
+        cube_size = None if size_text is None else rows_of(CUBE_SIZE_KEY, size_text)
+        text = configuration.get(COLUMNS_KEY)
+        as_indexed = (
+            latest is not None
+            and configuration.get(AS_INDEXED_KEY) == text
+            and all(find_stored(schema, t.column) is not None for t in latest.transformers)
+        )
+        if text is not None and not as_indexed:
+            columns = _columns(text, schema, partition)
+        else:
+            # Resolved when the revision was made: since then a column may have been renamed, or its type widened.
+            made = latest or _staged(configuration)
+            if made is None:
+                return None
+            cube_size = cube_size or (None if text else made.desired_cube_size)
+            columns = [(_stored(schema, t.column), t.kind) for t in made.transformers]
+        transformers = tuple(_transformer(column, kind) for column, kind in columns)
+        found = [column for column, _ in columns]
+        extensions = _extensions(found, transformers)
+        _check_compatibility(configuration, extensions, partition)
+        return cls(
+            transformers,
+            tuple(column.name for column in found),
+            cube_size,
+            target,
+            tuple(hash_type(column.type_name) for column in found),
+            _declared(configuration, schema, found, transformers),
+            extensions,
+        )
+
+    def remembered(self, configuration: Mapping[str, str], revision_id: int) -> dict[str, str]:
+        """Properties that remember for which column text, and with which types, a revision is made."""
+        text = {AS_INDEXED_KEY: configuration[COLUMNS_KEY]} if COLUMNS_KEY in configuration else {}
+        types = {HASH_TYPES_KEY_PREFIX + str(revision_id): ";".join(self.hash_types)}
+        more = {EXTENSIONS_KEY_PREFIX + str(revision_id): json.dumps(dict(self.extensions))} if self.extensions else {}
+        return {**text, **types, **more}
+
+
+def hash_type(sql_type: str) -> str:
+    """The class of types whose equal values hash equally.
+
+    Spark hashes the small integers as an int, a decimal of up to 18 digits as its unscaled long and a longer one as
+    bytes.
+    """
+    if sql_type in ("tinyint", "smallint", "int"):
+        return "int"
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", sql_type)
+    if decimal is not None:
+        return f"decimal({'long' if int(decimal[1]) <= 18 else 'bytes'},{decimal[2]})"
+    return sql_type
+
+
+def indexable_type(data_type: DataType) -> str | None:
+    """The format's name of a Spark type; None when it cannot be indexed."""
+    if isinstance(data_type, StringType):
+        # Equality under another collation is not equality of bytes, which hashing relies on.
+        return format_data_type("string") if data_type.simpleString() == "string" else None
+    return format_data_type(data_type.simpleString())
+
+
+def column_entries(key: str, text: str) -> list[tuple[str, str]]:
+    """The columns of a text such as ``a,`b,c`:hashing``, by name, and the transformation of each ('' = its type's own).
+
+    Raises:
+        InvalidArgumentError: an empty name, or an open backquote.
+        UnknownNameError: a transformation that does not exist.
+    """
+    expected = (
+        "column names separated by commas, such as 'a,b:hashing', in backquotes where one holds a comma, colon or dot"
+    )
+    try:
+        entries = split_names(text)
+    except ValueError as error:
+        raise InvalidArgumentError.of(key, text, f"{error}; {expected}") from error
+    for name, kind in entries:
+        if not name:
+            raise InvalidArgumentError.of(key, text, expected)
+        if kind.lower() == "histogram":
+            raise InvalidArgumentError.of(key, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}")
+        if kind and kind.lower() not in TRANSFORMATIONS:
+            raise UnknownNameError.of("transformation", kind, TRANSFORMATIONS)
+    if len(entries) > _MOST_COLUMNS:
+        raise InvalidArgumentError.of(key, text, f"at most {_MOST_COLUMNS} columns")
+    return [(name, kind.lower()) for name, kind in entries]
+
+
+def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[tuple[FoundColumn, str]]:
+    """The columns that the property names, and their transformations ('' = the type's own)."""
+    found: list[tuple[FoundColumn, str]] = []
+    for name, kind in column_entries(COLUMNS_KEY, text):
+        column = find_column(schema, name)
+        if column is None:
+            raise UnknownNameError.of("column", name, schema.names)
+        if any(column.path == earlier.path for earlier, _ in found):
+            raise InvalidArgumentError.of(COLUMNS_KEY, text, f"column '{name}' must be named once")
+        if column.path[0] in partition:
+            raise InvalidArgumentError.of(
+                COLUMNS_KEY, text, f"'{name}' is a partition column, whose values already select files"
+            )
+        check_distinct(schema, column)
+        found.append((column, kind))
+    return found
+
+
+def check_distinct(schema: StructType, column: FoundColumn) -> None:
+    """Refuses a field that revisions cannot name, since they join the parts of a name by dots.
+
+    Raises:
+        IndexConfigurationError: another column is stored under the joined name.
+    """
+    stored = find_stored(schema, column.stored)
+    if stored is None or stored.path != column.path:
+        raise IndexConfigurationError.unindexable(
+            column.plain_name, column.type_name, f"a column of the name '{column.plain_name}' hides the field"
+        )
+
+
+def _stored(schema: StructType, stored: str) -> FoundColumn:
+    column = find_stored(schema, stored)
+    if column is None:
+        raise UnknownNameError.of("column", stored, schema.names)
+    return column
+
+
+def _staged(configuration: Mapping[str, str]) -> Revision | None:
+    """The staging revision of a table that was made for an index and has no indexed data yet."""
+    text = configuration.get(f"{REVISION_KEY_PREFIX}{STAGING_REVISION_ID}")
+    revision = None if text is None else Revision.from_json(text)
+    known = revision is not None and revision.transformers and all(t.kind != EMPTY for t in revision.transformers)
+    return revision if known else None
+
+
+def transformations_of(data_type: DataType) -> tuple[str, ...]:
+    """The transformations that a column of this type can have, the default first; none when it cannot be indexed."""
+    name = indexable_type(data_type)
+    match data_type.simpleString(), name:
+        case _, None:
+            return ()
+        case "binary", _:
+            return (HASHING,)
+        case "boolean", _:
+            return LINEAR, HASHING
+        case _, found if found == STRING:
+            return HASHING, QUANTILES
+        case _:
+            return LINEAR, HASHING, QUANTILES
+
+
+def _transformer(column: FoundColumn, kind: str) -> Transformer:
+    accepted = transformations_of(column.data_type)
+    name = column.plain_name
+    data_type = indexable_type(column.data_type)
+    if data_type is None:
+        raise IndexConfigurationError.unindexable(
+            name, column.type_name, "numbers, booleans, dates, timestamps, strings and binaries are accepted"
+        )
+    if (kind or accepted[0]) not in accepted:
+        raise IndexConfigurationError.unindexable(
+            name, f"{column.type_name} as {kind}", f"its transformation is {' or '.join(accepted)}"
+        )
+    return Transformer(kind or accepted[0], column.stored, data_type)
+
+
+def _declared(
+    configuration: Mapping[str, str],
+    schema: StructType,
+    columns: Sequence[FoundColumn],
+    transformers: Sequence[Transformer],
+) -> tuple[DeclaredStats, ...]:
+    said = declared_stats(configuration.get(COLUMN_STATS_KEY), schema)
+    declared = []
+    for column, transformer in zip(columns, transformers, strict=True):
+        stats = said.get(column.stored, DeclaredStats())
+        if transformer.kind == QUANTILES:
+            declared.append(DeclaredStats(quantiles=stats.quantiles))
+        elif transformer.kind == LINEAR and isinstance(column.data_type, BooleanType):
+            # Both values, whatever the data has so far: a boolean never needs another range.
+            declared.append(DeclaredStats(0, 1))
+        elif transformer.kind == LINEAR:
+            declared.append(DeclaredStats(stats.minimum, stats.maximum))
+        else:
+            declared.append(DeclaredStats())
+    return tuple(declared)
+
+
+def _extensions(columns: Sequence[FoundColumn], transformers: Sequence[Transformer]) -> dict[str, str]:
+    """What other writers of the format could not index so: nested fields, some types, hashes of times."""
+    found = {}
+    for column, transformer in zip(columns, transformers, strict=True):
+        times = transformer.kind == HASHING and transformer.data_type in ("DateDataType", "TimestampDataType")
+        if column.is_nested or column.type_name in EXTENDED_TYPES or times:
+            found[column.stored] = column.type_name
+    return found
+
+
+def _check_compatibility(
+    configuration: Mapping[str, str], extensions: Mapping[str, str], partition: tuple[str, ...]
+) -> None:
+    wished = configuration.get(COMPATIBILITY_KEY, "")
+    if wished not in COMPATIBILITIES:
+        raise InvalidArgumentError.of(COMPATIBILITY_KEY, wished, "'qbeast', or nothing")
+    if not wished:
+        return
+    for column, type_name in extensions.items():
+        raise IndexConfigurationError.unindexable(
+            column, type_name, f"{COMPATIBILITY_KEY} = '{wished}' asks for an index that every reader of the format has"
+        )
+    unread = {
+        "deletion vectors": configuration.get("delta.enableDeletionVectors", "").lower() == "true",
+        "column mapping": configuration.get("delta.columnMapping.mode", "none").lower() != "none",
+        "partition columns": bool(partition),
+    }
+    for feature, present in unread.items():
+        if present:
+            raise InvalidArgumentError.of(
+                COMPATIBILITY_KEY, wished, f"the table has {feature}, with which other readers of the format lose rows"
+            )

@@ -1,0 +1,63 @@
+"""Which table properties exist below ``use.``: any other there is refused, with the nearest name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from catalog.errors import UnknownNameError, nearest_name
+from catalog.properties.index_properties import (
+    AS_INDEXED_KEY,
+    COLUMN_STATS_KEY,
+    COLUMNS_KEY,
+    COMPATIBILITY_KEY,
+    CUBE_SIZE_KEY,
+    EXTENSIONS_KEY_PREFIX,
+    HASH_TYPES_KEY_PREFIX,
+    ON_WRITE_KEY,
+    TARGET_FILE_BYTES_KEY,
+)
+from catalog.properties.optimization_properties import NEWER_FAMILY, OLDER_FAMILY, PREFIX, TRIGGERS, option_key
+
+INDEX_KEYS = (COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, COLUMN_STATS_KEY, COMPATIBILITY_KEY, ON_WRITE_KEY)
+_NAMESPACE = "use."
+# Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
+_OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
+
+# Options of the strategies, each of which is a property too. Filled by whoever declares strategies.
+_options: set[str] = set()
+
+
+def declare_options(names: Iterable[str]) -> None:
+    """Makes options of strategies known as properties: ``batch_bytes`` as ``use.optimization.batch-bytes``."""
+    _options.update(names)
+
+
+def in_namespace(key: str) -> bool:
+    """Whether a property lies below ``use.``, in any case."""
+    return key.lower().startswith(_NAMESPACE)
+
+
+def unknown_property(key: str) -> UnknownNameError | None:
+    """The refusal of a property below ``use.`` that does not exist; None for any other property."""
+    if not in_namespace(key) or _exists(key):
+        return None
+    family = next((f for f in ("use.index.", PREFIX) if key.lower().startswith(f)), _NAMESPACE)
+    return UnknownNameError.of("property", key, [known for known in _known() if known.startswith(family)])
+
+
+def ignored_property(key: str) -> UnknownNameError | None:
+    """The same in few words, for a property that a table has."""
+    unknown = unknown_property(key)
+    if unknown is not None:
+        near = nearest_name(key, _known())
+        unknown.message = f"There is no property '{key}'{f', did you mean {near}?' if near else '.'}"
+    return unknown
+
+
+def _exists(key: str) -> bool:
+    return key in _known() or key == AS_INDEXED_KEY or _OF_REVISION.fullmatch(key) is not None
+
+
+def _known() -> tuple[str, ...]:
+    return (*INDEX_KEYS, *OLDER_FAMILY, *NEWER_FAMILY, *TRIGGERS, *map(option_key, sorted(_options)))

@@ -1,0 +1,1 @@
+"""Which files a query or a predicate may need."""

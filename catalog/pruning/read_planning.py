@@ -1,0 +1,195 @@
+"""What queries may skip: a sample as a weight range, filters as a region per revision."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+from catalog.errors import TooComplexError
+from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
+from catalog.pruning.conditions import Conditions
+from otree.errors import IndexFormatError
+from otree.region import Region
+from otree.revision import Revision, newest_revision, stored_revisions
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
+
+logger = logging.getLogger(__name__)
+
+# Conditions times revisions that are judged for one scan, which takes about a second.
+_MOST_NODES = 100_000
+
+
+class SampleReason(str, Enum):
+    """Why Spark takes a sample itself, row by row."""
+
+    NOT_INDEXED = "NOT_INDEXED"
+    """The rows come from a table without an index, or not from a Delta table."""
+    NOT_A_TABLE = "NOT_A_TABLE"
+    """Below the sample is something that does not keep or drop rows one by one: a join, an aggregation, a limit."""
+    NON_DETERMINISTIC_BELOW = "NON_DETERMINISTIC_BELOW"
+    """A projection or filter below the sample gives another result each time."""
+    SAMPLE_OF_SAMPLE = "SAMPLE_OF_SAMPLE"
+    """A sample, or a filter on a hash, lies below: weights would select its rows again instead of a share of them."""
+    WITH_REPLACEMENT = "WITH_REPLACEMENT"
+    """A row may be drawn more than once."""
+    CACHED = "CACHED"
+    """The rows come from a cache."""
+    MISSING_COLUMN = "MISSING_COLUMN"
+    """The table has no longer a column that the index hashes."""
+    SWITCHED_OFF = "SWITCHED_OFF"
+    """``spark.qbeast.use.sampling.enabled`` is false in the session."""
+    NOT_CONSIDERED = "NOT_CONSIDERED"
+    """The rule did not run: the application is not attached, or its rule is excluded in the session."""
+    INDEX_UNREADABLE = "INDEX_UNREADABLE"
+    """The property of the newest revision is missing or cannot be read."""
+    ERROR = "ERROR"
+    """Something failed while planning; the log has it."""
+
+
+@dataclass(frozen=True)
+class _Index:
+    revisions: Mapping[int, Revision]
+    newest: Revision | IndexFormatError | None
+    hash_types: Mapping[int, str]
+
+
+@lru_cache(maxsize=64)
+def _index(configuration: str) -> _Index:
+    """What the properties say of the index, as far as they can be read; files of any other revision are read whole."""
+    properties: Mapping[str, str] = json.loads(configuration)
+    stored = stored_revisions(properties)
+    for key, reason in stored.unreadable.items():
+        logger.warning("Queries skip no file of a revision that cannot be read, '%s': %s", key, reason)
+    newest: Revision | IndexFormatError | None
+    try:
+        newest = newest_revision(properties, stored)
+    except IndexFormatError as error:
+        newest = error
+    types = {number: properties.get(f"{HASH_TYPES_KEY_PREFIX}{number}") for number in stored.readable}
+    known = {number: text for number, text in types.items() if text is not None}
+    return _Index(stored.readable, newest, known)
+
+
+def refused_sample(reason: SampleReason, detail: str) -> str:
+    """Says why a sample stays with Spark, as the answer to the shim."""
+    return json.dumps({"reason": reason.value, "detail": detail})
+
+
+def plan_sample(configuration: str, lower: float, upper: float) -> str:
+    """Says which rows a sample of fractions [lower, upper) takes.
+
+    Args:
+        configuration: the table's properties, as JSON.
+        lower: fraction, inclusive.
+        upper: fraction, exclusive.
+
+    Returns:
+        JSON with the hashed columns (physical names) and the first and last weight, null where unbounded; or with the
+        reason and a detail where Spark must sample by itself.
+    """
+    revision = _index(configuration).newest
+    if isinstance(revision, IndexFormatError):
+        return refused_sample(SampleReason.INDEX_UNREADABLE, str(revision))
+    if revision is None or not revision.transformations:
+        return refused_sample(SampleReason.NOT_INDEXED, "the table has no indexed file yet")
+    weights = WeightRange.of_sample(lower, upper)
+    if weights is None:
+        weights = WeightRange(MAX_WEIGHT, MIN_WEIGHT)  # no row
+    return json.dumps(
+        {
+            "columns": list(revision.columns),
+            "first": None if weights.first == MIN_WEIGHT else weights.first,
+            "last": None if weights.last == MAX_WEIGHT else weights.last,
+        }
+    )
+
+
+@dataclass(frozen=True)
+class SampleFacts:
+    """What samples of a table are like.
+
+    Attributes:
+        columns: columns whose hash is the weight, by their stored names.
+        coarse: why the size of a sample can be far from its fraction, None when nothing is known of it.
+    """
+
+    columns: tuple[str, ...]
+    coarse: str | None
+
+
+def sample_facts(configuration: str) -> SampleFacts | None:
+    """Says what samples of a table are like; None without a readable newest revision.
+
+    Args:
+        configuration: the table's properties, as JSON.
+    """
+    revision = _index(configuration).newest
+    if revision is None or isinstance(revision, IndexFormatError):
+        return None
+    weights = revision.weights
+    low = weights is not None and weights.is_low(revision.desired_cube_size)
+    return SampleFacts(revision.columns, weights.message if weights is not None and low else None)
+
+
+def plan_read(configuration: str, conditions: str) -> str | None:
+    """Says what the blocks of each revision must meet for a scan with these conditions.
+
+    Args:
+        configuration: the table's properties, as JSON.
+        conditions: JSON tree of conditions, see ``catalog.pruning.conditions``.
+
+    Returns:
+        JSON ``{"revisions": {id: {dimensions, boxes: [{first_weight, last_weight, lower, upper}]}}}``, or None when
+        nothing can be skipped. A block must meet one of the boxes.
+
+    Raises:
+        TooComplexError: the tree is nested more deeply than JSON can be read; the shim sends no such trees.
+    """
+    index = _index(configuration)
+    try:
+        tree: Mapping[str, Any] = json.loads(conditions)
+    except RecursionError as error:
+        raise TooComplexError.of("conditions", "fewer levels") from error
+    revisions = [r for r in index.revisions.values() if not r.is_staging and r.transformations]
+    queries = {}
+    for revision in _affordable(revisions, tree):
+        region = Conditions(revision, index.hash_types.get(revision.revision_id)).region(tree)
+        if not region.is_all:
+            queries[str(revision.revision_id)] = _query(revision, region)
+    return json.dumps({"revisions": queries}) if queries else None
+
+
+def _affordable(revisions: Sequence[Revision], tree: Mapping[str, Any]) -> Sequence[Revision]:
+    """The newest revisions, as many as a tree of this size can be judged by in about a second; mostly all of them."""
+    nodes, todo = 0, [tree]
+    while todo:
+        node = todo.pop()
+        nodes += 1 + len(node.get("values", ()))
+        todo += node.get("of", ())
+    most = max(1, _MOST_NODES // nodes)
+    if len(revisions) <= most:
+        return revisions
+    logger.warning(
+        "A query with %d conditions skips files of the newest %d of %d revisions only. Use fewer conditions, or "
+        "rewrite the files of older revisions (revision_rewrite).",
+        nodes, most, len(revisions),
+    )  # fmt: skip
+    return sorted(revisions, key=lambda revision: revision.revision_id)[-most:]
+
+
+def _query(revision: Revision, region: Region) -> dict[str, object]:
+    boxes = [
+        {
+            "first_weight": box.first_weight,
+            "last_weight": box.last_weight,
+            "lower": [low for low, _ in box.sides],
+            "upper": [high for _, high in box.sides],
+        }
+        for box in region.boxes
+    ]
+    return {"dimensions": revision.dimensions, "boxes": boxes}

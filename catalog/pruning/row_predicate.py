@@ -1,0 +1,186 @@
+"""A predicate over a table's rows as users write it: parsed, and checked against the schema before anything is done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StructField, StructType, VariantType
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, first_line
+from catalog.jvm.java_errors import text_of
+
+_ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
+_LONGEST = 1_000_000
+# Spark evaluates the predicate over the statistics of every file, and each of its optimizer's rules walks through it.
+_MOST_CONNECTIVES = 1_000
+_CONNECTIVES = (TokenType.AND, TokenType.OR)
+_DEEPEST = 30
+_DEPTH_LIMIT = f"at most {_DEEPEST} levels of brackets, CASE, NOT and signs (of STRUCT, {_DEEPEST // 4})"
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
+# What sqlglot says of its own classes.
+_PYTHON_CLASS = re.compile(r" for <class '[^']*'>")
+_REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
+    (exp.Query, "a subquery"),
+    (exp.Window, "a window function"),
+    (exp.AggFunc, "an aggregate function"),
+    (exp.DDL, "a statement"),
+    (exp.DML, "a statement"),
+    (exp.Command, "a statement"),
+)
+
+
+@dataclass(frozen=True)
+class RowPredicate:
+    """A predicate that could be parsed.
+
+    Attributes:
+        parameter: name of the argument that gave it, for errors.
+        text: as the user wrote it.
+        tree: the same parsed.
+    """
+
+    parameter: str
+    text: str
+    tree: exp.Expr
+
+    @classmethod
+    def parse(cls, parameter: str, text: str) -> RowPredicate:
+        """Parses what a user wrote.
+
+        Raises:
+            TooComplexError: longer or more deeply nested than it can be parsed.
+            InvalidArgumentError: not one predicate.
+        """
+        if len(text) > _LONGEST:
+            raise TooComplexError.of(parameter, f"at most {_LONGEST:,} characters, and this one has {len(text):,}")
+        try:
+            tokens = sqlglot.tokenize(text, read="spark")
+            if sum(token.token_type in _CONNECTIVES for token in tokens) > _MOST_CONNECTIVES:
+                raise TooComplexError.of(parameter, f"at most {_MOST_CONNECTIVES:,} AND and OR; use IN or BETWEEN")
+            if _depth(tokens) > _DEEPEST:
+                raise TooComplexError.of(parameter, _DEPTH_LIMIT)
+            found = sqlglot.parse(text, read="spark")
+        except RecursionError as error:
+            raise TooComplexError.of(parameter, _DEPTH_LIMIT) from error
+        except SqlglotError as error:
+            reason = _PYTHON_CLASS.sub("", first_line(error))
+            raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({reason})") from error
+        tree = found[0] if len(found) == 1 else None
+        if not isinstance(tree, exp.Expression):
+            raise InvalidArgumentError.of(parameter, text, _ACCEPTED)
+        for kind, name in _REFUSED:
+            # EXISTS(array, x -> ...) is a function over an array unless a query is in it.
+            if tree.find(kind) is not None:
+                raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED}, without {name}")
+        if not isinstance(tree, (exp.Condition, exp.Func, exp.Boolean)):
+            raise InvalidArgumentError.of(parameter, text, _ACCEPTED)
+        return cls(parameter, text, tree)
+
+    def check(self, spark: SparkSession, schema: StructType) -> None:
+        """Refuses a predicate that the rows of a schema cannot answer; no row is read.
+
+        Raises:
+            UnknownNameError: a column that the schema does not have.
+            TooComplexError: Spark cannot analyse it, because it is nested too deeply.
+            InvalidArgumentError: Spark does not accept it as a condition.
+        """
+        for node in self.tree.find_all(exp.Column):
+            _check_column(schema, name_parts(node))
+        rows = spark.createDataFrame([], schema)
+        try:
+            data_type = rows.select(F.expr(self.text)).schema[0].dataType
+            rows.where(self.text).schema  # noqa: B018 - analysed when it is asked for
+        except Py4JJavaError as error:
+            if "java.lang.StackOverflowError" not in first_line(error) + str(error.java_exception):
+                raise
+            raise TooComplexError.of(self.parameter, "operators nested less deeply: Spark cannot analyse it") from error
+        except PySparkException as error:
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
+        self._check_casts(spark)
+        if not isinstance(data_type, BooleanType):
+            kind = data_type.simpleString()
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED}; this is a value of type {kind}")
+
+    def _check_casts(self, spark: SparkSession) -> None:
+        """Refuses a literal that the session does not cast as asked: no row could be compared with it."""
+        casts = [n.sql("spark") for n in self.tree.find_all(exp.Cast) if isinstance(n.this, exp.Literal)]
+        try:
+            if casts:
+                spark.sql(f"SELECT {', '.join(casts)}").collect()  # literals only: no Spark job
+        except PySparkException as error:
+            raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
+
+
+def name_parts(node: exp.Expr) -> tuple[str, ...]:
+    """The parts of a column's name, as ``a.b.c`` has three; empty when the node is no column."""
+    after: list[str] = []
+    while isinstance(node, exp.Dot):
+        if not isinstance(node.expression, exp.Identifier):
+            return ()
+        after.append(node.expression.name)
+        node = node.this
+    if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
+        return ()
+    return (*(part.name for part in node.parts), *reversed(after))
+
+
+def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:
+    """The fields from the top-level column to the one that a node names; None when it names no such field."""
+    found: list[StructField] = []
+    inside: DataType = schema
+    for part in name_parts(node):
+        field = _field(inside, part)
+        if field is None:
+            return None
+        found.append(field)
+        inside = field.dataType
+    return tuple(found) or None
+
+
+def _depth(tokens: Sequence[Token]) -> int:
+    """How deep a parser has to go into a text."""
+    deepest = prefixes = 0
+    open_levels: list[int] = []
+    before = None
+    for token in tokens:
+        prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
+        if token.token_type in _OPENING:
+            # STRUCT( may begin a type as well: the parser tries both, and both again inside of it.
+            open_levels.append(4 if before == TokenType.STRUCT else 1)
+        elif token.token_type in _CLOSING and open_levels:
+            open_levels.pop()
+        before = token.token_type
+        deepest = max(deepest, sum(open_levels[-_DEEPEST - 1 :]) + prefixes)
+    return deepest
+
+
+def _check_column(schema: StructType, parts: Sequence[str]) -> None:
+    inside: DataType = schema
+    for number, part in enumerate(parts):
+        field = _field(inside, part)
+        if field is None and isinstance(inside, (ArrayType, MapType, VariantType)):
+            return  # whether this can be taken out of it is for Spark to say
+        if field is None:
+            before = "".join(f"{p}." for p in parts[:number])
+            known = [f"{before}{name}" for name in inside.names] if isinstance(inside, StructType) else []
+            raise UnknownNameError.of("column", ".".join(parts), known)
+        inside = field.dataType
+
+
+def _field(inside: DataType, name: str) -> StructField | None:
+    """A field in any case; a name that only differs in case from another is nobody's."""
+    if not isinstance(inside, StructType):
+        return None
+    found = [f for f in inside.fields if f.name.lower() == name.lower()]
+    return found[0] if len(found) == 1 else None

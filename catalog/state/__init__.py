@@ -1,0 +1,1 @@
+"""Small files and facts beside a table: leases, suspensions, what the service knows."""

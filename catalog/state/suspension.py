@@ -1,0 +1,92 @@
+"""A table whose automatic optimization is suspended: a file below ``_use/``, which every process sees.
+
+The file suspends the table by being there; its text is for people. See decision 047.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from catalog.errors import WriteDeniedError
+from catalog.history.moments import moment
+from catalog.state.lease import this_process
+from catalog.state.state_files import Unreadable, access_problem, parse, read
+from catalog.table.managed_table import ManagedTable
+
+SUSPENSION_FILE = "suspended.json"
+_ADVICE = "The table stays suspended; CALL use.resume ends that, and deletes the file."
+
+
+@dataclass(frozen=True)
+class Suspension:
+    """A suspension.
+
+    Attributes:
+        since: epoch milliseconds; 0 where the file does not tell.
+        by: the process that asked for it; ``unknown`` where the file does not tell.
+        problem: why the file cannot be read, '' when it can.
+    """
+
+    since: int
+    by: str
+    problem: str = ""
+
+    @property
+    def note(self) -> str:
+        """The same for people, in one line."""
+        if self.problem:
+            return f"{SUSPENSION_FILE} cannot be read ({self.problem}): the table is suspended until CALL use.resume"
+        since = moment(self.since)
+        return f"suspended by {self.by}" + (f" at {since.isoformat(timespec='seconds')}" if since else "")
+
+
+def parse_suspension(text: str) -> Suspension | Unreadable:
+    """The suspension in a file's text, or why it does not tell; total."""
+    return parse(text, lambda fields: Suspension(fields.whole("since"), fields.text("by")))
+
+
+def suspension_of(table: ManagedTable) -> Suspension | None:
+    """The table's suspension, None when it is not suspended; a file that cannot be read suspends too."""
+    found = read(table, SUSPENSION_FILE, parse_suspension, _ADVICE)
+    return Suspension(0, "unknown", str(found)) if isinstance(found, Unreadable) else found
+
+
+def suspend(table: ManagedTable, now: int) -> Suspension:
+    """Suspends the table; one that is suspended stays as it is.
+
+    Raises:
+        WriteDeniedError: the file cannot be written.
+    """
+    made = {"since": now, "by": this_process()}
+    try:
+        table.create_state(SUSPENSION_FILE, json.dumps(made))
+    except (Py4JError, PySparkException, OSError) as error:
+        raise _denied(table, "written", "The table is not suspended", access_problem(error)) from error
+    return suspension_of(table) or Suspension(now, this_process())
+
+
+def resume(table: ManagedTable) -> bool:
+    """Ends the suspension; False when there was none.
+
+    Raises:
+        WriteDeniedError: the file cannot be deleted.
+    """
+    there = suspension_of(table) is not None
+    problem = "the file system keeps it"
+    try:
+        table.delete_state(SUSPENSION_FILE)
+    except (Py4JError, PySparkException, OSError) as error:
+        problem = access_problem(error)
+    # Some file systems say that they deleted a file, and did not.
+    if there and suspension_of(table) is not None:
+        raise _denied(table, "deleted", "The table stays suspended", problem)
+    return there
+
+
+def _denied(table: ManagedTable, verb: str, consequence: str, problem: str) -> WriteDeniedError:
+    path = f"{table.state_folder}/{SUSPENSION_FILE}"
+    return WriteDeniedError(f"{path} cannot be {verb} ({problem}). {consequence}: check the rights there.")

@@ -1,0 +1,102 @@
+"""What a system table is, and the tables that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from catalog.jvm.java_errors import known_error
+from catalog.jvm.log_probe import qualified
+from catalog.jvm.metastore import SESSION_CATALOG, KnownTable, tables_of
+from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.state_files import printable
+
+
+@dataclass(frozen=True)
+class SystemTable:
+    """Rows about all tables of the metastore, and those by path that the service of this process takes care of.
+
+    Attributes:
+        name: last part of its name in SQL.
+        schema: DDL; a contract with users.
+        rows: computes the rows: values by column, at least those of the columns asked for.
+    """
+
+    name: str
+    schema: str
+    rows: Callable[[SparkSession, Sequence[str]], Iterable[Mapping[str, Any]]]
+
+    def read(self, spark: SparkSession, columns: Sequence[str]) -> DataFrame:
+        """The rows with these columns only; with one that costs nothing when there are none, as for a count.
+
+        Args:
+            spark: session of the query.
+            columns: names of columns of the schema.
+        """
+        # Its static type is that of any data type.
+        schema: Any = StructType.fromDDL(self.schema)
+        wanted = list(columns) or schema.names[:1]
+        rows = [tuple(row[name] for name in wanted) for row in self.rows(spark, wanted)]
+        return spark.createDataFrame(rows, StructType([schema[name] for name in wanted]))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table to be shown.
+
+    Attributes:
+        lookup: what ``ManagedTable.find`` finds it by.
+        shown: its values of catalog, namespace, name, location and provider.
+        automation: what the service of this process knows of it.
+    """
+
+    lookup: str
+    shown: Mapping[str, str | None]
+    automation: Automation | None
+
+
+def listed_tables(spark: SparkSession) -> list[Listed]:
+    """The tables of the metastore, then those by path; no log is read for it."""
+    known = tables_of(spark)
+    places = [qualified(spark, table.location) for table in known]
+    tables = [
+        Listed(table.full_name, _shown(table), AUTOMATIONS.get(place))
+        for table, place in zip(known, places, strict=True)
+    ]
+    locations = set(places)
+    for automation in AUTOMATIONS.all():
+        if automation.location not in locations:
+            shown = {
+                "catalog": None,
+                "namespace": None,
+                "name": automation.table.removeprefix(f"{SESSION_CATALOG}."),
+                "location": automation.location,
+                "provider": "delta",
+            }
+            tables.append(Listed(automation.location, shown, automation))
+    return tables
+
+
+def _shown(table: KnownTable) -> dict[str, str | None]:
+    return {
+        "catalog": table.catalog,
+        "namespace": table.namespace,
+        "name": table.name,
+        "location": table.location,
+        "provider": table.provider,
+    }
+
+
+def error_text(error: BaseException) -> str:
+    """An error as one line: its code, where it has one, and what it says."""
+    known = known_error(error)
+    return printable(f"{known.code}: {known.message}")
+
+
+def error_code(error: BaseException) -> str:
+    """The code of an error, that of internal ones where it has none."""
+    return known_error(error).code

@@ -1,0 +1,1 @@
+"""A Delta table and one version of it: files, blocks, columns and names."""

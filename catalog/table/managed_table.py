@@ -1,0 +1,192 @@
+"""Finding a Delta table by the name or path that a user gives."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.errors import TableError, WriteDeniedError
+from catalog.history.event_rows import committed_events
+from catalog.jvm.java_errors import looking_at, one_line, text_of
+from catalog.jvm.session import jvm, jvm_session
+from catalog.table.snapshot import TableSnapshot
+
+# State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
+STATE_FOLDER = "_use"
+# What people write after a name in a query.
+_TIME_TRAVEL = re.compile(
+    r"(?P<table>.+?)(?:@(?:v\d+|\d{17})$|\s+(?:FOR\s+)?(?:SYSTEM_)?(?:VERSION|TIME|TIMESTAMP)\s+AS\s+OF\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ManagedTable:
+    """A Delta table: where it is, and the way to its current state.
+
+    Attributes:
+        name: fully qualified name, quoted as SQL reads it.
+        location: root directory as a URI, the same however the table was named.
+        handle: the JVM table, for transactions.
+    """
+
+    spark: SparkSession
+    name: str
+    location: str
+    handle: Any
+
+    @classmethod
+    def find(cls, spark: SparkSession, name: str | None) -> ManagedTable:
+        """Finds the table.
+
+        Args:
+            spark: session whose catalogs and current database apply.
+            name: ``db.table``, ``catalog.db.table``, ``delta.`/path` `` or a bare path.
+
+        Raises:
+            TableError: missing, a view, not Delta, a version or a folder of a table, unreadable, or not a name at all.
+            FileSystemError: the file system is unknown, does not answer, or denies access.
+        """
+        if name is None or not name.strip():
+            raise TableError.invalid_name(str(name or ""), "it is empty")
+        with looking_at(name):
+            found = jvm(spark).io.usespark.TableLookup.find(jvm_session(spark), name)
+        match found.kind():
+            case "delta":
+                return cls(spark, found.name(), found.location(), found)
+            case "view":
+                raise TableError.view(name)
+            case "version":
+                raise TableError.version(name, found.detail())
+            case "inside":
+                raise TableError.inside(name, found.detail())
+            case "virtual":
+                raise TableError.virtual(name, found.detail())
+            case "files":
+                raise TableError.named_as(name, found.detail())
+            case "other":
+                raise TableError.not_delta(name, found.detail())
+            case "invalid" if travel := _TIME_TRAVEL.match(name):
+                raise TableError.version(name, travel["table"])
+            case "invalid":
+                raise TableError.invalid_name(name, one_line(found.detail()))
+            case _:
+                raise TableError.missing(name, one_line(found.detail()))
+
+    @property
+    def root(self) -> str:
+        """The location with its scheme, as listings of its files begin: a table named by a bare path has none."""
+        return str(self.handle.table().deltaLog().dataPath().toString())
+
+    def exists(self) -> bool:
+        """Whether the table's log is still there; a file system that does not answer is no reason to say no."""
+        try:
+            return bool(self.handle.exists())
+        except (Py4JJavaError, PySparkException):
+            return True
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        try:
+            with looking_at(self.name):
+                yield
+        except TableError as error:
+            if error.is_missing or self.exists():
+                raise
+            raise TableError.gone() from error
+
+    def snapshot(self) -> TableSnapshot:
+        """Returns the newest version of the table.
+
+        Raises:
+            TableError: the table was dropped meanwhile.
+        """
+        return TableSnapshot.of(self.spark, self.state(), self.location)
+
+    def state(self) -> Any:
+        """The newest version as the shim has it.
+
+        Raises:
+            TableError: its log cannot be read.
+        """
+        with self._looking():
+            return self.handle.state()
+
+    def transaction(self, session: SparkSession) -> Any:
+        """Begins one of the shim's transactions, which reads the newest version.
+
+        Args:
+            session: where the transaction works.
+
+        Raises:
+            TableError: its log cannot be read.
+        """
+        with self._looking():
+            return jvm(session).io.usespark.TableTransaction(jvm_session(session), self.handle.table())
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Delta's history of the table, newest first; the last ``limit`` commits when given."""
+        path = self.location.replace("`", "``")
+        with self._looking():
+            return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
+
+    def events(self, limit: int | None = None) -> DataFrame:
+        """The optimizations in the last ``limit`` commits, in all when left out; columns as in ``EVENT_ROW``."""
+        return committed_events(self.history(limit))
+
+    @property
+    def state_folder(self) -> str:
+        """URI of the folder with files of ours."""
+        return f"{self.location}/{STATE_FOLDER}"
+
+    def create_state(self, file: str, text: str) -> bool:
+        """Writes a small file of ours below ``_use/``, unless there is one.
+
+        Args:
+            file: path relative to ``_use/``.
+            text: what it holds.
+
+        Returns:
+            Whether it was written; False when a file of this name is there.
+        """
+        return bool(self.handle.createText(f"{STATE_FOLDER}/{file}", text))
+
+    def write_state(self, file: str, text: str) -> None:
+        """Writes a small file of ours below ``_use/``, in place of one that is there; ``file`` is relative to it."""
+        self.handle.writeText(f"{STATE_FOLDER}/{file}", text)
+
+    def read_state(self, file: str) -> str | None:
+        """The text of a file of ours, None when there is none; ``file`` is relative to ``_use/``."""
+        found = self.handle.readText(f"{STATE_FOLDER}/{file}")
+        return None if found is None else str(found)
+
+    def list_state(self, folder: str) -> list[str]:
+        """Names of the files in a folder of ours, sorted; none when it is missing."""
+        return sorted(json.loads(self.handle.listNames(f"{STATE_FOLDER}/{folder}")))
+
+    def delete_state(self, file: str) -> None:
+        """Deletes a file of ours; a missing one is no error."""
+        self.handle.delete(f"{STATE_FOLDER}/{file}")
+
+    def check_writable(self) -> None:
+        """Writes and deletes an empty file under ``_use/``, so that a denied write shows before any work.
+
+        Raises:
+            WriteDeniedError: the file system refuses.
+        """
+        try:
+            self.handle.probeWrite(f"{STATE_FOLDER}/.write-check-{uuid.uuid4().hex}")
+        except (Py4JJavaError, PySparkException) as error:
+            reason = text_of(error).rstrip(".")
+            raise WriteDeniedError(
+                f"No file can be written below {self.location}: {reason}. Give this user the right to write there."
+            ) from error

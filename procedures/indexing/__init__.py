@@ -1,0 +1,1 @@
+"""What ``use.index`` needs to opt in a table."""

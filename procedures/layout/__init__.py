@@ -1,0 +1,1 @@
+"""Where rows go: revisions, trees, the order of the rows, the files, and their tags."""

@@ -1,0 +1,208 @@
+"""The row-level columns of a revision over a DataFrame: coordinates, weight, cell, cube and file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from catalog.errors import IndexUnreadableError
+from catalog.jvm.session import jvm
+from otree.cardinality import WeightCardinality
+from otree.revision import Revision
+from otree.transformation import (
+    ColumnStats,
+    DeclaredStats,
+    EmptyTransformation,
+    HashTransformation,
+    IdentityTransformation,
+    LegacyZeroTransformation,
+    LinearTransformation,
+    NumericQuantilesTransformation,
+    StringQuantilesTransformation,
+    Transformation,
+)
+from otree.transformer import LINEAR, QUANTILES, STRING, Transformer, needs_quantiles
+from otree.tree import OrdinalTable
+from procedures.layout.quantile_estimates import numeric_quantiles, string_quantiles
+
+# So many that neighbours differ by little, and the borders of cubes fall on quantiles; strings are not interpolated.
+_NUMERIC_QUANTILES = 65
+_STRING_QUANTILES = 257
+_RELATIVE_ERROR = 0.005
+
+
+# All values of the column lie at coordinate 0.
+_AT_ZERO = (EmptyTransformation, IdentityTransformation, LegacyZeroTransformation)
+
+
+def index_value(spark: SparkSession, column: Column) -> Column:
+    """The column in the unit that its transformation counts in, by its own type and never by a time zone.
+
+    Booleans become 0 and 1, dates and timestamps (with or without zone) epoch milliseconds, decimals doubles; other
+    values stay as they are.
+    """
+    return Column(jvm(spark).org.apache.spark.sql.usespark.CoordinateExpressions.indexValue(column._jc))
+
+
+def finite_value(spark: SparkSession, transformer: Transformer, column: Column) -> Column:
+    """The same, with null for what has no place in a range: NaN and the infinities."""
+    value = index_value(spark, column)
+    if transformer.data_type not in ("FloatDataType", "DoubleDataType"):
+        return value
+    return F.when(~F.isnan(value) & (F.abs(value) != float("inf")), value.cast("double"))
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one look at the data tells before it is indexed.
+
+    Attributes:
+        stats: per indexed column.
+        weights: number of rows, and about how many different weights they have.
+    """
+
+    stats: tuple[ColumnStats, ...]
+    weights: WeightCardinality
+
+
+def observation_of(
+    rows: DataFrame,
+    transformers: Sequence[Transformer],
+    columns: Sequence[str],
+    declared: Sequence[DeclaredStats] = (),
+    latest: Revision | None = None,
+) -> Observation:
+    """Looks at the indexed columns in one pass; in a second one where string quantiles must be estimated.
+
+    Args:
+        rows: the data.
+        transformers: what is indexed.
+        columns: their logical names as ``F.col`` reads them, aligned.
+        declared: what the owner declares, aligned; nothing when left out.
+        latest: the newest revision; columns for which it has quantiles need no new ones.
+    """
+    spark = rows.sparkSession
+    declared = declared or (DeclaredStats(),) * len(columns)
+    spaces = dict(zip(latest.transformers, latest.transformations, strict=False)) if latest is not None else {}
+    estimated = [
+        needs_quantiles(t, spaces.get(t)) and d.quantiles is None for t, d in zip(transformers, declared, strict=True)
+    ]
+    aggregates = [
+        F.count(F.lit(1)).alias("rows"),
+        F.approx_count_distinct(F.hash(*[F.col(name) for name in columns])).alias("weights"),
+    ]
+    for i, (transformer, name) in enumerate(zip(transformers, columns, strict=True)):
+        if not _is_numeric(transformer):
+            continue
+        value = finite_value(spark, transformer, F.col(name))
+        aggregates += [F.min(value).alias(f"min{i}"), F.max(value).alias(f"max{i}")]
+        if estimated[i]:
+            aggregates.append(numeric_quantiles(value, _NUMERIC_QUANTILES, _RELATIVE_ERROR).alias(f"quantiles{i}"))
+    found = rows.agg(*aggregates).collect()[0].asDict()
+    texts = [i for i, t in enumerate(transformers) if estimated[i] and not _is_numeric(t)]
+    strings: dict[int, tuple[str, ...]] = {}
+    if texts:
+        wanted = [F.col(columns[i]) for i in texts]
+        of_each = string_quantiles(rows, wanted, found["rows"], _STRING_QUANTILES, _RELATIVE_ERROR)
+        strings = dict(zip(texts, of_each, strict=True))
+    stats = tuple(
+        ColumnStats(
+            found.get(f"min{i}"), found.get(f"max{i}"), strings.get(i) or tuple(found.get(f"quantiles{i}") or ()), said
+        )
+        for i, said in enumerate(declared)
+    )
+    return Observation(stats, WeightCardinality(found["rows"], found["weights"]))
+
+
+def _is_numeric(transformer: Transformer) -> bool:
+    return transformer.kind == LINEAR or (transformer.kind == QUANTILES and transformer.data_type != STRING)
+
+
+@dataclass(frozen=True)
+class IndexColumns:
+    """Columns that place a row in a revision's index.
+
+    Attributes:
+        revision: the revision.
+        columns: logical names of its columns as ``F.col`` reads them, in its order.
+    """
+
+    spark: SparkSession
+    revision: Revision
+    columns: tuple[str, ...]
+
+    @property
+    def weight(self) -> Column:
+        """The row's weight: Spark's hash of the indexed columns."""
+        return F.hash(*self.values)
+
+    @property
+    def values(self) -> list[Column]:
+        """The indexed columns themselves."""
+        return [F.col(name) for name in self.columns]
+
+    @property
+    def coordinates(self) -> list[Column]:
+        """The row's coordinates, never null, each in [0, 1]."""
+        parts = zip(self.revision.transformers, self.revision.transformations, self.columns, strict=True)
+        return [self._coordinate(transformer, transformation, name) for transformer, transformation, name in parts]
+
+    def cell(self, depth: int) -> Column:
+        """The cell of ``depth`` levels that the row lies in, as a long that sorts along the curve."""
+        return Column(self._expressions.cell(self._java(self.coordinates), depth))
+
+    def cube(self, ordinals: OrdinalTable) -> Column:
+        """The ordinal of the row's cube."""
+        inner, children = ordinals.thresholds, ordinals.child_keys
+        packed = struct.pack(
+            f">i{len(inner)}ii{len(children)}q{len(children)}i",
+            len(inner), *inner, len(children), *children, *ordinals.child_nodes,
+        )  # fmt: skip
+        return Column(self._expressions.cube(self._java(self.coordinates), self.weight._jc, packed))
+
+    @property
+    def _expressions(self) -> Any:
+        return jvm(self.spark).org.apache.spark.sql.usespark.IndexExpressions
+
+    def _java(self, columns: Sequence[Column]) -> Any:
+        array = jvm(self.spark).java.util.ArrayList()
+        for column in columns:
+            array.add(column._jc)
+        return array
+
+    def _coordinate(self, transformer: Transformer, transformation: Transformation, name: str) -> Column:
+        column = F.col(name)
+        value = index_value(self.spark, column)
+        null = F.lit(float(transformation.null_coordinate))
+        coordinates = jvm(self.spark).org.apache.spark.sql.usespark.CoordinateExpressions
+        if isinstance(transformation, LinearTransformation):
+            low, high = float(transformation.minimum), float(transformation.maximum)
+            # The same double arithmetic as LinearTransformation.coordinate; NaN sorts above 1 and becomes 1.
+            scaled = (value.cast("double") - F.lit(low)) * F.lit(1.0 / (high - low))
+            return F.greatest(F.least(F.coalesce(scaled, null), F.lit(1.0)), F.lit(0.0))
+        if isinstance(transformation, HashTransformation):
+            # Text and bytes are hashed as they are; a decimal by its own digits, not by the double it is elsewhere.
+            if transformer.data_type == STRING:
+                text = column.cast("string")
+            elif transformer.data_type == "DecimalDataType":
+                text = Column(coordinates.javaText(column._jc))
+            else:
+                text = Column(coordinates.javaText(value._jc))
+            return F.coalesce(Column(self._expressions.hashCoordinate(text._jc)), null)
+        if isinstance(transformation, NumericQuantilesTransformation):
+            numbers = transformation.quantiles
+            packed = struct.pack(f">i{len(numbers)}d", len(numbers), *numbers)
+            return F.coalesce(Column(coordinates.numericQuantiles(value.cast("double")._jc, packed)), null)
+        if isinstance(transformation, StringQuantilesTransformation):
+            texts = [quantile.encode("utf-8", "replace") for quantile in transformation.quantiles]
+            packed = struct.pack(">i", len(texts)) + b"".join(struct.pack(">i", len(t)) + t for t in texts)
+            return F.coalesce(Column(coordinates.stringQuantiles(column._jc, packed)), null)
+        if isinstance(transformation, _AT_ZERO):
+            return F.lit(0.0)
+        # Any other coordinate would place rows where no reader looks for them, and the blocks would agree with it.
+        raise IndexUnreadableError.transformation(type(transformation).__name__, name)

@@ -1,0 +1,156 @@
+"""Block tags, computed from the rows that were written and never from a plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.errors import RowsChangedError
+from catalog.history.events import FileFacts
+from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG, Block, blocks_to_json
+from otree.cube import CubeId
+from otree.level import level_of
+from otree.tree import CubeState, Tree
+from procedures.layout.index_columns import IndexColumns
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file as it was written: path as in the log, bytes, and its blocks."""
+
+    path: str
+    size: int
+    blocks: tuple[Block, ...]
+    last_weight: int
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file."""
+        return sum(b.element_count for b in self.blocks)
+
+
+def noted_blocks(written: Sequence[Mapping[str, Any]], tree: Tree) -> list[WrittenFile] | None:
+    """Makes the blocks of what was noted of each row while it was written.
+
+    Args:
+        written: path, size and blocks of each file, as the shim tells them.
+        tree: thresholds by which rows were placed.
+
+    Returns:
+        The files; None where nothing was noted, since the user's session takes no statistics.
+
+    Raises:
+        RowsChangedError: a row lies outside the weights of its cube.
+    """
+    if any("blocks" not in entry for entry in written):
+        return None
+    ordinals = tree.ordinals()
+    return [
+        _file(
+            entry,
+            [(ordinals.cube_of(cube), rows, lowest, highest) for cube, rows, lowest, highest in entry["blocks"]],
+            tree,
+        )
+        for entry in written
+    ]
+
+
+def read_blocks(
+    written: Sequence[Mapping[str, Any]], rows: DataFrame, tree: Tree, columns: IndexColumns
+) -> list[WrittenFile]:
+    """Reads the indexed columns of the written files back and makes their blocks.
+
+    Args:
+        written: path and size of each file.
+        rows: the rows of these files.
+        tree: thresholds by which they were placed.
+        columns: their place in the revision.
+
+    Raises:
+        RowsChangedError: a row lies outside the weights of its cube.
+    """
+    ordinals = tree.ordinals()
+    found = (
+        rows.groupBy(F.col("_metadata.file_name").alias("file"), columns.cube(ordinals).alias("cube"))
+        .agg(F.count(F.lit(1)).alias("rows"), F.min(columns.weight).alias("low"), F.max(columns.weight).alias("high"))
+        .collect()
+    )
+    by_file: dict[str, list[tuple[CubeId, int, int, int]]] = defaultdict(list)
+    for r in found:
+        by_file[r.file].append((ordinals.cube_of(r.cube), r.rows, r.low, r.high))
+    return [_file(entry, by_file[unquote(str(entry["path"]).rsplit("/", 1)[-1])], tree) for entry in written]
+
+
+def _file(entry: Mapping[str, Any], found: Sequence[tuple[CubeId, int, int, int]], tree: Tree) -> WrittenFile:
+    blocks = []
+    for cube, rows, lowest, highest in found:
+        threshold = tree.threshold(cube)
+        if highest > threshold:
+            raise RowsChangedError(
+                f"A row of weight {highest} was written to cube '{cube.text}' of at most {threshold}."
+            )
+        blocks.append(Block(cube.text, lowest, threshold, rows))
+    blocks.sort(key=lambda block: block.cube_id)
+    last = max((highest for *_, highest in found), default=0)
+    return WrittenFile(str(entry["path"]), int(entry["size"]), tuple(blocks), last)
+
+
+def carry_thresholds(
+    files: Sequence[WrittenFile], tree: Tree, remaining: Mapping[CubeId, CubeState]
+) -> list[WrittenFile]:
+    """Makes lowered thresholds known where no row was written to the cube itself.
+
+    Readers of the format take a cube's threshold from its blocks and look below it only for weights above. A cube whose
+    threshold is lower than its remaining blocks say, and that received no row, gets an empty block that says so.
+
+    Args:
+        files: what was written.
+        tree: thresholds by which it was written.
+        remaining: live cubes of the revision without the files that are replaced.
+    """
+    told = {block.cube_id for file in files for block in file.blocks}
+    empty = tuple(
+        Block(cube.text, threshold, threshold, 0)
+        for cube, threshold in sorted(tree.thresholds.items(), key=lambda item: item[0].path)
+        if cube in remaining and remaining[cube].max_weight > threshold and cube.text not in told
+    )
+    if not empty or not files:
+        return list(files)
+    return [replace(files[0], blocks=files[0].blocks + empty), *files[1:]]
+
+
+def tags_of(file: WrittenFile, revision_id: int, write_id: str, first_time: int, last_time: int) -> dict[str, str]:
+    """The tags of one file: the format's two, and ours for write, weight band [from, to) and time range."""
+    first = min(b.min_weight for b in file.blocks if b.element_count)
+    return {
+        REVISION_TAG: str(revision_id),
+        BLOCKS_TAG: blocks_to_json(file.blocks),
+        WRITE_TAG: write_id,
+        BAND_TAG: f"{first},{file.last_weight + 1}",
+        TIME_RANGE_TAG: f"{first_time},{last_time}",
+    }
+
+
+def facts_of(files: Sequence[WrittenFile]) -> list[FileFacts]:
+    """The files as the event tells of them; the blocks of a cube count as one for the level."""
+    per_cube: dict[str, int] = defaultdict(int)
+    for file in files:
+        for block in file.blocks:
+            per_cube[block.cube_id] += block.element_count
+    return [
+        FileFacts(
+            path=file.path,
+            size=file.size,
+            rows=file.rows,
+            block_counts=tuple(b.element_count for b in file.blocks if b.element_count),
+            cube_ids=tuple(b.cube_id for b in file.blocks if b.element_count),
+            level=level_of(max(per_cube[b.cube_id] for b in file.blocks)),
+        )
+        for file in files
+    ]

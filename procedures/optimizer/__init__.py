@@ -1,0 +1,1 @@
+"""The loop behind ``use.optimize``: settings, plans, groups at work, reports."""

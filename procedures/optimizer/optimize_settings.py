@@ -1,0 +1,242 @@
+"""The arguments of ``optimize``, checked together before anything is looked at."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.pruning.file_conditions import files_that_may_match
+from catalog.pruning.row_predicate import RowPredicate
+from catalog.table.named_files import find_files
+from catalog.table.snapshot import TableSnapshot
+from procedures.declaration import Parameter, expected
+from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
+from procedures.selection.file_list import NAME as FILE_LIST
+from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
+from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
+
+DEFAULT_BYTES_PER_ITER = 1_000_000_000
+# The option of strategies that make progress with any number of files: bytes that they take in an iteration.
+_BATCH = "batch_bytes"
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True)
+class OptimizeSettings:
+    """What one call of ``optimize`` was asked to do.
+
+    Attributes:
+        strategies: in the order in which they are asked for files.
+        selection: per strategy, what it is told.
+        max_iterations: groups committed at most; None = no limit.
+        max_bytes: once this many input bytes were rewritten, no further group starts; None = no limit.
+        max_seconds: once this time is over, no further group starts; None = no limit.
+        parallelism: groups rewritten at the same time.
+        dry_run: plan only.
+        parameters: the call's arguments as text, for the event.
+        where: only files that may hold rows of it are chosen; None = all.
+        files: only these files are chosen, as the caller spells them; None = all.
+        found: the paths of ``files`` in the log, once they were looked up.
+    """
+
+    strategies: tuple[Strategy, ...]
+    selection: Mapping[str, SelectionSettings]
+    max_iterations: int | None
+    max_bytes: int | None
+    max_seconds: float | None
+    parallelism: int
+    dry_run: bool
+    parameters: Mapping[str, str]
+    where: RowPredicate | None = None
+    files: tuple[str, ...] | None = None
+    found: list[str] = field(default_factory=list, compare=False)
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> OptimizeSettings:
+        """Checks the arguments of a call.
+
+        Raises:
+            InvalidArgumentError: a value out of its range.
+            UnknownNameError: a strategy or option that does not exist.
+        """
+        for name in ("bytes_per_iter", "max_iterations", "max_bytes", "parallelism"):
+            value = arguments[name]
+            if value is not None and value < 1:
+                raise InvalidArgumentError.of(name, value, "a whole number of at least 1")
+        revision_id = arguments["revision_id"]
+        if revision_id is not None and revision_id < 0:
+            raise InvalidArgumentError.of("revision_id", revision_id, "0 for unindexed files, or a revision's number")
+        if revision_id == 0 and arguments["revision_rewrite"]:
+            raise InvalidArgumentError.of("revision_id", 0, "with revision_rewrite, the number of an indexed revision")
+        where, files = arguments["where"], arguments["files"]
+        if files is not None and not files:
+            raise InvalidArgumentError.of("files", "array()", "at least one file; leave it out for all")
+        predicate = None if where is None else RowPredicate.parse("where", where)
+        strategies = _strategies(arguments)
+        given: dict[str, str] = dict(arguments["options"])
+        known = {o.name for s in strategies for o in s.options}
+        for name in given:
+            if name not in known:
+                raise UnknownNameError.of("option", name, known)
+        selection = {
+            s.name: SelectionSettings(
+                arguments["bytes_per_iter"] or DEFAULT_BYTES_PER_ITER,
+                _revision_of(s, strategies, arguments),
+                _options_of(s, given, arguments["bytes_per_iter"]),
+            )
+            for s in strategies
+        }
+        for chosen in strategies:
+            chosen.check_options(selection[chosen.name].options)
+        return cls(
+            strategies=strategies,
+            selection=selection,
+            max_iterations=arguments["max_iterations"],
+            max_bytes=arguments["max_bytes"],
+            max_seconds=duration_seconds("max_duration", arguments["max_duration"]),
+            parallelism=arguments["parallelism"],
+            dry_run=arguments["dry_run"],
+            parameters={k: str(v) for k, v in arguments.items() if v is not None and v != {} and k != "table"},
+            where=predicate,
+            files=None if files is None else tuple(files),
+        )
+
+    def with_batches_of(self, most: int) -> OptimizeSettings:
+        """The same with smaller batches, for the strategies that make some progress with any number of files.
+
+        Args:
+            most: bytes of files taken in an iteration, at most; the crossing file is taken too.
+        """
+        selection = {
+            name: replace(told, options={**told.options, _BATCH: min(most, told.options[_BATCH])})
+            if _BATCH in told.options
+            else told
+            for name, told in self.selection.items()
+        }
+        return replace(self, selection=selection)
+
+    def restricted(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """The snapshot with the files that may be chosen.
+
+        Raises:
+            UnknownNameError: ``files`` names one that the table did not have when the run began, or ``where`` a column
+                that it does not have.
+            InvalidArgumentError: ``where`` is no condition over the table's columns.
+        """
+        if self.files is not None:
+            if not self.found:  # later on, files that were rewritten are rightly gone
+                self.found.extend(find_files(snapshot, self.files))
+            snapshot = snapshot.only(lambda files: files.where(F.col("path").isin(self.found)))
+        if self.where is not None:
+            spark, schema = snapshot.spark, snapshot.schema
+            self.where.check(spark, schema)
+            snapshot = snapshot.only(files_that_may_match(spark, schema, snapshot.partition_columns, self.where))
+        return snapshot
+
+
+def _strategies(arguments: Mapping[str, Any]) -> tuple[Strategy, ...]:
+    text, revision_id, rewrite = arguments["strategy"], arguments["revision_id"], arguments["revision_rewrite"]
+    files = arguments["files"]
+    names = list(DEFAULT_STRATEGIES) if text is None else text.split(",")
+    found = tuple(strategy(name) for name in names)
+    if len({s.name for s in found}) != len(found):
+        raise InvalidArgumentError.of("strategy", text, "each strategy once")
+    if files is None and any(s.name == FILE_LIST for s in found):
+        raise InvalidArgumentError.of("strategy", text, f"{FILE_LIST} needs the parameter files")
+    if rewrite:
+        return strategy(REVISION_REWRITE), *(s for s in found if s.name != REVISION_REWRITE)
+    if text is None and files is not None:
+        return (strategy(FILE_LIST),)
+    if text is None and revision_id == 0:
+        return (strategy(UNINDEXED_FILES),)
+    return found
+
+
+def _revision_of(chosen: Strategy, strategies: tuple[Strategy, ...], arguments: Mapping[str, Any]) -> int | None:
+    """The revision that one of the strategies is to optimize."""
+    number: int | None = arguments["revision_id"]
+    if arguments["revision_rewrite"]:
+        # The number says which revision is rewritten into the newest.
+        return number if chosen.name == REVISION_REWRITE else None
+    if number and chosen.name == UNINDEXED_FILES and len(strategies) > 1:
+        # The number says which revision is compacted; unindexed files always join the newest.
+        return None
+    return number
+
+
+def _options_of(chosen: Strategy, given: Mapping[str, str], bytes_per_iter: int | None) -> dict[str, Any]:
+    """The options of one of the strategies, complete.
+
+    Args:
+        chosen: the strategy.
+        given: options as text, by name.
+        bytes_per_iter: as the caller gave it.
+
+    Raises:
+        InvalidArgumentError: a value does not fit its option, or contradicts ``bytes_per_iter``.
+    """
+    options = {option.name: option_value(option, given.get(option.name)) for option in chosen.options}
+    if _BATCH not in options or bytes_per_iter is None:
+        return options
+    if _BATCH not in given:
+        return {**options, _BATCH: bytes_per_iter}
+    if options[_BATCH] > bytes_per_iter:
+        accepted = f"at most bytes_per_iter = {bytes_per_iter}; leave one of the two out"
+        raise InvalidArgumentError.of(_BATCH, options[_BATCH], accepted)
+    return options
+
+
+def option_value(option: Parameter, text: str | None) -> Any:
+    """The value of a strategy's option.
+
+    Raises:
+        InvalidArgumentError: it does not fit the option's type, or is required and missing.
+    """
+    if text is None:
+        if option.required:
+            needed = f"{expected(option.type, 'required')}: {option.doc.rstrip('.')}"
+            raise InvalidArgumentError.missing(option.name, needed)
+        return option.default
+    if option.type in ("BIGINT", "INT"):
+        if not re.fullmatch(r"\s*\d{1,18}\s*", text) or int(text) < 1:
+            raise InvalidArgumentError.of(option.name, text, "a whole number of at least 1")
+        return int(text)
+    if option.type == "DOUBLE":
+        return _finite(option.name, text)
+    if option.type == "BOOLEAN":
+        if text.strip().lower() not in ("true", "false"):
+            raise InvalidArgumentError.of(option.name, text, "true or false")
+        return text.strip().lower() == "true"
+    return text
+
+
+def _finite(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidArgumentError.of(name, text, "a number")
+    return value
+
+
+def duration_seconds(name: str, text: str | None) -> float | None:
+    """Parses ``'10 minutes'``, ``'90s'`` and the like.
+
+    Raises:
+        InvalidArgumentError: not a positive duration.
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", text)
+    unit = match[2].lower() if match else ""
+    unit = unit if unit in _SECONDS else unit.removesuffix("s")
+    if match is None or unit not in _SECONDS or float(match[1]) <= 0:
+        raise InvalidArgumentError.of(name, text, "a positive duration such as '10 minutes' or '90 seconds'")
+    return float(match[1]) * _SECONDS[unit]

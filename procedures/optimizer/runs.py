@@ -1,0 +1,106 @@
+"""Runs: what is optimizing right now in this process, and the way to stop it."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from catalog.errors import UnknownNameError
+from catalog.state.lease import now_millis
+from catalog.table.managed_table import ManagedTable
+
+CALL, MANUAL, AUTOMATIC, CLI = "call", "manual", "automatic", "cli"
+
+
+@dataclass
+class Run:
+    """One optimization of a table, from its first plan to its last group.
+
+    Attributes:
+        table: full name.
+        location: the table's root.
+        trigger: who asked: ``call``, ``manual``, ``automatic`` or ``cli``.
+        parameters: what was asked for, as text.
+        started_at: epoch milliseconds.
+        run_id: names it in ``use.status`` and ``use.cancel``.
+        current: what it does right now, for people.
+        committed: groups committed so far.
+        committed_bytes: input bytes of these groups.
+    """
+
+    table: str
+    location: str
+    trigger: str
+    parameters: Mapping[str, str]
+    started_at: int
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    current: str = "planning"
+    committed: int = 0
+    committed_bytes: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
+    _reason: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, table: ManagedTable, trigger: str, parameters: Mapping[str, str]) -> Run:
+        """A new run, begun now."""
+        return cls(table.name, table.location, trigger, parameters, now_millis())
+
+    def request_stop(self, code: str, message: str) -> None:
+        """Asks it to stop at the next boundary between groups; the first reason given stays.
+
+        Args:
+            code: reason code of the last row of its report, such as ``CANCELLED``.
+            message: the same for people.
+        """
+        if self._reason is None:
+            self._reason = code, message
+        self._stop.set()
+
+    @property
+    def stop_reason(self) -> tuple[str, str] | None:
+        """Code and message of the request to stop; None while nobody asked."""
+        return self._reason if self._stop.is_set() else None
+
+
+class Runs:
+    """The runs of this process, by id."""
+
+    def __init__(self) -> None:
+        """Starts empty."""
+        self._lock = threading.Lock()
+        self._live: dict[str, Run] = {}
+
+    def begin(self, run: Run) -> Run:
+        """Lists a run as live."""
+        with self._lock:
+            self._live[run.run_id] = run
+        return run
+
+    def end(self, run: Run) -> None:
+        """Takes a run off the list."""
+        with self._lock:
+            self._live.pop(run.run_id, None)
+
+    def live(self, where: Callable[[Run], bool] = lambda _: True) -> list[Run]:
+        """The live runs, oldest first."""
+        with self._lock:
+            return sorted((r for r in self._live.values() if where(r)), key=lambda r: (r.started_at, r.run_id))
+
+    def cancel(self, run_id: str) -> Run:
+        """Asks a run to stop at the next boundary between groups.
+
+        Raises:
+            UnknownNameError: no live run has this id.
+        """
+        with self._lock:
+            run = self._live.get(run_id)
+            known = list(self._live)
+        if run is None:
+            raise UnknownNameError.of("run", run_id, known)
+        run.request_stop("CANCELLED", f"run {run_id} was cancelled")
+        return run
+
+
+RUNS = Runs()
