@@ -144,7 +144,6 @@ def _holds(value, operator, bounds):
 @pytest.mark.parametrize("column", NAMES)
 @pytest.mark.parametrize("operator", ["=", "<", "<=", ">", ">=", "in"])
 def test_a_value_that_meets_the_condition_lies_in_the_box(column, operator):
-    @settings(deadline=None)
     @given(st.lists(VALUES[column], min_size=1, max_size=3), st.lists(VALUES[column], max_size=4))
     def check(bounds, others):
         bounds = bounds if operator == "in" else bounds[:1]
@@ -413,7 +412,7 @@ def _spelled(node):
 
 
 @given(_trees, st.lists(st.fixed_dictionaries({c: _rows_of(c) for c in TREES}), min_size=1, max_size=5))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_a_row_that_meets_a_tree_lies_in_one_of_its_boxes(tree, rows):
     boxes = _boxes(_spelled(tree), _conf(_revision(names=TREES)))
     if boxes is None:
