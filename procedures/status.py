@@ -8,13 +8,14 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import TableError, UseError
 from catalog.history.moments import moment
 from catalog.jvm.log_probe import qualified
 from catalog.properties.checks import described
 from catalog.state import automation
 from catalog.state.automation import AUTOMATIONS, Automation
-from catalog.state.lease import Lease, holder_of, now_millis
+from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
@@ -148,7 +149,7 @@ def _of_files(spark: SparkSession, name: str) -> _Facts:
     """The lease, the suspension, and mistakes in the properties of a table; none of a table that has gone meanwhile."""
     try:
         table = ManagedTable.find(spark, name)
-        return _Facts(holder_of(table, now_millis()), suspension_of(table), table.snapshot().property_errors)
+        return _Facts(holder_of(table, SYSTEM_CLOCK.now()), suspension_of(table), table.snapshot().property_errors)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
             return _Facts()

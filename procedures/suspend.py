@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from catalog.state.lease import now_millis
+from catalog.clock import SYSTEM_CLOCK
 from catalog.state.suspension import suspend, suspension_of
 from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
@@ -16,7 +16,7 @@ RESULT = "table string, state string, message string"
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     before = suspension_of(table)
-    made = suspend(table, now_millis())
+    made = suspend(table, SYSTEM_CLOCK.now())
     tell(Told(SUSPENDED, table.name, table.location))
     message = (
         f"It was suspended already, by {made.by}."

@@ -12,12 +12,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError, UseError
 from catalog.history.event_store import record_failure, record_vacuum
 from catalog.history.events import DELETED, FilesTotals, event_of_vacuum
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import data_frame, described_jobs, jvm, jvm_session, work_session
-from catalog.state.lease import now_millis
 from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 
@@ -70,7 +70,7 @@ def _run(call: Call) -> DataFrame:
         if call["dry_run"]:
             return _candidates(session, data_frame(handle.vacuum(jvm_session(session), retention, mode, True), session))
         table.check_writable()
-        begun = now_millis()
+        begun = SYSTEM_CLOCK.now()
         try:
             handle.vacuum(jvm_session(session), retention, mode, False)
         except BaseException as error:
@@ -89,13 +89,13 @@ def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> N
         # The files are deleted, whatever becomes of the table now.
         table_bytes = None
     removed = FilesTotals(outcome.files, outcome.bytes)
-    times = begun, now_millis()
+    times = begun, SYSTEM_CLOCK.now()
     event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), times, removed, table_bytes)
     record_vacuum(table, event, outcome.version)
 
 
 def _record_failure(table: ManagedTable, call: Call, begun: int, error: UseError) -> None:
-    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, now_millis()))
+    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, SYSTEM_CLOCK.now()))
     record_failure(table, event, error)
 
 

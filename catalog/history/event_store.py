@@ -17,6 +17,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
 from catalog.history.event_files import (
     Marker,
@@ -29,8 +30,7 @@ from catalog.history.event_files import (
 )
 from catalog.history.event_rows import history_of, stored_events, united, with_lists
 from catalog.history.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
-from catalog.state.lease import now_millis
-from catalog.state.state_files import Unreadable, access_problem, read
+from catalog.state.state_files import Missing, Unreadable, access_problem, read
 from catalog.table.managed_table import ManagedTable
 from otree.revision import LAST_REVISION_KEY
 
@@ -95,7 +95,7 @@ def _keep(table: ManagedTable, event: OptimizationEvent, more: Mapping[str, obje
         named = event if event.table_id else replace(event, table_id=table.snapshot().table_id)
         text = json.dumps({**json.loads(named.commit_json()), **more}, separators=(",", ":"))
         table.write_state(f"{EVENTS_FOLDER}/{event.started_at}-{event.write_id}.json", text)
-        merge(table, now_millis())
+        merge(table, SYSTEM_CLOCK.now())
     except Exception as error:  # noqa: BLE001
         logger.warning("%s: an event could not be kept: %s", table.name, access_problem(error))
 
@@ -201,8 +201,8 @@ def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[st
 
 def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
     """The events of a file of the store; None when any of it cannot be read as events."""
-    found = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
-    return None if isinstance(found, Unreadable) else found
+    events = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
+    return None if isinstance(events, (Missing, Unreadable)) else events
 
 
 # ------------------------------------------------------------------------------------------------------- reading

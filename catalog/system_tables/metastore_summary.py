@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
 from catalog.history.event_store import newest_event
 from catalog.history.events import FAILED
@@ -17,7 +18,7 @@ from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
-from catalog.state.lease import holder_of, now_millis
+from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
 from catalog.system_tables.system_table import Listed, SystemTable, error_text, listed_tables
 from catalog.table.managed_table import ManagedTable
@@ -69,7 +70,7 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
         suspension = suspension_of(table)
         if suspension is not None:
             row["state"], row["message"] = SUSPENDED, suspension.note
-        elif holder_of(table, now_millis()) is not None:
+        elif holder_of(table, SYSTEM_CLOCK.now()) is not None:
             row["state"] = RUNNING
     if wanted & _OF_FILES:
         with described_jobs(spark, f"USE metastore_summary: unindexed files of {table.name}"):

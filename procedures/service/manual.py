@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import IndexConfigurationError
 from catalog.history.event_store import record_failure, record_ignored
 from catalog.history.events import FilesTotals, event_without_commit
@@ -35,7 +37,27 @@ ALREADY_RUNNING, AUTOMATIC, SUSPENDED = "ALREADY_RUNNING", "AUTOMATIC", "SUSPEND
 _begin = threading.Lock()
 
 
-def trigger(spark: SparkSession, name: str, properties: Mapping[str, str], spawn: Spawn = spawn_thread) -> str | None:
+@dataclass(frozen=True)
+class Started:
+    """A trigger that has started a run."""
+
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A trigger that has started no run, and the reason code."""
+
+    reason: str
+
+
+def trigger(
+    spark: SparkSession,
+    name: str,
+    properties: Mapping[str, str],
+    spawn: Spawn = spawn_thread,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Started | Ignored:
     """Starts one optimization in the background, unless there is a reason to ignore the trigger.
 
     An ignored trigger is no error: it becomes a row of the table's ``optimizations`` with its reason. So does what the
@@ -46,9 +68,7 @@ def trigger(spark: SparkSession, name: str, properties: Mapping[str, str], spawn
         name: the table.
         properties: ``use.optimization.type`` and what else is asked for.
         spawn: starts a thread.
-
-    Returns:
-        The reason why it was ignored, None when a run was started.
+        clock: the time.
 
     Raises:
         UseError: the table is none that can be optimized, or a property is not accepted.
@@ -59,14 +79,15 @@ def trigger(spark: SparkSession, name: str, properties: Mapping[str, str], spawn
     configuration = _check_index(table, wish)
     # Two triggers at once: the second must see the run of the first.
     with _begin:
-        reason = _why_not(table, configuration)
-        run = RUNS.begin(Run.of(table, MANUAL, wish.parameters)) if reason is None else None
-    if run is None:
-        _ignored(table, wish, str(reason))
-        return reason
+        reason = _why_not(table, configuration, clock)
+        outcome = Ignored(reason) if reason else RUNS.begin(Run.of(table, MANUAL, wish.parameters, clock))
+    if isinstance(outcome, Ignored):
+        _record_ignored(table, wish, outcome.reason, clock)
+        return outcome
+    run = outcome
     pool = ServiceSettings.of(spark.conf.get).pool
-    spawn(f"use-optimize-{run.run_id}", lambda: _work(own, table, wish, run, pool))
-    return None
+    spawn(f"use-optimize-{run.run_id}", lambda: _work(own, table, wish, run, pool, clock))
+    return Started(run.run_id)
 
 
 def _check_index(table: ManagedTable, wish: Wish) -> dict[str, str]:
@@ -81,44 +102,45 @@ def _check_index(table: ManagedTable, wish: Wish) -> dict[str, str]:
     return snapshot.configuration
 
 
-def _why_not(table: ManagedTable, configuration: Mapping[str, str]) -> str | None:
+def _why_not(table: ManagedTable, configuration: Mapping[str, str], clock: Clock) -> str | None:
+    """The reason code for which a trigger is ignored, None when it is not."""
     place = qualified(table.spark, table.location)
     running = RUNS.live(lambda run: qualified(table.spark, run.location) == place)
-    if running or lease.holder_of(table, lease.now_millis()) is not None:
+    if running or lease.holder_of(table, clock.now()) is not None:
         return ALREADY_RUNNING
     if effective_type(configuration) is not None:
         return AUTOMATIC
     return SUSPENDED if suspension_of(table) is not None else None
 
 
-def _ignored(table: ManagedTable, wish: Wish, reason: str) -> None:
+def _record_ignored(table: ManagedTable, wish: Wish, reason: str, clock: Clock) -> None:
     logger.info("%s: a manual trigger was ignored: %s", table.name, reason)
-    now = lease.now_millis()
+    now = clock.now()
     record_ignored(table, event_without_commit(",".join(wish.strategies), MANUAL, reason, wish.parameters, (now, now)))
 
 
-def _keep_passed_over(table: ManagedTable, wish: Wish, run: Run, left: PassedOver) -> None:
+def _keep_passed_over(table: ManagedTable, wish: Wish, run: Run, left: PassedOver, clock: Clock) -> None:
     """Keeps a row of what a run left alone: nobody reads its report."""
     reason = ALREADY_RUNNING if left.reason == "LEASE_HELD" else left.reason
     logger.info("%s: manual run %s passed over %s", table.name, run.run_id, left.text)
     inputs = FilesTotals(left.files, left.bytes) if left.files else None
-    times = run.started_at, lease.now_millis()
+    times = run.started_at, clock.now()
     strategies = left.strategy or ",".join(wish.strategies)
     record_ignored(table, event_without_commit(strategies, MANUAL, reason, wish.parameters, times, inputs))
 
 
-def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: str) -> None:
+def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: str, clock: Clock) -> None:
     place = qualified(spark, table.location)
     before = AUTOMATIONS.get(place)
     AUTOMATIONS.put(Automation(table.name, place, automation.RUNNING, wish.strategies, run_id=run.run_id))
     try:
         prepare_thread(spark, pool)
-        rows = optimize(table, wish.settings(), run)
+        rows = optimize(table, wish.settings(), run, clock=clock)
         for left in passed_over(rows):
-            _keep_passed_over(table, wish, run, left)
+            _keep_passed_over(table, wish, run, left, clock)
     except Exception as error:  # noqa: BLE001 - nobody waits for it: what happened is kept with the table
         if is_running(spark):
-            _failed(table, wish, run, error)
+            _failed(table, wish, run, error, clock)
     finally:
         RUNS.end(run)
         after = AUTOMATIONS.get(place)
@@ -128,11 +150,11 @@ def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: 
                 AUTOMATIONS.put(before)
 
 
-def _failed(table: ManagedTable, wish: Wish, run: Run, error: Exception) -> None:
+def _failed(table: ManagedTable, wish: Wish, run: Run, error: Exception, clock: Clock) -> None:
     known = known_error(error)
     logger.warning("%s: manual run %s failed: %s", table.name, run.run_id, known.message)
     if run.current == "planning" and not run.committed:
         # What fails later has been kept with its group.
-        times = run.started_at, lease.now_millis()
+        times = run.started_at, clock.now()
         strategies = ",".join(wish.strategies)
         record_failure(table, event_without_commit(strategies, MANUAL, "NOT_STARTED", wish.parameters, times), known)

@@ -11,10 +11,10 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from catalog.clock import Clock, SystemClock
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import jvm
 from procedures.service.actions import Action
-from procedures.service.clock import Clock, SystemClock
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_registry import Registry

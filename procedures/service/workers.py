@@ -6,12 +6,12 @@ import logging
 import threading
 from collections.abc import Callable
 
+from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.state import automation
 from catalog.state.automation import AUTOMATIONS, Automation
 from procedures.optimizer.runs import Run
-from procedures.service.clock import Clock
 from procedures.service.execution import Engine, RunOutcome
 from procedures.service.schedule import Wish
 from procedures.service.service_settings import ServiceSettings

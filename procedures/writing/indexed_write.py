@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import IndexConfigurationError, RowsChangedError
 from catalog.jvm.session import data_frame, described_jobs, jvm, jvm_session, write_session
 from catalog.properties.index_properties import AS_INDEXED_KEY, HASH_TYPES_KEY_PREFIX, IndexConfiguration
@@ -30,6 +30,7 @@ from procedures.layout.current_trees import CURRENT_TREES
 from procedures.layout.file_ranges import ranges_of_files
 from procedures.layout.index_columns import Observation, observation_of
 from procedures.layout.row_layout import arranged, grown_tree, lay_out
+from procedures.layout.step import Step, StepObserver, ignore_step
 from procedures.layout.tags import WrittenFile, carry_thresholds, noted_blocks, read_blocks, tags_of
 from procedures.layout.target import (
     Target,
@@ -48,14 +49,6 @@ _FEW_SHARE = 0.25
 _DEFAULT_ROW_BYTES = 100
 
 
-def _nothing(_: str) -> None:
-    """Observes nothing."""
-
-
-observe: Callable[[str], None] = _nothing
-"""Called with the name of each step before it begins: ``place``, ``write``, ``verify``, ``tag``."""
-
-
 @dataclass(frozen=True)
 class _Write:
     """One write of Delta's, as the shim offers it.
@@ -70,6 +63,8 @@ class _Write:
         repeatable: whether the rows can be read several times, at the cost of reading.
         mode: ``append``; ``replace`` when all rows of the table are replaced; ``partial`` when some are.
         change_type: name of the column that marks rows of a change feed, which are not rows of the table.
+        observe: sees each step before it begins.
+        clock: the time.
     """
 
     session: SparkSession
@@ -81,15 +76,25 @@ class _Write:
     repeatable: bool
     mode: str
     change_type: str | None
+    observe: StepObserver
+    clock: Clock
 
 
-def write_indexed(session: SparkSession, handle: Any, rows: DataFrame) -> None:
+def write_indexed(
+    session: SparkSession,
+    handle: Any,
+    rows: DataFrame,
+    observe: StepObserver = ignore_step,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
     """Has the rows written by Delta, indexed.
 
     Args:
         session: the writer's session.
         handle: the shim's ``IndexedRows``: one call of Delta's ``writeFiles``.
         rows: the rows as they came to Delta, before it adds generated columns and the like.
+        observe: sees each step before it begins.
+        clock: the time.
 
     Raises:
         IndexConfigurationError: nothing says which columns to index.
@@ -111,6 +116,8 @@ def write_indexed(session: SparkSession, handle: Any, rows: DataFrame) -> None:
         facts["repeatable"],
         facts["mode"],
         facts["change_type"],
+        observe,
+        clock,
     )
     _configure(write, facts["settings"], dropped)
     with described_jobs(session, f"USE: indexed write to {write.location}"):
@@ -154,14 +161,14 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
     files = _written(write, rows.coalesce(1), revision, tree)
     if not files:
         return
-    observe("verify")
+    write.observe(Step.VERIFY)
     found = _blocks(write, files, revision, tree)
     told = ranges_of_files([f["stats"] for f in files], write.found.transformers)
     if told is None or revision_for(write.snapshot, write.found, told, 1, write.location)[1]:
         read = data_frame(write.handle.readWritten(), write.session)
         seen = _observed(write, read)
         revision, new = revision_for(
-            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights
+            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights, write.clock
         )
         if new:
             _configure(write, new, [])
@@ -180,7 +187,7 @@ def _write_measured(write: _Write) -> None:
     try:
         placed = _with_index_columns(write, kept)
         table_rows = placed if write.change_type is None else placed.where(F.col(write.change_type).isNull())
-        observe("place")
+        write.observe(Step.PLACE)
         seen = _observed(write, table_rows)
         if seen.weights.rows == 0:
             _written(write, kept, None, None)
@@ -193,6 +200,7 @@ def _write_measured(write: _Write) -> None:
             table_rows,
             lambda count: count * _row_bytes(write, count),
             write.location,
+            write.clock,
         )
         if target.warning:
             logger.warning("%s: %s", write.location, target.warning)
@@ -201,7 +209,7 @@ def _write_measured(write: _Write) -> None:
         write.session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
         laid_out = arranged(placed, layout, target.columns).select(*_names(kept))
         files = _written(write, laid_out, target.columns.revision, target.tree)
-        observe("verify")
+        write.observe(Step.VERIFY)
         found = _blocks(write, files, target.columns.revision, target.tree)
         found = carry_thresholds(found, target.tree, _told(write, target))
         _tag(write, target.columns.revision.revision_id, files, found, target.tree)
@@ -282,7 +290,7 @@ def _identity(write: _Write) -> str:
 
 def _written(write: _Write, rows: DataFrame, revision: Revision | None, tree: Tree | None) -> list[Mapping[str, Any]]:
     """What was written, and of each file the blocks of a tree where one is given."""
-    observe("write")
+    write.observe(Step.WRITE)
     cube = weight = None
     if revision is not None and tree is not None:
         stored = stored_columns_of(write.session, write.snapshot, revision)
@@ -312,8 +320,8 @@ def _tag(
             raise RowsChangedError(
                 f"{expected[file.path]} rows were written to {file.path} and {file.rows} found in it."
             )
-    observe("tag")
-    now, write_id = time.time_ns() // 1_000_000, uuid.uuid4().hex
+    write.observe(Step.TAG)
+    now, write_id = write.clock.now(), uuid.uuid4().hex
     java = jvm(write.session).java.util
     tags = java.HashMap()
     for file in found:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_files import StoredEvent
 from catalog.history.event_store import newest_event
 from catalog.history.moments import moment
@@ -14,7 +15,7 @@ from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.optimization_properties import effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
-from catalog.state.lease import holder_of, now_millis
+from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -125,6 +126,6 @@ def _state(table: ManagedTable, snapshot: TableSnapshot) -> str:
     """As far as the table's own folder tells it: what a service of another process plans is not written down."""
     if suspension_of(table) is not None:
         return SUSPENDED
-    if holder_of(table, now_millis()) is not None:
+    if holder_of(table, SYSTEM_CLOCK.now()) is not None:
         return RUNNING
     return SCHEDULED if effective_type(snapshot.configuration) is not None else OFF

@@ -135,6 +135,7 @@ def test_a_revision_rewrite_comes_first_and_owns_the_revision():
         ({"bytes_per_iter": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "bytes_per_iter = -1"),
         ({"bytes_per_iter": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "bytes_per_iter = 0"),
         ({"max_bytes": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_bytes"),
+        ({"parallelism": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "parallelism = 0 is not accepted"),
         ({"max_iterations": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_iterations"),
         ({"max_duration": "soon"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_duration = 'soon'"),
         ({"revision_id": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "revision_id"),

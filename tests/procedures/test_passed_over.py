@@ -126,7 +126,7 @@ def test_a_suspension_is_seen_although_another_table_does_not_answer():
     fake.tick(MINUTE)
     fake.threads.run_all()
     assert dict(stopped)["a"] is None
-    assert dict(stopped)["b"][0] == "SUSPENDED"
+    assert dict(stopped)["b"].code == "SUSPENDED"
 
 
 def test_news_of_a_table_that_cannot_be_looked_at_loses_none_of_the_others(monkeypatch):

@@ -4,11 +4,13 @@ import json
 import threading
 
 import pytest
+from fake_clock import FakeClock
 from pyspark.errors import AnalysisException
-from service_fakes import MINUTE, FakeClock
+from service_fakes import MINUTE
 from tables import NUMBERS, DeltaTable, another_engine, numbers
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
 from catalog.jvm.session import TIME_ZONE_KEY
 from catalog.state import lease
 from catalog.state.automation import AUTOMATIONS
@@ -196,8 +198,8 @@ def test_a_manual_trigger_runs_once_and_changes_no_property(spark, new_table):
 def test_ignored_triggers_say_why(spark, new_table):
     table = new_table("a BIGINT", index="a").append(spark.range(20).selectExpr("id a"))
     managed = table.managed
-    now = lease.now_millis()
-    assert lease.acquire(managed, "of another process", "call", now) is None
+    now = SYSTEM_CLOCK.now()
+    assert lease.acquire(managed, "of another process", "call", now) == lease.Acquired()
     spark.sql(f"ALTER TABLE {PLACE}{table.name} {TRIGGER}")
     managed.delete_state(lease.LEASE_FILE)
     spark.sql(f"CALL use.suspend('{table.name}')")

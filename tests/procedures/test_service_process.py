@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from service_fakes import FakeClock
+from fake_clock import FakeClock
 from tables import NUMBERS, numbers
 
 from procedures.service import Service

@@ -83,7 +83,7 @@ def test_stop_waits_for_the_group_and_ends_there():
     stopped = []
     fake.engine.during = lambda run: stopped.append(run.stop_reason)
     fake.threads.run_all()
-    assert stopped[0][0] == "PROPERTIES_UNSET"
+    assert stopped[0].code == "PROPERTIES_UNSET"
     assert not states()
 
 
@@ -216,7 +216,7 @@ def test_as_many_tables_at_once_as_allowed_and_those_that_wait_longest_first():
     # The others have had their interval: they end at the next boundary, and the one that waits goes on.
     fake.tick(11 * MINUTE)
     stopped = []
-    fake.engine.during = lambda run: stopped.append(run.stop_reason[0] if run.stop_reason else None)
+    fake.engine.during = lambda run: stopped.append(run.stop_reason.code if run.stop_reason else None)
     fake.threads.run_all()
     assert stopped == ["YIELDED", "YIELDED"]
     fake.tick()
@@ -252,7 +252,7 @@ def test_a_run_of_a_table_that_another_process_suspends():
     fake.engine.is_suspended.add(place)
     fake.tick(MINUTE)
     stopped = []
-    fake.engine.during = lambda run: stopped.append(run.stop_reason[0])
+    fake.engine.during = lambda run: stopped.append(run.stop_reason.code)
     fake.threads.run_all()
     assert stopped == ["SUSPENDED"]
     assert states() == {"a": "suspended"}
@@ -368,7 +368,7 @@ def test_stop_ends_runs_and_forgets():
     fake.tick()
     fake.service.stop()
     stopped = []
-    fake.engine.during = lambda run: stopped.append(run.stop_reason[0])
+    fake.engine.during = lambda run: stopped.append(run.stop_reason.code)
     fake.threads.run_all()
     assert stopped == ["SERVICE_STOPPED"]
     assert not states()

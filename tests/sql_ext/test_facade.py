@@ -10,7 +10,8 @@ from pyspark.sql.types import StructType
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.state.lease import acquire, now_millis
+from catalog.clock import SYSTEM_CLOCK
+from catalog.state.lease import Acquired, acquire
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.optimizer.runs import CALL, RUNS, Run
@@ -340,9 +341,9 @@ def test_a_plan_changes_nothing(spark, new_table):
 def test_status_has_moments_with_a_zone(spark, new_table):
     made = new_table(NUMBERS, index="x,y")
     table = sql_ext.table(spark, made.name)
-    begun = now_millis()
+    begun = SYSTEM_CLOCK.now()
     assert table.inspect.status()[0].state == "idle"
-    assert acquire(made.managed, "abc", CALL, begun) is None
+    assert acquire(made.managed, "abc", CALL, begun) == Acquired()
     (row,) = table.inspect.status()
     assert (row.table, row.state, row.run_id) == (table.name, "running", "abc")
     assert row.started_at.tzinfo is timezone.utc
@@ -432,7 +433,7 @@ def test_cancelling_runs_of_the_table(spark, new_table):
 
 def test_the_run_of_another_process_is_not_asked(spark, new_table):
     made = new_table(NUMBERS, index="x,y")
-    assert acquire(made.managed, "elsewhere", CALL, now_millis()) is None
+    assert acquire(made.managed, "elsewhere", CALL, SYSTEM_CLOCK.now()) == Acquired()
     table = sql_ext.table(spark, made.name)
     assert table.inspect.status()[0].run_id == "elsewhere"
     assert table.maintenance.cancel() == []

@@ -7,11 +7,12 @@ from pyspark.errors import AnalysisException
 from tables import DeltaTable
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_store import optimizations, record_ignored
 from catalog.history.events import event_without_commit
 from catalog.jvm.log_probe import is_suspended, qualified
 from catalog.state.automation import AUTOMATIONS, SCHEDULED, Automation
-from catalog.state.lease import acquire, holder_of, now_millis
+from catalog.state.lease import Acquired, acquire, holder_of
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from procedures.service.watched_tables import SparkTables
@@ -65,10 +66,10 @@ def test_all_spellings_are_one_table(spark, folder):
 
     # Lease and events.
     first = found["by_name"]
-    assert acquire(first, "a-run", "call", now_millis()) is None
+    assert acquire(first, "a-run", "call", SYSTEM_CLOCK.now()) == Acquired()
     record_ignored(first, event_without_commit("S", "manual", "SUSPENDED", {}, (1, 1)))
-    assert {lease.run_id for table in found.values() if (lease := holder_of(table, now_millis()))} == {"a-run"}
-    assert all(holder_of(table, now_millis()) for table in found.values())
+    assert {lease.run_id for table in found.values() if (lease := holder_of(table, SYSTEM_CLOCK.now()))} == {"a-run"}
+    assert all(holder_of(table, SYSTEM_CLOCK.now()) for table in found.values())
     first.delete_state("lease.json")
     for name in ("BY_NAME", path, f"{folder}/link"):
         assert [row.reason for row in optimizations(ManagedTable.find(spark, name)).collect()] == ["SUSPENDED"]

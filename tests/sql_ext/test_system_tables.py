@@ -6,12 +6,13 @@ import pytest
 from pyspark.errors import AnalysisException
 from tables import NUMBERS, another_engine, numbers
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
 from catalog.history.event_store import record_failure, record_ignored
 from catalog.history.events import event_without_commit
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import AUTOMATIONS, Automation
-from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease
 from catalog.state.suspension import resume, suspend
 from catalog.table.snapshot import TableSnapshot
 
@@ -57,7 +58,7 @@ def test_an_indexed_table_from_idle_to_suspended(spark, new_table):
     table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{AUTO}enabled'='true', '{AUTO}revisionId'='0')")
     properties = _summary(spark, table, "table_properties p").p
     assert (properties["use.optimization.type"], properties[f"{AUTO}enabled"]) == ("UnindexedFiles", "true")
-    now = now_millis()
+    now = SYSTEM_CLOCK.now()
     table.managed.write_state(LEASE_FILE, Lease("r", "h", "call", now, now + LEASE_MILLIS).to_json())
     assert _summary(spark, table, "state").state == "running"
     suspend(table.managed, now)
