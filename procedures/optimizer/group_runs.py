@@ -13,7 +13,8 @@ from types import FrameType
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from catalog.jvm.session import interrupted, jvm, jvm_session
+from catalog.jvm.java_values import jvm, jvm_session
+from catalog.jvm.session import interrupted
 from procedures.optimizer.plan import FileGroup
 from procedures.optimizer.runs import Run
 from procedures.rewrite.group_rewrite import RewriteResult

@@ -12,7 +12,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from catalog.jvm.java_errors import known_error
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from procedures.service.actions import Action
 from procedures.service.clock import Clock, SystemClock
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
