@@ -17,7 +17,8 @@ from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionErr
 from catalog.history.event_store import record_failure, record_vacuum
 from catalog.history.events import DELETED, FilesTotals, event_of_vacuum
 from catalog.jvm.java_errors import known_error
-from catalog.jvm.session import data_frame, described_jobs, jvm, jvm_session, work_session
+from catalog.jvm.java_values import jvm
+from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 
@@ -68,11 +69,11 @@ def _run(call: Call) -> DataFrame:
     mode, handle = call["mode"].upper(), table.handle
     with described_jobs(session, f"USE vacuum: {table.name}"):
         if call["dry_run"]:
-            return _candidates(session, data_frame(handle.vacuum(jvm_session(session), retention, mode, True), session))
+            return _candidates(session, handle.vacuum(session, retention, mode, True))
         table.check_writable()
         begun = SYSTEM_CLOCK.now()
         try:
-            handle.vacuum(jvm_session(session), retention, mode, False)
+            handle.vacuum(session, retention, mode, False)
         except BaseException as error:
             _record_failure(table, call, begun, known_error(error))
             raise

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexUnreadableError, UseError, first_line
+from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line
-from catalog.jvm.session import data_frame
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.table.managed_table import ManagedTable
@@ -150,7 +150,7 @@ class BridgeHandler:
         return json.dumps(settings)
 
     def _write_files(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
-        write_indexed(spark, given["write"], data_frame(given["rows"], spark))
+        write_indexed(IndexedRows(spark, given["write"]))
 
     def _written(self, _: SparkSession, given: Mapping[str, Any]) -> None:
         CURRENT_TREES.committed(given["write"], given["version"])

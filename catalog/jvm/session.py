@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.dataframe import DataFrame
+
+from catalog.jvm.java_values import jvm, jvm_session
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
 
@@ -31,21 +30,6 @@ _WORK_SETTINGS = {
     "spark.qbeast.use.sampling.enabled": "false",
     "spark.qbeast.use.pruning.enabled": "false",
 }
-
-
-def jvm(spark: SparkSession) -> Any:
-    """Returns the Py4J view of the JVM behind ``spark``."""
-    return spark._jvm
-
-
-def jvm_session(spark: SparkSession) -> Any:
-    """Returns the JVM session behind ``spark``."""
-    return spark._jsparkSession
-
-
-def data_frame(java_data: Any, spark: SparkSession) -> DataFrame:
-    """Wraps a JVM DataFrame."""
-    return ClassicDataFrame(java_data, spark)
 
 
 def work_session(spark: SparkSession) -> SparkSession:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from catalog.errors import TableError, UseError
-from catalog.jvm.session import data_frame, jvm
+from catalog.jvm.java_values import jvm
+from catalog.jvm.table_state import TableState
 from catalog.properties.checks import property_errors
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
@@ -46,29 +45,29 @@ class TableSnapshot:
     schema: StructType
     partition_columns: tuple[str, ...]
     retention_hours: float
-    state: Any
+    state: TableState
     location: str = ""
     restrictions: tuple[Callable[[DataFrame], DataFrame], ...] = ()
 
     @classmethod
-    def of(cls, spark: SparkSession, state: Any, location: str = "") -> TableSnapshot:
-        """Wraps the shim's table state.
+    def of(cls, state: TableState, location: str = "") -> TableSnapshot:
+        """Makes a snapshot of a table's state, in the session of the state.
 
         Raises:
             TableError: the table was dropped meanwhile.
         """
-        facts = json.loads(state.facts())
+        facts = state.facts()
         # A table that is being made has no version yet, and has a schema.
-        if facts["schema"] is None:
+        if facts.schema is None:
             raise TableError.gone()
         return cls(
-            spark,
-            facts["version"],
-            facts["table_id"],
-            facts["configuration"],
-            StructType.fromJson(json.loads(facts["schema"])),
-            tuple(facts["partition_columns"]),
-            facts["retention_ms"] / 3_600_000,
+            state.spark,
+            facts.version,
+            facts.table_id,
+            facts.configuration,
+            facts.schema,
+            facts.partition_columns,
+            facts.retention_hours,
             state,
             location,
         )
@@ -76,7 +75,7 @@ class TableSnapshot:
     @cached_property
     def log_files(self) -> DataFrame:
         """One row per live file, with the columns of Delta's AddFile; made when asked for, since that takes a while."""
-        files = data_frame(self.state.files(), self.spark)
+        files = self.state.files()
         for restrict in self.restrictions:
             files = restrict(files)
         return files
@@ -134,7 +133,7 @@ class TableSnapshot:
     @cached_property
     def bytes(self) -> int:
         """Bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
-        return int(self.state.sizeInBytes())
+        return self.state.size_in_bytes()
 
     @cached_property
     def files(self) -> DataFrame:

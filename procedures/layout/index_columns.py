@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.errors import IndexUnreadableError
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from otree.cardinality import WeightCardinality
 from otree.revision import Revision
 from otree.transformation import (

@@ -13,7 +13,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from catalog.clock import Clock
-from catalog.jvm.session import jvm, jvm_session
+from catalog.jvm.java_values import jvm, jvm_session
 from procedures.optimizer.parts import GroupThreads
 from procedures.optimizer.plan import FileGroup
 from procedures.optimizer.runs import Run

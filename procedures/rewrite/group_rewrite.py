@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,7 +20,8 @@ from catalog.errors import (
     UseError,
 )
 from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
-from catalog.jvm.session import data_frame, described_jobs, jvm, work_session
+from catalog.jvm.session import described_jobs, work_session
+from catalog.jvm.table_transaction import TableTransaction
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -98,7 +97,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
     session = work_session(table.spark)
     transaction = table.transaction(session)
     context.observe(Step.READ)
-    _take(session, transaction, group)
+    _take(transaction, group)
     try:
         with described_jobs(session, f"USE {group.strategy}: {len(group.files)} files of {table.name}"):
             return _run(session, table, transaction, group, context, started)
@@ -113,13 +112,8 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
         raise
 
 
-def _take(session: SparkSession, transaction: Any, group: FileGroup) -> None:
-    array = jvm(session).java.util.ArrayList
-    paths, vectors = array(), array()
-    for file in group.files:
-        paths.add(file.path)
-        vectors.add(file.deletion_vector)
-    gone = len(group.files) - transaction.take(paths, vectors)
+def _take(transaction: TableTransaction, group: FileGroup) -> None:
+    gone = len(group.files) - transaction.take((file.path, file.deletion_vector) for file in group.files)
     if gone:
         raise ConcurrentChangeError(f"{gone} of the plan's {len(group.files)} files were changed since it was made.")
 
@@ -127,31 +121,27 @@ def _take(session: SparkSession, transaction: Any, group: FileGroup) -> None:
 def _run(
     session: SparkSession,
     table: ManagedTable,
-    transaction: Any,
+    transaction: TableTransaction,
     group: FileGroup,
     context: RewriteContext,
     started: int,
 ) -> RewriteResult:
-    snapshot = TableSnapshot.of(session, transaction.state())
+    snapshot = TableSnapshot.of(transaction.state())
     inputs = _input_facts(snapshot, group)
-    rows = data_frame(transaction.read(), session)
+    rows = transaction.read()
     write_id = uuid.uuid4().hex
     context.observe(Step.PLACE)
     target = _target(session, table, snapshot, group, rows, context.clock)
     written: list[WrittenFile] = []
     if target is not None:
         if target.new_properties:
-            properties = jvm(session).java.util.HashMap()
-            for key, value in target.new_properties.items():
-                properties.put(key, value)
-            transaction.configure(properties)
+            transaction.configure(target.new_properties)
         context.observe(Step.WRITE)
         layout = lay_out(rows, target.rows, target.tree, target.columns, target.file_share, target.beside)
         session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
         stored = stored_columns_of(session, snapshot, target.columns.revision)
-        cube = stored.cube(target.tree.ordinals())
         placed = arranged(rows, layout, target.columns)
-        noted = noted_blocks(json.loads(transaction.write(placed._jdf, cube._jc, stored.weight._jc)), target.tree)
+        noted = noted_blocks(transaction.write(placed, stored.cube(target.tree.ordinals()), stored.weight), target.tree)
         context.observe(Step.VERIFY)
         if noted is None:
             raise RowsChangedError("The writer noted no rows; nothing was committed.")

@@ -11,8 +11,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from catalog.jvm.java_values import jvm, jvm_session
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
-from catalog.jvm.session import TIME_ZONE_KEY, described_jobs, jvm, jvm_session
+from catalog.jvm.session import TIME_ZONE_KEY, described_jobs
 from catalog.properties.index_properties import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY, bytes_of
 from catalog.table.managed_table import ManagedTable
 from procedures.optimizer.engine import optimize

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from catalog.clock import Clock, SystemClock
 from catalog.jvm.java_errors import known_error
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from procedures.service.actions import Action
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.service_settings import ServiceSettings

@@ -6,7 +6,6 @@ Source:
 
 from __future__ import annotations
 
-import json
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,9 @@ from pyspark.sql import functions as F
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import IndexConfigurationError, RowsChangedError
-from catalog.jvm.session import data_frame, described_jobs, jvm, jvm_session, write_session
+from catalog.jvm.file_writer import DataFile
+from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
+from catalog.jvm.session import described_jobs, write_session
 from catalog.properties.index_properties import AS_INDEXED_KEY, HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.table.column_names import find_stored
 from catalog.table.snapshot import TableSnapshot
@@ -68,7 +69,7 @@ class _Write:
     """
 
     session: SparkSession
-    handle: Any
+    handle: IndexedRows
     snapshot: TableSnapshot
     found: IndexConfiguration
     location: str
@@ -80,19 +81,11 @@ class _Write:
     clock: Clock
 
 
-def write_indexed(
-    session: SparkSession,
-    handle: Any,
-    rows: DataFrame,
-    observe: StepObserver = ignore_step,
-    clock: Clock = SYSTEM_CLOCK,
-) -> None:
+def write_indexed(handle: IndexedRows, observe: StepObserver = ignore_step, clock: Clock = SYSTEM_CLOCK) -> None:
     """Has the rows written by Delta, indexed.
 
     Args:
-        session: the writer's session.
-        handle: the shim's ``IndexedRows``: one call of Delta's ``writeFiles``.
-        rows: the rows as they came to Delta, before it adds generated columns and the like.
+        handle: one call of Delta's ``writeFiles``, in the writer's session.
         observe: sees each step before it begins.
         clock: the time.
 
@@ -100,38 +93,38 @@ def write_indexed(
         IndexConfigurationError: nothing says which columns to index.
         RowsChangedError: what was written cannot be read back as it was counted.
     """
-    facts = json.loads(handle.facts())
-    snapshot, dropped = _joined(TableSnapshot.of(session, handle.state()), facts)
+    session, facts = handle.spark, handle.facts()
+    snapshot, dropped = _joined(TableSnapshot.of(handle.state()), facts)
     latest = snapshot.latest_revision
     found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
     if found is None:
-        raise IndexConfigurationError.no_columns(facts["location"], "an indexed write")
+        raise IndexConfigurationError.no_columns(facts.location, "an indexed write")
     write = _Write(
         session,
         handle,
         snapshot,
         found,
-        facts["location"],
-        facts["plan_bytes"],
-        facts["repeatable"],
-        facts["mode"],
-        facts["change_type"],
+        facts.location,
+        facts.plan_bytes,
+        facts.repeatable,
+        facts.mode,
+        facts.change_type,
         observe,
         clock,
     )
-    _configure(write, facts["settings"], dropped)
+    handle.configure(facts.settings, dropped)
     with described_jobs(session, f"USE: indexed write to {write.location}"):
         if _few(write):
-            _write_as_they_come(write, rows)
+            _write_as_they_come(write, handle.rows())
         else:
             _write_measured(replace(write, session=write_session(session)))
 
 
-def _joined(snapshot: TableSnapshot, facts: Mapping[str, Any]) -> tuple[TableSnapshot, list[str]]:
+def _joined(snapshot: TableSnapshot, facts: WriteFacts) -> tuple[TableSnapshot, list[str]]:
     """The table as the rows will find it, and the properties of the index that a full overwrite takes away."""
-    configuration = snapshot.configuration | facts["settings"]
+    configuration = {**snapshot.configuration, **facts.settings}
     dropped: list[str] = []
-    if facts["mode"] == "replace":
+    if facts.mode == "replace":
         of_revisions = (REVISION_KEY_PREFIX, HASH_TYPES_KEY_PREFIX)
         dropped = [k for k in configuration if k in (LAST_REVISION_KEY, AS_INDEXED_KEY) or k.startswith(of_revisions)]
         configuration = {k: v for k, v in configuration.items() if k not in dropped}
@@ -163,15 +156,15 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
         return
     write.observe(Step.VERIFY)
     found = _blocks(write, files, revision, tree)
-    told = ranges_of_files([f["stats"] for f in files], write.found.transformers)
+    told = ranges_of_files([f.stats for f in files], write.found.transformers)
     if told is None or revision_for(write.snapshot, write.found, told, 1, write.location)[1]:
-        read = data_frame(write.handle.readWritten(), write.session)
+        read = write.handle.read_written()
         seen = _observed(write, read)
         revision, new = revision_for(
             write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights, write.clock
         )
         if new:
-            _configure(write, new, [])
+            write.handle.configure(new)
             columns = columns_of(write.session, write.snapshot, revision)
             tree = grown_tree(read, seen.weights.rows, columns, {})
             found = read_blocks(files, read, tree, columns)
@@ -180,7 +173,7 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
 
 def _write_measured(write: _Write) -> None:
     """Measures the rows, lays them out in files of the target size, and has them written so."""
-    given = data_frame(write.handle.rowsIn(jvm_session(write.session)), write.session)
+    given = write.handle.rows_in(write.session)
     level = given.storageLevel
     keep = not write.repeatable and not level.useMemory and not level.useDisk
     kept = given.persist() if keep else given
@@ -204,7 +197,7 @@ def _write_measured(write: _Write) -> None:
         )
         if target.warning:
             logger.warning("%s: %s", write.location, target.warning)
-        _configure(write, target.new_properties, [])
+        write.handle.configure(target.new_properties)
         layout = lay_out(table_rows, target.rows, target.tree, target.columns, target.file_share, target.beside)
         write.session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
         laid_out = arranged(placed, layout, target.columns).select(*_names(kept))
@@ -288,58 +281,39 @@ def _identity(write: _Write) -> str:
     return f"{write.snapshot.table_id} at {write.location}"
 
 
-def _written(write: _Write, rows: DataFrame, revision: Revision | None, tree: Tree | None) -> list[Mapping[str, Any]]:
+def _written(write: _Write, rows: DataFrame, revision: Revision | None, tree: Tree | None) -> list[DataFile]:
     """What was written, and of each file the blocks of a tree where one is given."""
     write.observe(Step.WRITE)
     cube = weight = None
     if revision is not None and tree is not None:
         stored = stored_columns_of(write.session, write.snapshot, revision)
-        cube, weight = stored.cube(tree.ordinals())._jc, stored.weight._jc
-    files: list[Mapping[str, Any]] = json.loads(write.handle.write(rows._jdf, cube, weight))
-    return files
+        cube, weight = stored.cube(tree.ordinals()), stored.weight
+    return write.handle.write(rows, cube, weight)
 
 
-def _blocks(write: _Write, files: Sequence[Mapping[str, Any]], revision: Revision, tree: Tree) -> Sequence[WrittenFile]:
+def _blocks(write: _Write, files: Sequence[DataFile], revision: Revision, tree: Tree) -> Sequence[WrittenFile]:
     found = noted_blocks(files, tree)
     if found is not None:
         return found
     columns = columns_of(write.session, write.snapshot, revision)
-    return read_blocks(files, data_frame(write.handle.readWritten(), write.session), tree, columns)
+    return read_blocks(files, write.handle.read_written(), tree, columns)
 
 
 def _tag(
     write: _Write,
     revision_id: int,
-    files: Sequence[Mapping[str, Any]],
+    files: Sequence[DataFile],
     found: Sequence[WrittenFile],
     tree: Tree,
 ) -> None:
-    expected = {str(f["path"]): int(f["rows"]) for f in files}
+    expected = {f.path: f.rows for f in files}
     for file in found:
-        if expected[file.path] not in (file.rows, -1):
+        if expected[file.path] not in (file.rows, None):
             raise RowsChangedError(
                 f"{expected[file.path]} rows were written to {file.path} and {file.rows} found in it."
             )
     write.observe(Step.TAG)
     now, write_id = write.clock.now(), uuid.uuid4().hex
-    java = jvm(write.session).java.util
-    tags = java.HashMap()
-    for file in found:
-        one = java.HashMap()
-        for key, value in tags_of(file, revision_id, write_id, now, now).items():
-            one.put(key, value)
-        tags.put(file.path, one)
-    write.handle.tag(tags, write_id)
+    write.handle.tag({file.path: tags_of(file, revision_id, write_id, now, now) for file in found}, write_id)
     if write.mode == "append":
         CURRENT_TREES.expect(write_id, (_identity(write), write.snapshot.version, revision_id), tree)
-
-
-def _configure(write: _Write, entries: Mapping[str, str], dropped: Sequence[str]) -> None:
-    java = jvm(write.session).java.util
-    added, removed = java.HashMap(), java.ArrayList()
-    for key, value in entries.items():
-        added.put(key, value)
-    for key in dropped:
-        removed.add(key)
-    if entries or dropped:
-        write.handle.configure(added, removed)

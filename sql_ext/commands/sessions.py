@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from procedures.optimizer.progress import PROGRESS_KEY
 from sql_ext.attachment import attach
 from sql_ext.commands.driver import started_driver

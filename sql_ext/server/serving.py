@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from procedures.optimizer.runs import RUNS
 from procedures.service.service import stop_current
 from sql_ext.server.connect import ConnectServer

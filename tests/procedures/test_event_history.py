@@ -98,7 +98,7 @@ def test_the_history_is_that_of_the_log_and_of_the_store(spark, table):
     table.append(numbers(spark, 50, start=300))
     table.index()
     table.append(numbers(spark, 1))
-    managed.handle.table().deltaLog().checkpoint()
+    table.checkpoint()
     for version in range(table.version):
         (table.path / "_delta_log" / f"{version:020d}.json").unlink()
     shown = _shown(table)

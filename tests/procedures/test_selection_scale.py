@@ -21,13 +21,13 @@ CODES = ("A", "Q", "g", "w")
 
 
 class _Log:
-    """What the shim tells of a table, without a table."""
+    """The files of a table's state, without a table."""
 
     def __init__(self, files):
         self._files = files
 
     def files(self):
-        return self._files._jdf
+        return self._files
 
 
 def _log(spark):

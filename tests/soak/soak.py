@@ -31,8 +31,8 @@ from tables import DeltaTable, checksum, create  # noqa: E402
 
 import sql_ext  # noqa: E402
 from catalog.errors import ConcurrentChangeError, UseError  # noqa: E402
+from catalog.jvm.java_errors import is_conflict  # noqa: E402
 from otree.weight import WeightRange  # noqa: E402
-from procedures.rewrite.commit import is_conflict  # noqa: E402
 from procedures.selection import STRATEGIES  # noqa: E402
 from sql_ext import read_report  # noqa: E402
 
