@@ -15,7 +15,6 @@ from catalog.errors import (
     CommitUnknownError,
     ConcurrentChangeError,
     IndexConfigurationError,
-    RowsChangedError,
     TableError,
     UseError,
 )
@@ -26,10 +25,10 @@ from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.layout.index_columns import observation_of
-from procedures.layout.row_layout import arranged, lay_out
+from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step, StepObserver, ignore_step
-from procedures.layout.tags import WrittenFile, carry_thresholds, facts_of, noted_blocks, tags_of
-from procedures.layout.target import Target, stored_columns_of, target_for_new_rows, target_in_revision
+from procedures.layout.tags import WrittenFile, facts_of, tags_by_path
+from procedures.layout.target import Target, target_for_new_rows, target_in_revision
 from procedures.optimizer.plan import FileGroup
 from procedures.rewrite.commit import commit
 
@@ -134,22 +133,9 @@ def _run(
     target = _target(session, table, snapshot, group, rows, context.clock)
     written: list[WrittenFile] = []
     if target is not None:
-        if target.new_properties:
-            transaction.configure(target.new_properties)
-        context.observe(Step.WRITE)
-        layout = lay_out(rows, target.rows, target.tree, target.columns, target.file_share, target.beside)
-        session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
-        stored = stored_columns_of(session, snapshot, target.columns.revision)
-        placed = arranged(rows, layout, target.columns)
-        noted = noted_blocks(transaction.write(placed, stored.cube(target.tree.ordinals()), stored.weight), target.tree)
-        context.observe(Step.VERIFY)
-        if noted is None:
-            raise RowsChangedError("The writer noted no rows; nothing was committed.")
-        written = noted
-        count = sum(f.rows for f in written)
-        if count != layout.rows:
-            raise RowsChangedError(f"{layout.rows} rows were read and {count} written; nothing was committed.")
-        written = carry_thresholds(written, target.tree, target.remaining)
+        # The settings of a rewrite's session collect statistics, so that blocks are counted while rows are written.
+        writer = LayoutWriter(session, transaction, snapshot, context.observe, strict=True)
+        written = writer.write_laid_out(target, rows)
     revision_id = target.columns.revision.revision_id if target else -1
     times = min(f.first_time for f in group.files), max(f.last_time for f in group.files)
     inputs_stats, outputs_stats = FilesStats.of(inputs), FilesStats.of(facts_of(written))
@@ -167,7 +153,7 @@ def _run(
         parameters=context.parameters,
         table_bytes=snapshot.bytes - inputs_stats.bytes + outputs_stats.bytes,
     )
-    tags = {f.path: tags_of(f, revision_id, write_id, *times) for f in written}
+    tags = tags_by_path(written, revision_id, write_id, *times)
     context.observe(Step.COMMIT)
     version = commit(table, transaction, event, tags)
     new_revision = revision_id if target and target.new_properties else None
