@@ -22,7 +22,6 @@ from catalog.errors import (
 )
 from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.jvm.session import data_frame, described_jobs, jvm, work_session
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.state.lease import now_millis
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -188,9 +187,7 @@ def _target(
     session: SparkSession, table: ManagedTable, snapshot: TableSnapshot, group: FileGroup, rows: DataFrame
 ) -> Target | None:
     """The revision and tree to write to; None when there are no rows to place."""
-    found = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    found = snapshot.index_configuration
     if found is None:
         raise IndexConfigurationError.no_columns(table.name, group.strategy)
     if group.revision_id:

@@ -97,8 +97,7 @@ def write_indexed(session: SparkSession, handle: Any, rows: DataFrame) -> None:
     """
     facts = json.loads(handle.facts())
     snapshot, dropped = _joined(TableSnapshot.of(session, handle.state()), facts)
-    latest = snapshot.latest_revision
-    found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    found = snapshot.index_configuration
     if found is None:
         raise IndexConfigurationError.no_columns(facts["location"], "an indexed write")
     write = _Write(
