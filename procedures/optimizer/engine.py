@@ -22,7 +22,6 @@ from catalog.history.events import FileFacts, FilesTotals, event_without_commit
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import described_jobs, interrupted
 from catalog.properties.checks import described
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.state import lease
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -39,6 +38,7 @@ from procedures.optimizer.report import (
     skipped_row,
     with_warnings,
 )
+from procedures.optimizer.run_selection import RunSelection
 from procedures.optimizer.runs import RUNS, Run
 from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
 from procedures.selection.revision_rewrite import former_index_note
@@ -50,7 +50,13 @@ logger = logging.getLogger(__name__)
 MAX_CONFLICTS_IN_A_ROW = 5
 
 
-def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, most_bytes: int | None = None) -> Plan:
+def make_plan(
+    table: ManagedTable,
+    settings: OptimizeSettings,
+    most: int = 1,
+    most_bytes: int | None = None,
+    selection_of_run: RunSelection | None = None,
+) -> Plan:
     """Asks the strategies in order, and takes groups of the first that finds any; reads metadata only.
 
     Args:
@@ -58,6 +64,7 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
         settings: what to look for.
         most: groups wanted at most.
         most_bytes: once the groups have so many bytes, no further one is wanted; None = no limit.
+        selection_of_run: the selectors of the run; new ones when left out.
 
     Raises:
         IndexConfigurationError: a strategy needs index columns and the table has none.
@@ -71,13 +78,14 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
     skipped: list[SkippedGroup] = []
     notes: list[str] = []
     warnings = tuple(described(snapshot.property_errors))
+    selectors = selection_of_run or RunSelection(settings)
     with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
-        looked_at = settings.restricted(snapshot)
-        for strategy in settings.strategies:
+        looked_at = selectors.restricted(snapshot)
+        for _, selector in selectors:
             groups: list[FileGroup] = []
             rest = looked_at
             while len(groups) < most:
-                selection = strategy.select(rest, settings.selection[strategy.name])
+                selection = selector.select(rest)
                 skipped += [s for s in selection.skipped if s not in skipped]
                 if selection.group is None:
                     notes += [selection.note] if selection.note and not groups else []
@@ -94,9 +102,7 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
 
 
 def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
-    configuration = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    configuration = snapshot.index_configuration
     needing = [s.name for s in settings.strategies if s.needs_index_columns]
     if configuration is None and needing:
         raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)
@@ -117,6 +123,7 @@ class _State:
     """Where a run is.
 
     Attributes:
+        selection: the selectors of the run.
         iteration: plans made.
         conflicts: lost races since the last commit.
         report: rows so far.
@@ -126,6 +133,7 @@ class _State:
         warnings: mistakes in the table's properties.
     """
 
+    selection: RunSelection
     iteration: int = 0
     conflicts: int = 0
     report: list[ReportRow] = field(default_factory=list)
@@ -158,7 +166,7 @@ def optimize(
     try:
         with ExitStack() as stack:
             stack.enter_context(stopped_by_keyboard(run))
-            state = _State()
+            state = _State(RunSelection(settings))
             context = RewriteContext(run.trigger, run.parameters, observe)
             return with_warnings(_optimize(table, settings, run, context, state, stack), state.warnings)
     finally:
@@ -207,9 +215,9 @@ def _next_plan(table: ManagedTable, settings: OptimizeSettings, run: Run, state:
     """The plan of the next iteration; None when the run ends with it, for the reason in its last row."""
     state.iteration += 1
     run.current = "planning"
-    wished = settings if state.batch_bytes is None else settings.with_batches_of(state.batch_bytes)
+    state.selection.limit_batches(state.batch_bytes)
     bytes_left = None if settings.max_bytes is None else settings.max_bytes - run.committed_bytes
-    plan = make_plan(table, wished, _most_groups(settings, run), bytes_left)
+    plan = make_plan(table, settings, _most_groups(settings, run), bytes_left, state.selection)
     state.warnings = plan.warnings
     for passed_over in plan.skipped:
         if passed_over not in state.seen_skips:
