@@ -21,7 +21,6 @@ from pyspark.sql.types import (
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.column_names import find_column, split_names, written_name
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -105,9 +104,7 @@ class _MeasuredColumn:
 def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_MeasuredColumn]:
     text = call["columns"]
     if text is None:
-        found = IndexConfiguration.of(
-            snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-        )
+        found = snapshot.index_configuration
         if found is None:
             raise IndexConfigurationError.no_columns(table.name, "clustering_information without columns")
         names = list(found.logical_columns)

@@ -15,7 +15,6 @@ from catalog.history.event_store import newest_event
 from catalog.history.events import FAILED
 from catalog.history.moments import moment
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.state.lease import holder_of
@@ -83,9 +82,7 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
     row["table_properties"] = others if effective is None else {**others, TYPE_KEY: effective}
     if effective is not None and row["state"] is None:
         row["state"] = SCHEDULED
-    index = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    index = snapshot.index_configuration
     row["index_columns"] = None if index is None else list(index.logical_columns)
     return snapshot.property_errors
 

@@ -12,7 +12,6 @@ from catalog.history import event_store
 from catalog.history.events import FileFacts, FilesTotals, event_without_commit
 from catalog.jvm.session import described_jobs, interrupted
 from catalog.properties.checks import described
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.state import lease
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -24,13 +23,20 @@ from procedures.optimizer.parts import OptimizerParts, PlanRequest
 from procedures.optimizer.plan import FileGroup, Plan, SkippedGroup
 from procedures.optimizer.progress import Progress
 from procedures.optimizer.report import ReportRow
+from procedures.optimizer.run_selection import RunSelection
 from procedures.optimizer.runs import RUNS, Run
 from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
 from procedures.selection.revision_rewrite import former_index_note
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 
-def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, most_bytes: int | None = None) -> Plan:
+def make_plan(
+    table: ManagedTable,
+    settings: OptimizeSettings,
+    most: int = 1,
+    most_bytes: int | None = None,
+    selection_of_run: RunSelection | None = None,
+) -> Plan:
     """Asks the strategies in order, and takes groups of the first that finds any; reads metadata only.
 
     Args:
@@ -38,6 +44,7 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
         settings: what to look for.
         most: groups wanted at most.
         most_bytes: once the groups have so many bytes, no further one is wanted; None = no limit.
+        selection_of_run: the selectors of the run; new ones when left out.
 
     Raises:
         IndexConfigurationError: a strategy needs index columns and the table has none.
@@ -51,13 +58,14 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
     skipped: list[SkippedGroup] = []
     notes: list[str] = []
     warnings = tuple(described(snapshot.property_errors))
+    selectors = selection_of_run or RunSelection(settings)
     with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
-        looked_at = settings.restricted(snapshot)
-        for strategy in settings.strategies:
+        looked_at = selectors.restricted(snapshot)
+        for _, selector in selectors:
             groups: list[FileGroup] = []
             rest = looked_at
             while len(groups) < most:
-                selection = strategy.select(rest, settings.selection[strategy.name])
+                selection = selector.select(rest)
                 skipped += [s for s in selection.skipped if s not in skipped]
                 if selection.group is None:
                     notes += [selection.note] if selection.note and not groups else []
@@ -74,9 +82,7 @@ def make_plan(table: ManagedTable, settings: OptimizeSettings, most: int = 1, mo
 
 
 def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
-    configuration = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    configuration = snapshot.index_configuration
     needing = [s.name for s in settings.strategies if s.needs_index_columns]
     if configuration is None and needing:
         raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)
@@ -98,13 +104,17 @@ class TablePlanner:
 
     table: ManagedTable
     settings: OptimizeSettings
+    selection: RunSelection
+
+    @classmethod
+    def of(cls, table: ManagedTable, settings: OptimizeSettings) -> TablePlanner:
+        """The planner of one run, which begins the selectors of its strategies."""
+        return cls(table, settings, RunSelection(settings))
 
     def plan(self, request: PlanRequest) -> Plan:
         """See ``make_plan``."""
-        settings = self.settings
-        if request.batch_bytes is not None:
-            settings = settings.with_batches_of(request.batch_bytes)
-        return make_plan(self.table, settings, request.most_groups, request.most_bytes)
+        self.selection.limit_batches(request.batch_bytes)
+        return make_plan(self.table, self.settings, request.most_groups, request.most_bytes, self.selection)
 
 
 @dataclass(frozen=True)
@@ -175,7 +185,7 @@ def optimizer_of(
     context = RewriteContext(run.trigger, run.parameters, observe, clock)
     parts = OptimizerParts(
         table=table.name,
-        planner=TablePlanner(table, settings),
+        planner=TablePlanner.of(table, settings),
         check_writable=table.check_writable,
         rewrite=lambda group: rewrite(table, group, context),
         threads=SparkThreads(spark, run),

@@ -21,7 +21,6 @@ from catalog.errors import (
 from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
 from catalog.jvm.table_transaction import TableTransaction
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.layout.index_columns import observation_of
@@ -167,9 +166,7 @@ def _target(
     session: SparkSession, table: ManagedTable, snapshot: TableSnapshot, group: FileGroup, rows: DataFrame, clock: Clock
 ) -> Target | None:
     """The revision and tree to write to; None when there are no rows to place."""
-    found = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    found = snapshot.index_configuration
     if found is None:
         raise IndexConfigurationError.no_columns(table.name, group.strategy)
     if group.revision_id:

@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.snapshot import TableSnapshot, file_levels
 from otree.block import BAND_TAG
 from otree.packing import band_limits, weight_bands
@@ -20,7 +19,13 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.block_groups import indexed_revision
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.selection.selection_strategy import (
+    MAX_FILES_PER_GROUP,
+    SelectionSettings,
+    Selector,
+    Strategy,
+    take_until,
+)
 
 NAME = "SamplingOverheadReduction"
 # A rewrite is worth its bytes when the sample then reads less of these files by this share.
@@ -99,8 +104,22 @@ class SamplingOverheadReduction(Strategy):
         if not 0.0 < fraction <= 1.0:
             raise InvalidArgumentError.of("fraction", fraction, "a number above 0 and at most 1")
 
-    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """See ``Strategy.select``."""
+    def begin(self, settings: SelectionSettings) -> Selector:
+        """See ``Strategy.begin``."""
+        return _OverheadSelector(settings)
+
+
+class _OverheadSelector(Selector):
+    """Remembers the files of the first snapshot, so that no row is rewritten twice in a run."""
+
+    def __init__(self, settings: SelectionSettings) -> None:
+        super().__init__(settings)
+        self._candidates: DataFrame | None = None
+        self._revision_rows = 0
+
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """See ``Selector.select``."""
+        settings = self.settings
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, Selection):
             return revision
@@ -108,12 +127,12 @@ class SamplingOverheadReduction(Strategy):
         if latest is not None and latest.columns != revision.columns:
             return Selection(note=f"{NAME}: samples weigh rows by other columns than those of {revision.revision_id}")
         fraction, limit = settings.options["fraction"], settings.bytes_per_iter
-        if "set" not in settings.memory:
-            settings.memory["set"] = overhead_files(snapshot, revision, fraction, limit)
-            settings.memory["rows"] = _rows_of(snapshot, revision)
-        of_revision = settings.memory["rows"]
+        if self._candidates is None:
+            self._candidates = overhead_files(snapshot, revision, fraction, limit)
+            self._revision_rows = _rows_of(snapshot, revision)
+        of_revision = self._revision_rows
         live = snapshot.files.select("path", "deletion_vector")
-        left = settings.memory["set"].join(live, ["path", "deletion_vector"])
+        left = self._candidates.join(live, ["path", "deletion_vector"])
         target = _target_file_bytes(snapshot)
         open_ = left.where(~F.col("settled"))
         if _together(open_, fraction, of_revision).gain(fraction, target) < _SMALLEST_GAIN:
@@ -253,7 +272,5 @@ def _too_small(found: Overhead, bytes_per_iter: int) -> SkippedGroup:
 
 
 def _target_file_bytes(snapshot: TableSnapshot) -> int:
-    found = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    found = snapshot.index_configuration
     return 1 if found is None else found.target_file_bytes

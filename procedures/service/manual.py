@@ -15,7 +15,6 @@ from catalog.history.event_store import record_failure, record_ignored
 from catalog.history.events import FilesTotals, event_without_commit
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.log_probe import qualified
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.optimization_properties import effective_type
 from catalog.state import automation, lease
 from catalog.state.automation import AUTOMATIONS, Automation
@@ -93,9 +92,7 @@ def trigger(
 def _check_index(table: ManagedTable, wish: Wish) -> dict[str, str]:
     """The table's properties; refuses a table that the strategies cannot work on."""
     snapshot = table.snapshot()
-    index = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    index = snapshot.index_configuration
     needing = [name for name in wish.strategies if strategy(name).needs_index_columns]
     if index is None and needing:
         raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)

@@ -98,8 +98,7 @@ def write_indexed(handle: IndexedRows, observe: StepObserver = ignore_step, cloc
     """
     session, facts = handle.spark, handle.facts()
     snapshot, dropped = _joined(TableSnapshot.of(handle.state()), facts)
-    latest = snapshot.latest_revision
-    found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    found = snapshot.index_configuration
     if found is None:
         raise IndexConfigurationError.no_columns(facts.location, "an indexed write")
     write = _Write(

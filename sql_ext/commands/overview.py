@@ -12,7 +12,6 @@ from catalog.history.event_files import StoredEvent
 from catalog.history.event_store import newest_event
 from catalog.history.moments import moment
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.optimization_properties import effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.state.lease import holder_of
@@ -33,9 +32,7 @@ def overview(table: ManagedTable) -> Row:
         table: the table.
     """
     snapshot = table.snapshot()
-    index = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    index = snapshot.index_configuration
     latest = snapshot.latest_revision
     return {
         "name": table.name,

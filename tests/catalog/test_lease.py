@@ -63,11 +63,11 @@ class Interleaved(FolderHandle):
         super().__init__(root)
         self.before, self.other = before, folder_table(root)
 
-    def createText(self, file, text):  # noqa: N802
+    def create_text(self, file, text):
         if self.before:
             acquire(self.other, "other", "call", NOW)
-            return super().createText(file, text)
-        created = super().createText(file, text)
+            return super().create_text(file, text)
+        created = super().create_text(file, text)
         self.other.delete_state(LEASE_FILE)
         acquire(self.other, "other", "call", NOW)
         return created

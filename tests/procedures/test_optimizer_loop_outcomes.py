@@ -1,15 +1,28 @@
 """The loop of ``optimize`` over fakes: conflicts, failures, leases and what is counted. No Spark, no file."""
 
+import json
 import threading
+from types import SimpleNamespace
 
 import pytest
+from fake_clock import FakeClock, LimitedClock
+from folders import memory_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optimizer_fakes import COMMITTED, FAILED, FakeOptimizer, committed, conflict, is_group, lost, outcome
+from optimizer_fakes import COMMITTED, FAILED, FakeOptimizer, committed, conflict, input_file, is_group, lost, outcome
+from staging import settings_of
 
 from catalog.errors import CommitUnknownError, UseError
+from catalog.history.event_store import EVENTS_FOLDER
+from catalog.history.events import event_without_commit
+from catalog.state.lease import Acquired, HeldBy
+from catalog.table.managed_table import ManagedTable
+from procedures.optimizer import engine
 from procedures.optimizer.optimizer import MAX_CONFLICTS_IN_A_ROW
-from procedures.optimizer.plan import SkippedGroup
+from procedures.optimizer.parts import PlanRequest
+from procedures.optimizer.plan import FileGroup, SkippedGroup
+from procedures.optimizer.run_selection import RunSelection
+from procedures.optimizer.runs import Run
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
 
@@ -233,6 +246,52 @@ def test_an_expired_lease_ends_in_no_time():
     fake = FakeOptimizer()
     fake.lease.other = fake.lease_of_another(seconds=-5)
     assert fake.optimize()[0].message.endswith("its lease ends in 0 s")
+
+
+# ---------------------------------------------------------------------------------------------- the parts of a table
+
+
+def test_the_planner_of_a_table_hands_on_what_the_loop_asks_for(monkeypatch):
+    calls, limits = [], []
+    monkeypatch.setattr(engine, "make_plan", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(RunSelection, "limit_batches", lambda _, most: limits.append(most))
+    made = settings_of(strategy="UnindexedFiles")
+    planner = engine.TablePlanner.of("table", made)
+    planner.plan(PlanRequest(2, 30))
+    planner.plan(PlanRequest(1, None, batch_bytes=4))
+    # The selectors are those of the run: they remember what earlier plans chose.
+    assert calls == [("table", made, 2, 30, planner.selection), ("table", made, 1, None, planner.selection)]
+    assert limits == [None, 4]
+
+
+def test_the_events_of_a_table_hold_each_outcome(monkeypatch):
+    monkeypatch.setattr(ManagedTable, "snapshot", lambda _: SimpleNamespace(table_id="t"))
+    table, run = memory_table({}), Run("t", "/t", "manual", {"a": "b"}, 0)
+    events = engine.TableEvents(table, run, FakeClock(5000))
+    event = event_without_commit("S", "manual", "R", {}, (1, 2), write_id="one")
+    events.committed(SimpleNamespace(event=event, version=9))
+    group = FileGroup("S", 0, "LEVEL_1", (input_file("f", 10), input_file("g", 7)))
+    events.failed(group, 4000, CommitUnknownError("who knows", write_id="two"))
+    names = table.list_state(EVENTS_FOLDER)
+    first, second = (json.loads(table.read_state(f"{EVENTS_FOLDER}/{name}")) for name in names)
+    assert (first["state"], first["version"], first["write_id"]) == ("committed", 9, "one")
+    assert (second["state"], second["error_code"], second["write_id"]) == ("failed", "USE_COMMIT_UNKNOWN", "two")
+    assert (second["trigger"], second["reason"], second["parameters"]) == ("manual", "LEVEL_1", {"a": "b"})
+    assert (second["started_at"], second["finished_at"]) == (4000, 5000)
+    assert (second["input_files_stats"]["files"], second["input_files_stats"]["bytes"]) == (["f", "g"], 17)
+
+
+def test_the_lease_of_a_table_is_that_of_the_run():
+    table, clock = memory_table({}), FakeClock(5000)
+    mine, other = (engine.TableLease(table, Run("t", "/t", "call", {}, 0), clock) for _ in range(2))
+    assert mine.holder() is None
+    assert mine.acquire() == Acquired()
+    assert mine.holder().run_id == mine.run.run_id
+    assert other.acquire() == HeldBy(mine.holder())
+    clock = LimitedClock(5000, waits=0)
+    with engine.TableLease(table, mine.run, clock).renewed():
+        assert other.holder().run_id == mine.run.run_id
+    assert other.acquire() == Acquired()
 
 
 # ----------------------------------------------------------------------------------------------------------- everything

@@ -48,5 +48,5 @@ def test_the_example_of_the_documentation_runs(spark, new_table, registered):
 
 
 def test_every_class_that_a_strategy_needs_is_exported():
-    for name in ("Strategy", "Selection", "FileGroup", "InputFile", "SkippedGroup", "SelectionSettings"):
+    for name in ("Strategy", "Selection", "FileGroup", "InputFile", "SkippedGroup", "SelectionSettings", "Selector"):
         assert getattr(sql_ext, name).__name__ == name
