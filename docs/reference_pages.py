@@ -22,7 +22,7 @@ from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.declaration import Parameter
 from procedures.registry import procedures
-from procedures.selection import DEFAULT_STRATEGIES, STRATEGIES
+from procedures.selection import DEFAULT_STRATEGIES, strategies
 
 COMMAND = "use-spark"
 _COLUMN = re.compile(r", (?=\w+ )")
@@ -91,7 +91,7 @@ def procedure_pages() -> str:
 def strategy_pages() -> str:
     """All strategies with their options, and the table properties that give the same."""
     parts = [f"`CALL use.optimize` asks, in this order, {' and '.join(map(_code, DEFAULT_STRATEGIES))}.\n"]
-    for name, found in STRATEGIES.items():
+    for name, found in strategies().items():
         rows = [
             (
                 _code(o.name),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimizer.runs import RUNS
 
 RESULT = "run_id string, table string, state string"
 
 
 def _run(call: Call) -> DataFrame:
-    run = RUNS.cancel(call["id"].strip())
+    run = application().runs.cancel(call["id"].strip())
     return call.spark.createDataFrame([(run.run_id, run.table, "stopping")], RESULT)
 
 

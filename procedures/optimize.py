@@ -7,6 +7,7 @@ from dataclasses import astuple
 from pyspark.sql import DataFrame
 
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
@@ -17,7 +18,7 @@ from procedures.optimizer.runs import CALL, Run
 def _run(call: Call) -> DataFrame:
     settings = OptimizeSettings.of(call.arguments)
     table = ManagedTable.find(call.spark, call["table"])
-    rows = optimize(table, settings, Run.of(table, CALL, settings.parameters))
+    rows = optimize(table, settings, Run.of(table, CALL, settings.parameters, application().clock))
     return call.spark.createDataFrame([astuple(row) for row in rows], RESULT)
 
 

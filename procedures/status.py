@@ -8,19 +8,19 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import TableError, UseError
 from catalog.history.moments import moment
 from catalog.jvm.log_probe import qualified
 from catalog.properties.checks import described
 from catalog.state import automation
-from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.automation import Automation
 from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimizer.runs import AUTOMATIC, RUNS, Run
+from procedures.optimizer.runs import AUTOMATIC, Run
 
 RESULT = (
     "table string, location string, state string, trigger string, run_id string, strategy string, current string, "
@@ -106,9 +106,12 @@ def status_row(
 
 
 def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
-    known: dict[str, tuple[str, Automation | None]] = {a.location: (a.table, a) for a in AUTOMATIONS.all()}
+    app = application()
+    known: dict[str, tuple[str, Automation | None]] = {
+        a.location: (a.table, a) for a in application().automations.all()
+    }
     runs: dict[str, list[Run]] = {}
-    for run in RUNS.live():
+    for run in app.runs.live():
         runs.setdefault(qualified(spark, run.location), []).append(run)
         known.setdefault(qualified(spark, run.location), (run.table, None))
     if wanted is not None:
@@ -149,7 +152,9 @@ def _of_files(spark: SparkSession, name: str) -> _Facts:
     """The lease, the suspension, and mistakes in the properties of a table; none of a table that has gone meanwhile."""
     try:
         table = ManagedTable.find(spark, name)
-        return _Facts(holder_of(table, SYSTEM_CLOCK.now()), suspension_of(table), table.snapshot().property_errors)
+        return _Facts(
+            holder_of(table, application().clock.now()), suspension_of(table), table.snapshot().property_errors
+        )
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
             return _Facts()

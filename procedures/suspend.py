@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from catalog.clock import SYSTEM_CLOCK
 from catalog.state.suspension import suspend, suspension_of
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.service.service import SUSPENDED, Told, tell
 
@@ -16,7 +16,7 @@ RESULT = "table string, state string, message string"
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     before = suspension_of(table)
-    made = suspend(table, SYSTEM_CLOCK.now())
+    made = suspend(table, application().clock.now())
     tell(Told(SUSPENDED, table.name, table.location))
     message = (
         f"It was suspended already, by {made.by}."

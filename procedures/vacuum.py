@@ -12,7 +12,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError, UseError
 from catalog.history.event_store import record_failure, record_vacuum
 from catalog.history.events import DELETED, FilesTotals, event_of_vacuum
@@ -20,6 +19,7 @@ from catalog.jvm.java_errors import known_error
 from catalog.jvm.java_values import jvm
 from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 
 RESULT = "path string, reason string, files bigint, bytes bigint, state string"
@@ -71,7 +71,7 @@ def _run(call: Call) -> DataFrame:
         if call["dry_run"]:
             return _candidates(session, handle.vacuum(session, retention, mode, True))
         table.check_writable()
-        begun = SYSTEM_CLOCK.now()
+        begun = application().clock.now()
         try:
             handle.vacuum(session, retention, mode, False)
         except BaseException as error:
@@ -90,13 +90,13 @@ def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> N
         # The files are deleted, whatever becomes of the table now.
         table_bytes = None
     removed = FilesTotals(outcome.files, outcome.bytes)
-    times = begun, SYSTEM_CLOCK.now()
+    times = begun, application().clock.now()
     event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), times, removed, table_bytes)
     record_vacuum(table, event, outcome.version)
 
 
 def _record_failure(table: ManagedTable, call: Call, begun: int, error: UseError) -> None:
-    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, SYSTEM_CLOCK.now()))
+    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, application().clock.now()))
     record_failure(table, event, error)
 
 

@@ -17,11 +17,11 @@ from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
-from catalog.system_tables import SYSTEM_TABLES
+from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
-from procedures.layout.current_trees import CURRENT_TREES
+from procedures.application import application
 from procedures.registry import procedure, procedures
 from procedures.service.manual import trigger
 from procedures.service.service import Told, tell
@@ -120,7 +120,9 @@ class BridgeHandler:
     def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         table = SYSTEM_TABLES[given["kind"]]
         with as_one_line(spark):
-            return table.read(spark, [name for name in given["columns"].split(",") if name])._jdf
+            columns = [name for name in given["columns"].split(",") if name]
+            app = application()
+            return table.read(SystemQuery(spark, columns, app.automations, app.clock.now()))._jdf
 
     def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
         if not _enabled(spark, _SAMPLING):
@@ -150,10 +152,10 @@ class BridgeHandler:
         return json.dumps(settings)
 
     def _write_files(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
-        write_indexed(IndexedRows(spark, given["write"]))
+        write_indexed(IndexedRows(spark, given["write"]), application())
 
     def _written(self, _: SparkSession, given: Mapping[str, Any]) -> None:
-        CURRENT_TREES.committed(given["write"], given["version"])
+        application().trees.committed(given["write"], given["version"])
 
     def _catalog_changed(self, _: SparkSession, given: Mapping[str, Any]) -> None:
         tell(Told(given["kind"], given["name"], given["location"], given["before"]))

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from catalog.clock import SYSTEM_CLOCK, Clock
+from catalog.clock import Clock
 from catalog.errors import CommitUnknownError, IndexConfigurationError, UnknownNameError, UseError
 from catalog.history import event_store
 from catalog.history.events import FileFacts, FilesTotals, event_without_commit
@@ -15,6 +15,7 @@ from catalog.properties.checks import described
 from catalog.state import lease
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from procedures.application import Application, application
 from procedures.layout.step import StepObserver, ignore_step
 from procedures.optimizer.group_runs import SparkThreads
 from procedures.optimizer.optimize_settings import OptimizeSettings
@@ -24,7 +25,7 @@ from procedures.optimizer.plan import FileGroup, Plan, SkippedGroup
 from procedures.optimizer.progress import Progress
 from procedures.optimizer.report import ReportRow
 from procedures.optimizer.run_selection import RunSelection
-from procedures.optimizer.runs import RUNS, Run
+from procedures.optimizer.runs import Run
 from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
 from procedures.selection.revision_rewrite import former_index_note
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
@@ -152,7 +153,7 @@ class TableEvents:
 
     def committed(self, result: RewriteResult) -> None:
         """See ``EventRecorder.committed``."""
-        event_store.record(self.table, result.event, result.version)
+        event_store.record(self.table, result.event, result.version, self.clock)
 
     def failed(self, group: FileGroup, started_at: int, error: UseError) -> None:
         """See ``EventRecorder.failed``."""
@@ -162,7 +163,7 @@ class TableEvents:
         event = event_without_commit(
             group.strategy, self.run.trigger, group.reason, self.run.parameters, times, inputs, write_id=write_id
         )
-        event_store.record_failure(self.table, event, error)
+        event_store.record_failure(self.table, event, error, self.clock)
 
 
 def optimizer_of(
@@ -170,7 +171,7 @@ def optimizer_of(
     settings: OptimizeSettings,
     run: Run,
     observe: StepObserver = ignore_step,
-    clock: Clock = SYSTEM_CLOCK,
+    app: Application | None = None,
 ) -> Optimizer:
     """The optimizer of a table, in the caller's session.
 
@@ -179,9 +180,11 @@ def optimizer_of(
         settings: what to do.
         run: the run's identity, and the way to stop it.
         observe: sees the steps of each rewrite.
-        clock: the time.
+        app: whose runs and clock it uses; the application of the process when left out.
     """
     spark = table.spark
+    app = app or application()
+    clock = app.clock
     context = RewriteContext(run.trigger, run.parameters, observe, clock)
     parts = OptimizerParts(
         table=table.name,
@@ -193,7 +196,7 @@ def optimizer_of(
         events=TableEvents(table, run, clock),
         progress=lambda: Progress(spark, f"optimize {table.name}"),
         interrupted=partial(interrupted, spark),
-        runs=RUNS,
+        runs=app.runs,
         clock=clock,
     )
     limits = Limits(settings.max_iterations, settings.max_bytes, settings.max_seconds, settings.parallelism)
@@ -205,7 +208,7 @@ def optimize(
     settings: OptimizeSettings,
     run: Run,
     observe: StepObserver = ignore_step,
-    clock: Clock = SYSTEM_CLOCK,
+    app: Application | None = None,
 ) -> list[ReportRow]:
     """Optimizes a table; see ``Optimizer.optimize`` and, for the parameters, ``optimizer_of``."""
-    return optimizer_of(table, settings, run, observe, clock).optimize()
+    return optimizer_of(table, settings, run, observe, app).optimize()

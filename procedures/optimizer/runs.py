@@ -119,6 +119,3 @@ class Runs:
             raise UnknownNameError.of("run", run_id, known)
         run.request_stop("CANCELLED", f"run {run_id} was cancelled")
         return run
-
-
-RUNS = Runs()

@@ -1,7 +1,8 @@
-"""File selection, one strategy per file. Adding one is adding a file and its line in ``STRATEGIES``."""
+"""File selection, one strategy per file. Adding one is adding a file and its line in ``built_in_strategies``."""
 
 from catalog.errors import UnknownNameError
 from catalog.properties.names import declare_options
+from procedures.application import application
 from procedures.selection.cube_defragmentation import CubeDefragmentation
 from procedures.selection.file_list import FileList
 from procedures.selection.leveled_compaction import LeveledCompaction
@@ -10,9 +11,12 @@ from procedures.selection.sampling_overhead import SamplingOverheadReduction
 from procedures.selection.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
 from procedures.selection.unindexed_files import UnindexedFiles
 
-STRATEGIES: dict[str, Strategy] = {
-    s.name: s
-    for s in (
+DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
+
+
+def built_in_strategies() -> tuple[Strategy, ...]:
+    """The strategies that every application has."""
+    return (
         UnindexedFiles(),
         LeveledCompaction(),
         CubeDefragmentation(),
@@ -20,10 +24,16 @@ STRATEGIES: dict[str, Strategy] = {
         RevisionRewrite(),
         FileList(),
     )
-}
-DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
-for _strategy in STRATEGIES.values():
+
+
+# The options of strategies are table properties too.
+for _strategy in built_in_strategies():
     declare_options(option.name for option in _strategy.options)
+
+
+def strategies() -> dict[str, Strategy]:
+    """Returns the registered strategies by name."""
+    return dict(application().strategies)
 
 
 def register_strategy(strategy: Strategy) -> None:
@@ -36,7 +46,7 @@ def register_strategy(strategy: Strategy) -> None:
         InvalidArgumentError: not such an instance.
     """
     check_strategy(strategy)
-    STRATEGIES[strategy.name] = strategy
+    application().strategies[strategy.name] = strategy
     declare_options(option.name for option in strategy.options)
 
 
@@ -46,19 +56,21 @@ def strategy(name: str) -> Strategy:
     Raises:
         UnknownNameError: none of this name; the text gives the nearest match.
     """
-    by_lower = {known.lower(): registered for known, registered in STRATEGIES.items()}
+    known = strategies()
+    by_lower = {known_name.lower(): registered for known_name, registered in known.items()}
     registered = by_lower.get(name.strip().lower())
     if registered is None:
-        raise UnknownNameError.of("strategy", name.strip(), STRATEGIES)
+        raise UnknownNameError.of("strategy", name.strip(), known)
     return registered
 
 
 __all__ = [
     "DEFAULT_STRATEGIES",
-    "STRATEGIES",
     "SelectionSettings",
     "Selector",
     "Strategy",
+    "built_in_strategies",
     "register_strategy",
+    "strategies",
     "strategy",
 ]

@@ -16,6 +16,7 @@ from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, described_jobs
 from catalog.properties.index_properties import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY, bytes_of
 from catalog.table.managed_table import ManagedTable
+from procedures.application import Application
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.progress import PROGRESS_KEY
 from procedures.optimizer.report import FAILED, ReportRow, passed_over
@@ -70,15 +71,21 @@ class Engine(Protocol):
 
 
 class SparkEngine:
-    """The engine of this process, in a session of its own."""
+    """The engine of a service, in the session of its own.
 
-    def __init__(self, spark: SparkSession) -> None:
+    Args:
+        spark: the session.
+        app: lists the runs.
+    """
+
+    def __init__(self, spark: SparkSession, app: Application) -> None:
         self._spark = spark
+        self._app = app
 
     def run(self, run: Run, wish: Wish, pool: str) -> RunOutcome:
         """See ``Engine.run``; to be called in a thread of its own."""
         prepare_thread(self._spark, pool)
-        rows = optimize(ManagedTable.find(self._spark, run.table), wish.settings(), run)
+        rows = optimize(ManagedTable.find(self._spark, run.table), wish.settings(), run, app=self._app)
         return RunOutcome(settled_version(rows, run), note_of(rows))
 
     def suspended(self, location: str) -> bool:

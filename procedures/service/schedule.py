@@ -13,7 +13,7 @@ from catalog.properties.optimization_properties import TYPE_KEY, OptimizationPro
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings, option_value
-from procedures.selection import STRATEGIES, strategy
+from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 
@@ -104,7 +104,7 @@ def check_wish(configuration: Mapping[str, str]) -> None:
 
 
 def _options() -> dict[str, Parameter]:
-    return {option.name: option for known in STRATEGIES.values() for option in known.options}
+    return {option.name: option for known in strategies().values() for option in known.options}
 
 
 def _check_options(names: tuple[str, ...], given: Mapping[str, str]) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import IndexConfigurationError
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
 from catalog.jvm.session import described_jobs, write_session
@@ -25,7 +24,7 @@ from otree.cube import CubeId
 from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT
-from procedures.layout.current_trees import CURRENT_TREES
+from procedures.application import Application
 from procedures.layout.file_ranges import ranges_of_files
 from procedures.layout.index_columns import Observation, observation_of
 from procedures.layout.layout_writer import LayoutWriter
@@ -62,8 +61,8 @@ class _Write:
         repeatable: whether the rows can be read several times, at the cost of reading.
         mode: ``append``; ``replace`` when all rows of the table are replaced; ``partial`` when some are.
         change_type: name of the column that marks rows of a change feed, which are not rows of the table.
+        app: whose trees and clock it uses.
         observe: sees each step before it begins.
-        clock: the time.
     """
 
     session: SparkSession
@@ -75,8 +74,8 @@ class _Write:
     repeatable: bool
     mode: str
     change_type: str | None
+    app: Application
     observe: StepObserver
-    clock: Clock
 
     @property
     def writer(self) -> LayoutWriter:
@@ -84,13 +83,13 @@ class _Write:
         return LayoutWriter(self.session, self.handle, self.snapshot, self.observe, strict=False)
 
 
-def write_indexed(handle: IndexedRows, observe: StepObserver = ignore_step, clock: Clock = SYSTEM_CLOCK) -> None:
+def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver = ignore_step) -> None:
     """Has the rows written by Delta, indexed.
 
     Args:
         handle: one call of Delta's ``writeFiles``, in the writer's session.
+        app: whose trees and clock it uses.
         observe: sees each step before it begins.
-        clock: the time.
 
     Raises:
         IndexConfigurationError: nothing says which columns to index.
@@ -111,8 +110,8 @@ def write_indexed(handle: IndexedRows, observe: StepObserver = ignore_step, cloc
         facts.repeatable,
         facts.mode,
         facts.change_type,
+        app,
         observe,
-        clock,
     )
     handle.configure(facts.settings, dropped)
     with described_jobs(session, f"USE: indexed write to {write.location}"):
@@ -163,7 +162,7 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
         read = write.handle.read_written()
         seen = _observed(write, read)
         revision, new = revision_for(
-            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights, write.clock
+            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights, write.app.clock
         )
         if new:
             write.handle.configure(new)
@@ -195,7 +194,7 @@ def _write_measured(write: _Write) -> None:
             table_rows,
             lambda count: count * _row_bytes(write, count),
             write.location,
-            write.clock,
+            write.app.clock,
         )
         if target.warning:
             logger.warning("%s: %s", write.location, target.warning)
@@ -264,11 +263,11 @@ def _value_bytes(type_name: str) -> int:
 def _current_tree(write: _Write, revision_id: int) -> Tree:
     snapshot = write.snapshot
     key = (_identity(write), snapshot.version, revision_id)
-    tree = CURRENT_TREES.get(key)
+    tree = write.app.trees.get(key)
     if tree is None:
         revision = snapshot.revisions[revision_id]
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
-        CURRENT_TREES.put(key, tree)
+        write.app.trees.put(key, tree)
     return tree
 
 
@@ -279,7 +278,7 @@ def _identity(write: _Write) -> str:
 
 def _tag(write: _Write, revision_id: int, written: Sequence[WrittenFile], tree: Tree) -> None:
     write.observe(Step.TAG)
-    now, write_id = write.clock.now(), uuid.uuid4().hex
+    now, write_id = write.app.clock.now(), uuid.uuid4().hex
     write.handle.tag(tags_by_path(written, revision_id, write_id, now, now), write_id)
     if write.mode == "append":
-        CURRENT_TREES.expect(write_id, (_identity(write), write.snapshot.version, revision_id), tree)
+        write.app.trees.expect(write_id, (_identity(write), write.snapshot.version, revision_id), tree)

@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_files import StoredEvent
 from catalog.history.event_store import newest_event
 from catalog.history.moments import moment
@@ -18,6 +17,7 @@ from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from procedures.application import application
 from sql_ext.commands.output import Row
 
 OFF = "off"
@@ -123,6 +123,6 @@ def _state(table: ManagedTable, snapshot: TableSnapshot) -> str:
     """As far as the table's own folder tells it: what a service of another process plans is not written down."""
     if suspension_of(table) is not None:
         return SUSPENDED
-    if holder_of(table, SYSTEM_CLOCK.now()) is not None:
+    if holder_of(table, application().clock.now()) is not None:
         return RUNNING
     return SCHEDULED if effective_type(snapshot.configuration) is not None else OFF

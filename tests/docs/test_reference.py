@@ -12,8 +12,8 @@ from catalog import errors
 from catalog.properties import optimization_properties
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
+from procedures.application import application
 from procedures.registry import procedures
-from procedures.selection import STRATEGIES
 from procedures.service.service_settings import ServiceSettings
 
 sys.path.insert(0, str(ROOT / "docs"))
@@ -114,7 +114,7 @@ def test_options_of_strategies_in_the_guide_are_those_declared():
             said[strategy].append([_names(row[1])[0], row[2], row[3]])
     declared = {
         name: [[o.name, o.type, "required" if o.required else str(o.default)] for o in found.options]
-        for name, found in STRATEGIES.items()
+        for name, found in application().strategies.items()
         if found.options or name in said
     }
     assert said == declared
@@ -157,7 +157,8 @@ def test_reference_pages_hold_what_is_declared(topic):
     text = reference_pages.TOPICS[topic]()
     expected = {
         "procedures": [f"## use.{name}\n" for name in procedures()],
-        "strategies": [o.name for s in STRATEGIES.values() for o in s.options] + list(STRATEGIES),
+        "strategies": [o.name for s in application().strategies.values() for o in s.options]
+        + list(application().strategies),
         "virtual-tables": [f"`{c}`" for t in VIRTUAL_TABLES.values() for c, _ in reference_pages.columns_of(t.schema)],
         "errors": ["USE_RETENTION_TOO_SHORT"],
         "commands": [f"## use-spark {name}\n" for name in reference_pages.command_group().commands],

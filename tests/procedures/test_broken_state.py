@@ -13,9 +13,10 @@ from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_rows import committed_events, history_of
 from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, reconcile
 from catalog.history.events import EVENT_KEY, LISTS_FOLDER, OPERATION
-from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.automation import Automation
 from catalog.state.lease import LEASE_FILE, read_lease
 from catalog.state.suspension import SUSPENSION_FILE
+from procedures.application import application
 from procedures.service import Service
 from procedures.service.watched_tables import SparkTables
 
@@ -136,17 +137,17 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
         assert not sick.unindexed
     finally:
         service.stop()
-    assert not AUTOMATIONS.all()
+    assert not application().automations.all()
 
     # What cannot be looked at at all has its error in its row.
     log = sick.path / "_delta_log" / f"{sick.version + 1:020d}.json"
     log.write_text("no JSON\n")
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    AUTOMATIONS.put(Automation(full_name, str(sick.path), "scheduled"))
+    application().automations.put(Automation(full_name, str(sick.path), "scheduled"))
     try:
         summary, (row,), statuses = views()
     finally:
-        AUTOMATIONS.remove(str(sick.path))
+        application().automations.remove(str(sick.path))
         log.unlink()
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     assert summary[names[0]].last_error

@@ -14,8 +14,8 @@ from tables import DeltaTable
 from catalog.errors import CommitUnknownError
 from catalog.history.event_store import EVENTS_FOLDER
 from catalog.state.lease import LEASE_FILE
+from procedures.application import application
 from procedures.layout.step import Step
-from procedures.optimizer.runs import RUNS
 
 # One group per file, oldest first.
 ONE_BY_ONE = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}
@@ -98,7 +98,7 @@ def test_asked_to_stop_it_ends_at_the_boundary(table, how):
 
     def ask():
         if how == "CANCELLED":
-            RUNS.cancel(run.run_id)
+            application().runs.cancel(run.run_id)
         else:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -108,7 +108,7 @@ def test_asked_to_stop_it_ends_at_the_boundary(table, how):
     assert report[0].state == "committed"
     assert "more may remain" in report[-1].message
     assert len(table.unindexed) == 2
-    assert RUNS.live() == []
+    assert application().runs.live() == []
     assert signal.getsignal(signal.SIGINT) == handler
     assert table.managed.read_state(LEASE_FILE) is None
     assert table.checksum() == before

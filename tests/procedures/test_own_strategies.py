@@ -8,7 +8,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.errors import UseError
-from procedures.selection import STRATEGIES
+from procedures.application import application
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-procedures.md"
 
@@ -21,7 +21,7 @@ def registered():
     )
     exec(code[: code.index("spark.sql(")], {})
     yield "LargestFilesFirst"
-    del STRATEGIES["LargestFilesFirst"]
+    del application().strategies["LargestFilesFirst"]
 
 
 def test_the_example_of_the_documentation_runs(spark, new_table, registered):

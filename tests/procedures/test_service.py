@@ -13,9 +13,8 @@ import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.jvm.session import TIME_ZONE_KEY
 from catalog.state import lease
-from catalog.state.automation import AUTOMATIONS
+from procedures.application import application
 from procedures.optimizer import engine
-from procedures.optimizer.runs import RUNS
 from procedures.selection.timestamps import instant
 from procedures.service import Service
 from procedures.service.execution import SparkEngine, background_session
@@ -39,7 +38,7 @@ def rounds(spark, set_conf):
     one.service = service
     yield one
     service.stop()
-    assert not AUTOMATIONS.all()
+    assert not application().automations.all()
 
 
 def trigger_of(table, version):
@@ -179,7 +178,7 @@ def wait_for_runs():
     for thread in threading.enumerate():
         if thread.name.startswith("use-optimize-"):
             thread.join(120)
-    assert not RUNS.live()
+    assert not application().runs.live()
 
 
 def test_a_manual_trigger_runs_once_and_changes_no_property(spark, new_table):
@@ -192,7 +191,7 @@ def test_a_manual_trigger_runs_once_and_changes_no_property(spark, new_table):
     after = table.replayed()[1]["configuration"]
     assert {k: v for k, v in after.items() if k.startswith("use.optimization")} == {}
     assert before.items() <= after.items()
-    assert not AUTOMATIONS.all()
+    assert not application().automations.all()
 
 
 def test_ignored_triggers_say_why(spark, new_table):
@@ -244,7 +243,7 @@ def test_refused_triggers(spark, shared_plain, change, code, named):
     assert refused.value.getCondition() == code
     assert named in str(refused.value)
     assert shared_plain.state() == before
-    assert not RUNS.live()
+    assert not application().runs.live()
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +302,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
     assert len(table.unindexed) > 0
     with pytest.raises(AnalysisException, match="USE_UNKNOWN_RUN"):
         spark.sql("CALL use.cancel('nothing')")
-    assert AUTOMATIONS.all()[0].state == "scheduled"
+    assert application().automations.all()[0].state == "scheduled"
 
 
 def test_a_table_by_path_and_a_wrong_value(spark, tmp_path, rounds):
@@ -317,7 +316,7 @@ def test_a_table_by_path_and_a_wrong_value(spark, tmp_path, rounds):
     assert missing.value.code == "USE_TABLE_NOT_FOUND"
     service = Service(spark, tables=[str(path)], clock=FakeClock())
     service.tick()
-    assert AUTOMATIONS.get(f"file:{path}").state == "failed"
+    assert application().automations.get(f"file:{path}").state == "failed"
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles')")
     service.tick()
     assert service.join(120)
