@@ -14,8 +14,9 @@ from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats, 
 from catalog.properties.index_properties import indexable_type, transformations_of
 from catalog.table.column_names import FoundColumn, find_column
 from catalog.table.managed_table import ManagedTable
+from otree.data_types import STRING
 from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
-from otree.transformer import QUANTILES, STRING, Transformer
+from otree.transformer import QUANTILES, Transformer
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.layout.index_columns import finite_value
 from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles

@@ -7,27 +7,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql.types import BooleanType, DataType, StringType, StructType
+from pyspark.sql.types import DataType, StringType, StructType
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
 from catalog.table.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
+from otree.data_types import EXTENDED_TYPES, format_data_type
 from otree.revision import (
     REVISION_KEY_PREFIX,
     STAGING_REVISION_ID,
     Revision,
 )
-from otree.transformation import DeclaredStats
-from otree.transformer import (
-    EMPTY,
-    EXTENDED_TYPES,
-    HASHING,
-    LINEAR,
-    QUANTILES,
-    STRING,
-    Transformer,
-    format_data_type,
-)
+from otree.transformation import KINDS, DeclaredStats, kinds_for
+from otree.transformer import EMPTY, QUANTILES, Transformer
 
 __all__ = [
     "COLUMN_STATS_KEY",
@@ -53,7 +45,6 @@ ON_WRITE_KEY = "use.index.onWrite"
 
 DEFAULT_TARGET_FILE_BYTES = 128 * 1024 * 1024
 CUBE_SIZE_RANGE = (1_000, 5_000_000)
-TRANSFORMATIONS = (LINEAR, HASHING, QUANTILES)
 COMPATIBILITIES = ("", "qbeast")
 _MOST_COLUMNS = 16
 
@@ -206,8 +197,9 @@ def column_entries(key: str, text: str) -> list[tuple[str, str]]:
             raise InvalidArgumentError.of(key, text, expected)
         if kind.lower() == "histogram":
             raise InvalidArgumentError.of(key, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}")
-        if kind and kind.lower() not in TRANSFORMATIONS:
-            raise UnknownNameError.of("transformation", kind, TRANSFORMATIONS)
+        offered = [known.name for known in KINDS.values() if known.offered]
+        if kind and kind.lower() not in offered:
+            raise UnknownNameError.of("transformation", kind, offered)
     if len(entries) > _MOST_COLUMNS:
         raise InvalidArgumentError.of(key, text, f"at most {_MOST_COLUMNS} columns")
     return [(name, kind.lower()) for name, kind in entries]
@@ -262,17 +254,7 @@ def _staged(configuration: Mapping[str, str]) -> Revision | None:
 def transformations_of(data_type: DataType) -> tuple[str, ...]:
     """The transformations that a column of this type can have, the default first; none when it cannot be indexed."""
     name = indexable_type(data_type)
-    match data_type.simpleString(), name:
-        case _, None:
-            return ()
-        case "binary", _:
-            return (HASHING,)
-        case "boolean", _:
-            return LINEAR, HASHING
-        case _, found if found == STRING:
-            return HASHING, QUANTILES
-        case _:
-            return LINEAR, HASHING, QUANTILES
+    return () if name is None else kinds_for(name, data_type.simpleString())
 
 
 def _transformer(column: FoundColumn, kind: str) -> Transformer:
@@ -299,16 +281,8 @@ def _declared(
     said = declared_stats(configuration.get(COLUMN_STATS_KEY), schema)
     declared = []
     for column, transformer in zip(columns, transformers, strict=True):
-        stats = said.get(column.stored, DeclaredStats())
-        if transformer.kind == QUANTILES:
-            declared.append(DeclaredStats(quantiles=stats.quantiles))
-        elif transformer.kind == LINEAR and isinstance(column.data_type, BooleanType):
-            # Both values, whatever the data has so far: a boolean never needs another range.
-            declared.append(DeclaredStats(0, 1))
-        elif transformer.kind == LINEAR:
-            declared.append(DeclaredStats(stats.minimum, stats.maximum))
-        else:
-            declared.append(DeclaredStats())
+        of_column = said.get(column.stored, DeclaredStats())
+        declared.append(KINDS[transformer.kind].relevant(of_column, column.type_name))
     return tuple(declared)
 
 
@@ -316,8 +290,8 @@ def _extensions(columns: Sequence[FoundColumn], transformers: Sequence[Transform
     """What other writers of the format could not index so: nested fields, some types, hashes of times."""
     found = {}
     for column, transformer in zip(columns, transformers, strict=True):
-        times = transformer.kind == HASHING and transformer.data_type in ("DateDataType", "TimestampDataType")
-        if column.is_nested or column.type_name in EXTENDED_TYPES or times:
+        is_extension = KINDS[transformer.kind].is_extension(transformer.data_type)
+        if column.is_nested or column.type_name in EXTENDED_TYPES or is_extension:
             found[column.stored] = column.type_name
     return found
 
