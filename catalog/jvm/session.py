@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.dataframe import DataFrame
 
+from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
+
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
 
 _WRITE_SETTINGS = {
@@ -28,8 +30,8 @@ _WORK_SETTINGS = {
     # Auto compaction after our commit would write the files again, without their tags.
     "spark.databricks.delta.autoCompact.enabled": "false",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
-    "spark.qbeast.use.sampling.enabled": "false",
-    "spark.qbeast.use.pruning.enabled": "false",
+    SAMPLING_ENABLED.name: "false",
+    PRUNING_ENABLED.name: "false",
 }
 
 
