@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,35 +20,9 @@ from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.optimizer.runs import AUTOMATIC, Run
+from procedures.result_rows import StatusRow, data_frame_of, ddl_of
 
-RESULT = (
-    "table string, location string, state string, trigger string, run_id string, strategy string, current string, "
-    "committed_groups bigint, committed_bytes bigint, started_at timestamp, last_run timestamp, next_run timestamp, "
-    "last_error string, lease_holder string, lease_expires_at timestamp, message string"
-)
 IDLE = "idle"
-
-
-@dataclass(frozen=True)
-class StatusRow:
-    """One row; columns as in ``RESULT``."""
-
-    table: str
-    location: str
-    state: str
-    trigger: str | None
-    run_id: str | None
-    strategy: str | None
-    current: str | None
-    committed_groups: int | None
-    committed_bytes: int | None
-    started_at: datetime | None
-    last_run: datetime | None
-    next_run: datetime | None
-    last_error: str | None
-    lease_holder: str | None
-    lease_expires_at: datetime | None
-    message: str | None
 
 
 def status_row(
@@ -163,13 +136,13 @@ def _of_files(spark: SparkSession, name: str) -> _Facts:
 
 def _run(call: Call) -> DataFrame:
     rows = sorted(_rows(call.spark, call["table"]), key=lambda row: (row.table, row.run_id or ""))
-    return call.spark.createDataFrame([astuple(row) for row in rows], RESULT)
+    return data_frame_of(call.spark, StatusRow, rows)
 
 
 STATUS = Procedure(
     "status",
     "Shows the runs of this process, the tables that its service takes care of, and the leases on them.",
     (Parameter("table", "STRING", "Only this table, also when nothing is known of it; all when left out.", None),),
-    RESULT,
+    ddl_of(StatusRow),
     _run,
 )

@@ -21,8 +21,8 @@ from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
+from procedures.result_rows import VacuumRow, data_frame_of, ddl_of
 
-RESULT = "path string, reason string, files bigint, bytes bigint, state string"
 MODES = ("full", "lite")
 _TASKS_PER_CORE = 4
 MAX_PATHS_SHOWN = 1000
@@ -79,8 +79,8 @@ def _run(call: Call) -> DataFrame:
             raise
     outcome = _outcome(table)
     _record(table, call, begun, outcome)
-    rows = [(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)]
-    return table.spark.createDataFrame(rows, RESULT)
+    row = VacuumRow(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)
+    return data_frame_of(table.spark, VacuumRow, [row])
 
 
 def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> None:
@@ -112,11 +112,11 @@ def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
     rows = [_candidate(spark, path) for path in found]
     rest = paths.count() - len(found) if len(found) == MAX_PATHS_SHOWN else 0
     if rest:
-        rows.append((None, _UNREFERENCED, rest, None, "planned"))
-    return spark.createDataFrame(rows, RESULT)
+        rows.append(VacuumRow(None, _UNREFERENCED, rest, None, "planned"))
+    return data_frame_of(spark, VacuumRow, rows)
 
 
-def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
+def _candidate(spark: SparkSession, path: str) -> VacuumRow:
     """One row per path that would be deleted; directories and files gone meanwhile have no size."""
     hadoop = jvm(spark).org.apache.hadoop.fs.Path(path)
     try:
@@ -124,7 +124,7 @@ def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
         size, is_file = (int(status.getLen()), 1) if status.isFile() else (0, 0)
     except (Py4JJavaError, PySparkException):
         size, is_file = 0, 0
-    return path, _UNREFERENCED, is_file, size, "planned"
+    return VacuumRow(path, _UNREFERENCED, is_file, size, "planned")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ VACUUM = Procedure(
         Parameter("force", "BOOLEAN", "Allow a retention below the table's own.", False),
         Parameter("parallelism", "INT", "Tasks that list and delete at the same time; 4 per core when left out.", None),
     ),
-    RESULT,
+    ddl_of(VacuumRow),
     _run,
     _validate,
 )

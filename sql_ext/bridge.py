@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line
+from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
@@ -31,8 +32,6 @@ from procedures.writing.write_options import check_options
 from procedures.writing.write_settings import index_settings
 
 logger = logging.getLogger(__name__)
-
-_SAMPLING = "spark.qbeast.use.sampling.enabled"
 
 
 def declarations() -> str:
@@ -125,12 +124,12 @@ class BridgeHandler:
             return table.read(SystemQuery(spark, columns, app.automations, app.clock.now()))._jdf
 
     def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
-        if not _enabled(spark, _SAMPLING):
-            return refused_sample(SampleReason.SWITCHED_OFF, f"{_SAMPLING} is false")
+        if not SAMPLING_ENABLED.of_conf_or_default(spark.conf.get):
+            return refused_sample(SampleReason.SWITCHED_OFF, f"{SAMPLING_ENABLED.name} is false")
         return plan_sample(given["configuration"], given["lower"], given["upper"])
 
     def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if not _enabled(spark, "spark.qbeast.use.pruning.enabled"):
+        if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
             return None
         return plan_read(given["configuration"], given["conditions"])
 
@@ -168,10 +167,6 @@ def _metadata(text: str) -> TableMetadata:
     facts = json.loads(text)
     schema = StructType.fromJson(json.loads(facts["schema"])) if facts["schema"] else StructType()
     return TableMetadata(facts["configuration"], schema, tuple(facts["partition_columns"]))
-
-
-def _enabled(spark: SparkSession, key: str) -> bool:
-    return (spark.conf.get(key, "true") or "true").strip().lower() != "false"
 
 
 def _context() -> SparkContext:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.properties.setting import OF_SQL_TYPE, TEXT, duration
 from catalog.pruning.row_predicate import RowPredicate
 from procedures.declaration import Parameter, expected
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
@@ -18,7 +17,9 @@ from procedures.selection.selection_strategy import BATCH_OPTION
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 DEFAULT_BYTES_PER_ITER = 1_000_000_000
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_DURATION = duration(
+    "a positive duration such as '10 minutes' or '90 seconds'", units=("s", "m", "h", "d"), spark_syntax=False
+)
 
 
 @dataclass(frozen=True)
@@ -163,27 +164,7 @@ def option_value(option: Parameter, text: str | None) -> Any:
             needed = f"{expected(option.type, 'required')}: {option.doc.rstrip('.')}"
             raise InvalidArgumentError.missing(option.name, needed)
         return option.default
-    if option.type in ("BIGINT", "INT"):
-        if not re.fullmatch(r"\s*\d{1,18}\s*", text) or int(text) < 1:
-            raise InvalidArgumentError.of(option.name, text, "a whole number of at least 1")
-        return int(text)
-    if option.type == "DOUBLE":
-        return _finite(option.name, text)
-    if option.type == "BOOLEAN":
-        if text.strip().lower() not in ("true", "false"):
-            raise InvalidArgumentError.of(option.name, text, "true or false")
-        return text.strip().lower() == "true"
-    return text
-
-
-def _finite(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InvalidArgumentError.of(name, text, "a number")
-    return value
+    return OF_SQL_TYPE.get(option.type, TEXT).parse(option.name, text)
 
 
 def duration_seconds(name: str, text: str | None) -> float | None:
@@ -192,11 +173,4 @@ def duration_seconds(name: str, text: str | None) -> float | None:
     Raises:
         InvalidArgumentError: not a positive duration.
     """
-    if text is None:
-        return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", text)
-    unit = match[2].lower() if match else ""
-    unit = unit if unit in _SECONDS else unit.removesuffix("s")
-    if match is None or unit not in _SECONDS or float(match[1]) <= 0:
-        raise InvalidArgumentError.of(name, text, "a positive duration such as '10 minutes' or '90 seconds'")
-    return float(match[1]) * _SECONDS[unit]
+    return None if text is None else _DURATION.parse(name, text) / 1000

@@ -26,9 +26,9 @@ from catalog.properties.index_properties import (
     COLUMNS_KEY,
     CUBE_SIZE_KEY,
     DEFAULT_TARGET_FILE_BYTES,
+    TARGET_FILE_BYTES,
     TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
-    bytes_of,
     logical_name,
 )
 from catalog.table.snapshot import TableSnapshot
@@ -150,7 +150,7 @@ def test_cube_size_refused(text):
     [("1", 1), ("134217728", 134_217_728), ("128MB", 128 << 20), (" 2 gb ", 2 << 30), ("5k", 5120), ("7B", 7)],
 )
 def test_sizes(text, size):
-    assert bytes_of("k", text) == size
+    assert TARGET_FILE_BYTES.parse(text) == size
     assert _of("a", **{TARGET_FILE_BYTES_KEY: text}).target_file_bytes == size
 
 

@@ -4,11 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from procedures.optimizer.progress import PROGRESS_KEY, Progress
+from catalog.properties.session_settings import PROGRESS
+from procedures.optimizer.progress import Progress
 
 
 def session(value):
-    return SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: {PROGRESS_KEY: value}.get(key) or default))
+    return SimpleNamespace(
+        conf=SimpleNamespace(get=lambda key, default=None: {PROGRESS.name: value}.get(key) or default)
+    )
 
 
 def show(value):

@@ -7,7 +7,7 @@ from catalog.errors import InvalidArgumentError, UseError
 from procedures.application import application
 from procedures.service.execution import Files
 from procedures.service.service import Told
-from procedures.service.service_settings import ServiceSettings, time_millis
+from procedures.service.service_settings import OPTIMIZATION_INTERVAL, ServiceSettings
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}
 
@@ -402,13 +402,13 @@ def test_a_metastore_that_is_away_leaves_known_tables_alone(monkeypatch):
     ],
 )
 def test_times(text, milliseconds):
-    assert time_millis("t", text) == milliseconds
+    assert OPTIMIZATION_INTERVAL.parse(text) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5 minutes", "0s", "5 parsecs", "5 6", "minutes 5"])
 def test_no_times(text):
     with pytest.raises(InvalidArgumentError, match="10 minutes"):
-        time_millis("t", text)
+        OPTIMIZATION_INTERVAL.parse(text)
 
 
 def test_settings():
