@@ -75,14 +75,27 @@ class Wish:
         return replace(OptimizeSettings.of(self.arguments), parameters=self.parameters)
 
 
-def wish_of(configuration: Mapping[str, str]) -> Wish | UseError | None:
-    """The wish of a table's properties, the error where they are wrong, None where they ask for nothing."""
+@dataclass(frozen=True)
+class NoWish:
+    """The properties of a table ask for no automatic optimization."""
+
+
+@dataclass(frozen=True)
+class RefusedWish:
+    """The properties of a table ask for an optimization that is not accepted, and the reason."""
+
+    error: UseError
+
+
+def wish_of(configuration: Mapping[str, str]) -> Wish | RefusedWish | NoWish:
+    """What the properties of a table ask for; never raises."""
     try:
-        return Wish.of_table(configuration)
+        wish = Wish.of_table(configuration)
     except UseError as error:
-        return error
+        return RefusedWish(error)
     except Exception as error:  # noqa: BLE001 - strategies of others check their options too
-        return known_error(error)
+        return RefusedWish(known_error(error))
+    return NoWish() if wish is None else wish
 
 
 def check_wish(configuration: Mapping[str, str]) -> None:
