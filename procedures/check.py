@@ -23,10 +23,9 @@ SUMMARY = "SUMMARY"
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     session = work_session(call.spark)
-    state = table.state()
-    snapshot = TableSnapshot.of(session, state)
+    snapshot = TableSnapshot.of(table.state(session))
     with described_jobs(session, f"USE check: {table.name}"):
-        found = _problems(table, snapshot, state, call["deep"])
+        found = _problems(table, snapshot, call["deep"])
         repaired: set[str] = set()
         version = None
         shown = found.orderBy("severity", "check", "path", "cube_id").limit(MAX_PROBLEMS_SHOWN).collect()
@@ -55,7 +54,7 @@ def _columns(snapshot: TableSnapshot) -> list[str]:
     return snapshot.log_files.columns
 
 
-def _problems(table: ManagedTable, snapshot: TableSnapshot, state: Any, deep: bool) -> DataFrame:
+def _problems(table: ManagedTable, snapshot: TableSnapshot, deep: bool) -> DataFrame:
     """All problems, computed once."""
     files = metadata.TaggedFiles.of(snapshot)
     from_log = (
@@ -69,7 +68,7 @@ def _problems(table: ManagedTable, snapshot: TableSnapshot, state: Any, deep: bo
         return from_log
     unsound = from_log.where(F.col("severity") == ERROR).select("path")
     sound = files.files.where("revision_id > 0").select("path").join(unsound, "path", "left_anti").localCheckpoint()
-    parts = rows.row_problems(snapshot, state, files, sound, table.root)
+    parts = rows.row_problems(snapshot, files, sound, table.root)
     return reduce(DataFrame.unionByName, parts, from_log)
 
 

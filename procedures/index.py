@@ -11,21 +11,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
-from catalog.jvm.java_errors import text_of
-from catalog.jvm.session import described_jobs, jvm
+from catalog.jvm.java_errors import is_conflict, text_of
+from catalog.jvm.session import described_jobs
+from catalog.jvm.table_transaction import TableTransaction
 from catalog.properties.declared_stats import COLUMN_STATS_KEY
 from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.indexing.parquet_source import ParquetSource
-from procedures.rewrite.commit import is_conflict
+from procedures.result_rows import IndexRow, data_frame_of, ddl_of
 
 OPERATION = "USE INDEX"
-RESULT = (
-    "table string, properties map<string,string>, version bigint, converted boolean, unindexed_files bigint, "
-    "unindexed_bytes bigint, advice string, message string"
-)
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
@@ -74,10 +71,10 @@ def _run(call: Call) -> DataFrame:
     wished = _wishes(call)
     table, converted = _find(call, wished)
     transaction = table.transaction(call.spark)
-    snapshot = TableSnapshot.of(call.spark, transaction.state())
+    snapshot = TableSnapshot.of(transaction.state())
     _checked(snapshot.configuration | wished, snapshot)
     changed = {key: value for key, value in wished.items() if snapshot.configuration.get(key) != value}
-    version = _set(call, transaction, changed) if changed else None
+    version = _set(transaction, changed) if changed else None
     with described_jobs(call.spark, f"USE index: {table.name}"):
         unindexed = (
             snapshot.files.where("revision = 0")
@@ -85,18 +82,14 @@ def _run(call: Call) -> DataFrame:
             .collect()[0]
         )
     advice, message = _advice(table.name, snapshot, wished, changed, unindexed.files)
-    row = (table.name, wished, version, converted, unindexed.files, unindexed.bytes, advice, message)
-    return call.spark.createDataFrame([row], RESULT)
+    row = IndexRow(table.name, wished, version, converted, unindexed.files, unindexed.bytes, advice, message)
+    return data_frame_of(call.spark, IndexRow, [row])
 
 
-def _set(call: Call, transaction: Any, changed: dict[str, str]) -> int:
-    java = jvm(call.spark).java.util
-    entries = java.HashMap()
-    for key, value in changed.items():
-        entries.put(key, value)
-    transaction.configure(entries)
+def _set(transaction: TableTransaction, changed: dict[str, str]) -> int:
+    transaction.configure(changed)
     try:
-        return int(transaction.commit(OPERATION, entries, java.HashMap()))
+        return transaction.commit(OPERATION, changed, {})
     except (Py4JJavaError, PySparkException) as error:
         if not is_conflict(error):
             raise
@@ -145,7 +138,7 @@ INDEX = Procedure(
         ),
         Parameter("convert", "BOOLEAN", "Convert a Parquet table to Delta in place first.", False),
     ),
-    RESULT,
+    ddl_of(IndexRow),
     _run,
     _validate,
 )

@@ -16,12 +16,13 @@ from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionErr
 from catalog.history.event_store import record_failure, record_vacuum
 from catalog.history.events import DELETED, FilesTotals, event_of_vacuum
 from catalog.jvm.java_errors import known_error
-from catalog.jvm.session import data_frame, described_jobs, jvm, jvm_session, work_session
-from catalog.state.lease import now_millis
+from catalog.jvm.java_values import jvm
+from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
+from procedures.result_rows import VacuumRow, data_frame_of, ddl_of
 
-RESULT = "path string, reason string, files bigint, bytes bigint, state string"
 MODES = ("full", "lite")
 _TASKS_PER_CORE = 4
 MAX_PATHS_SHOWN = 1000
@@ -68,18 +69,18 @@ def _run(call: Call) -> DataFrame:
     mode, handle = call["mode"].upper(), table.handle
     with described_jobs(session, f"USE vacuum: {table.name}"):
         if call["dry_run"]:
-            return _candidates(session, data_frame(handle.vacuum(jvm_session(session), retention, mode, True), session))
+            return _candidates(session, handle.vacuum(session, retention, mode, True))
         table.check_writable()
-        begun = now_millis()
+        begun = application().clock.now()
         try:
-            handle.vacuum(jvm_session(session), retention, mode, False)
+            handle.vacuum(session, retention, mode, False)
         except BaseException as error:
             _record_failure(table, call, begun, known_error(error))
             raise
     outcome = _outcome(table)
     _record(table, call, begun, outcome)
-    rows = [(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)]
-    return table.spark.createDataFrame(rows, RESULT)
+    row = VacuumRow(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)
+    return data_frame_of(table.spark, VacuumRow, [row])
 
 
 def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> None:
@@ -89,13 +90,13 @@ def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> N
         # The files are deleted, whatever becomes of the table now.
         table_bytes = None
     removed = FilesTotals(outcome.files, outcome.bytes)
-    times = begun, now_millis()
+    times = begun, application().clock.now()
     event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), times, removed, table_bytes)
     record_vacuum(table, event, outcome.version)
 
 
 def _record_failure(table: ManagedTable, call: Call, begun: int, error: UseError) -> None:
-    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, now_millis()))
+    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, application().clock.now()))
     record_failure(table, event, error)
 
 
@@ -111,11 +112,11 @@ def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
     rows = [_candidate(spark, path) for path in found]
     rest = paths.count() - len(found) if len(found) == MAX_PATHS_SHOWN else 0
     if rest:
-        rows.append((None, _UNREFERENCED, rest, None, "planned"))
-    return spark.createDataFrame(rows, RESULT)
+        rows.append(VacuumRow(None, _UNREFERENCED, rest, None, "planned"))
+    return data_frame_of(spark, VacuumRow, rows)
 
 
-def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
+def _candidate(spark: SparkSession, path: str) -> VacuumRow:
     """One row per path that would be deleted; directories and files gone meanwhile have no size."""
     hadoop = jvm(spark).org.apache.hadoop.fs.Path(path)
     try:
@@ -123,7 +124,7 @@ def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
         size, is_file = (int(status.getLen()), 1) if status.isFile() else (0, 0)
     except (Py4JJavaError, PySparkException):
         size, is_file = 0, 0
-    return path, _UNREFERENCED, is_file, size, "planned"
+    return VacuumRow(path, _UNREFERENCED, is_file, size, "planned")
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ VACUUM = Procedure(
         Parameter("force", "BOOLEAN", "Allow a retention below the table's own.", False),
         Parameter("parallelism", "INT", "Tasks that list and delete at the same time; 4 per core when left out.", None),
     ),
-    RESULT,
+    ddl_of(VacuumRow),
     _run,
     _validate,
 )

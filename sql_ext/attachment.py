@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotSupportedError, UseError
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from procedures.declaration import Procedure
 from procedures.registry import procedure, register
 from procedures.service import Service

@@ -14,14 +14,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexUnreadableError, UseError, first_line
+from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line
-from catalog.jvm.session import data_frame
+from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
-from catalog.system_tables import SYSTEM_TABLES
+from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
-from procedures.layout.current_trees import CURRENT_TREES
+from procedures.application import application
 from procedures.registry import procedure, procedures
 from procedures.service.manual import trigger
 from procedures.service.service import Told, tell
@@ -31,8 +32,6 @@ from procedures.writing.write_options import check_options
 from procedures.writing.write_settings import index_settings
 
 logger = logging.getLogger(__name__)
-
-_SAMPLING = "spark.qbeast.use.sampling.enabled"
 
 
 def declarations() -> str:
@@ -120,15 +119,17 @@ class BridgeHandler:
     def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
         table = SYSTEM_TABLES[given["kind"]]
         with as_one_line(spark):
-            return table.read(spark, [name for name in given["columns"].split(",") if name])._jdf
+            columns = [name for name in given["columns"].split(",") if name]
+            app = application()
+            return table.read(SystemQuery(spark, columns, app.automations, app.clock.now()))._jdf
 
     def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
-        if not _enabled(spark, _SAMPLING):
-            return refused_sample(SampleReason.SWITCHED_OFF, f"{_SAMPLING} is false")
+        if not SAMPLING_ENABLED.of_conf_or_default(spark.conf.get):
+            return refused_sample(SampleReason.SWITCHED_OFF, f"{SAMPLING_ENABLED.name} is false")
         return plan_sample(given["configuration"], given["lower"], given["upper"])
 
     def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if not _enabled(spark, "spark.qbeast.use.pruning.enabled"):
+        if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
             return None
         return plan_read(given["configuration"], given["conditions"])
 
@@ -150,10 +151,10 @@ class BridgeHandler:
         return json.dumps(settings)
 
     def _write_files(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
-        write_indexed(spark, given["write"], data_frame(given["rows"], spark))
+        write_indexed(IndexedRows(spark, given["write"]), application())
 
     def _written(self, _: SparkSession, given: Mapping[str, Any]) -> None:
-        CURRENT_TREES.committed(given["write"], given["version"])
+        application().trees.committed(given["write"], given["version"])
 
     def _catalog_changed(self, _: SparkSession, given: Mapping[str, Any]) -> None:
         tell(Told(given["kind"], given["name"], given["location"], given["before"]))
@@ -166,10 +167,6 @@ def _metadata(text: str) -> TableMetadata:
     facts = json.loads(text)
     schema = StructType.fromJson(json.loads(facts["schema"])) if facts["schema"] else StructType()
     return TableMetadata(facts["configuration"], schema, tuple(facts["partition_columns"]))
-
-
-def _enabled(spark: SparkSession, key: str) -> bool:
-    return (spark.conf.get(key, "true") or "true").strip().lower() != "false"
 
 
 def _context() -> SparkContext:

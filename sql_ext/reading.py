@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from catalog.pruning.read_planning import SampleReason, sample_facts
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
 from sql_ext.remote_calls import refuse_client

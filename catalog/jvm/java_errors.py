@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from catalog.errors import FileSystemError, IndexUnreadableError, SparkFailedError, TableError, UseError, first_line
+from catalog.jvm.java_values import JavaValue
 from catalog.jvm.session import interrupted
 from otree.errors import IndexFormatError
 
@@ -33,6 +33,8 @@ _NO_ANSWER = ("ConnectException", "ConnectTimeoutException", "NoRouteToHostExcep
               "RemoteException")  # fmt: skip
 _METASTORE = ("HiveException", "MetaException", "TTransportException", "SQLException")
 _CHANNEL = re.compile(r"[.;]? ch : .*")
+# All of Delta's "another writer was first" errors descend from it; Delta raises them before it writes the log entry.
+_CONFLICT = "io.delta.exceptions.DeltaConcurrentModificationException"
 _DENIED = ("AccessControlException", "AccessDeniedException", "HadoopAccessControlException")
 
 
@@ -53,6 +55,24 @@ class Cause:
     sql_state: str | None = None
 
 
+def java_error(error: BaseException) -> JavaValue | None:
+    """The JVM exception behind a Python one, or None."""
+    if isinstance(error, Py4JJavaError):
+        return error.java_exception
+    return getattr(error, "_origin", None)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether Delta refused a commit because another writer was first."""
+    java = java_error(error)
+    kind = java.getClass() if java is not None else None
+    while kind is not None:
+        if kind.getName() == _CONFLICT:
+            return True
+        kind = kind.getSuperclass()
+    return False
+
+
 def one_line(text: str) -> str:
     """The sentence in a text of Spark's or the JVM's: no condition, state, class name, statement, plan or stack."""
     sentence = _REST.split(_CLASS_NAME.sub("", text).strip(), maxsplit=1)[0]
@@ -62,7 +82,7 @@ def one_line(text: str) -> str:
 
 def causes_of(error: BaseException) -> list[Cause]:
     """An exception and its causes, the outermost first."""
-    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    java = java_error(error)
     if java is None:
         condition, state = (
             (error.getCondition(), error.getSqlState()) if isinstance(error, PySparkException) else (None, None)
@@ -76,7 +96,7 @@ def causes_of(error: BaseException) -> list[Cause]:
     return found
 
 
-def _condition_of(java: Any) -> tuple[str | None, str | None]:
+def _condition_of(java: JavaValue) -> tuple[str | None, str | None]:
     try:
         return java.getCondition(), java.getSqlState()
     except (Py4JError, TypeError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from catalog.history.events import OPERATION
-from catalog.jvm.session import jvm, jvm_session
+from catalog.jvm.java_values import jvm, jvm_session
 from catalog.state.suspension import SUSPENSION_FILE
 from catalog.table.managed_table import STATE_FOLDER
 from catalog.table.places import place_of

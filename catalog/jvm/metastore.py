@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.jvm.session import jvm, jvm_session
+from catalog.jvm.java_values import jvm, jvm_session
 
 SESSION_CATALOG = "spark_catalog"
 _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.dataframe import DataFrame
+
+from catalog.jvm.java_values import jvm, jvm_session
+from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
 
@@ -28,24 +28,9 @@ _WORK_SETTINGS = {
     # Auto compaction after our commit would write the files again, without their tags.
     "spark.databricks.delta.autoCompact.enabled": "false",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
-    "spark.qbeast.use.sampling.enabled": "false",
-    "spark.qbeast.use.pruning.enabled": "false",
+    SAMPLING_ENABLED.name: "false",
+    PRUNING_ENABLED.name: "false",
 }
-
-
-def jvm(spark: SparkSession) -> Any:
-    """Returns the Py4J view of the JVM behind ``spark``."""
-    return spark._jvm
-
-
-def jvm_session(spark: SparkSession) -> Any:
-    """Returns the JVM session behind ``spark``."""
-    return spark._jsparkSession
-
-
-def data_frame(java_data: Any, spark: SparkSession) -> DataFrame:
-    """Wraps a JVM DataFrame."""
-    return ClassicDataFrame(java_data, spark)
 
 
 def work_session(spark: SparkSession) -> SparkSession:

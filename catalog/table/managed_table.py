@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -17,7 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.errors import TableError, WriteDeniedError
 from catalog.history.event_rows import committed_events
 from catalog.jvm.java_errors import looking_at, one_line, text_of
-from catalog.jvm.session import jvm, jvm_session
+from catalog.jvm.table_handle import TableHandle
+from catalog.jvm.table_state import TableState
+from catalog.jvm.table_transaction import TableTransaction
 from catalog.table.snapshot import TableSnapshot
 
 # State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
@@ -42,7 +42,7 @@ class ManagedTable:
     spark: SparkSession
     name: str
     location: str
-    handle: Any
+    handle: TableHandle
 
     @classmethod
     def find(cls, spark: SparkSession, name: str | None) -> ManagedTable:
@@ -59,38 +59,38 @@ class ManagedTable:
         if name is None or not name.strip():
             raise TableError.invalid_name(str(name or ""), "it is empty")
         with looking_at(name):
-            found = jvm(spark).io.usespark.TableLookup.find(jvm_session(spark), name)
-        match found.kind():
+            handle = TableHandle.find(spark, name)
+        match handle.kind:
             case "delta":
-                return cls(spark, found.name(), found.location(), found)
+                return cls(spark, handle.name, handle.location(), handle)
             case "view":
                 raise TableError.view(name)
             case "version":
-                raise TableError.version(name, found.detail())
+                raise TableError.version(name, handle.detail)
             case "inside":
-                raise TableError.inside(name, found.detail())
+                raise TableError.inside(name, handle.detail)
             case "virtual":
-                raise TableError.virtual(name, found.detail())
+                raise TableError.virtual(name, handle.detail)
             case "files":
-                raise TableError.named_as(name, found.detail())
+                raise TableError.named_as(name, handle.detail)
             case "other":
-                raise TableError.not_delta(name, found.detail())
+                raise TableError.not_delta(name, handle.detail)
             case "invalid" if travel := _TIME_TRAVEL.match(name):
                 raise TableError.version(name, travel["table"])
             case "invalid":
-                raise TableError.invalid_name(name, one_line(found.detail()))
+                raise TableError.invalid_name(name, one_line(handle.detail))
             case _:
-                raise TableError.missing(name, one_line(found.detail()))
+                raise TableError.missing(name, one_line(handle.detail))
 
     @property
     def root(self) -> str:
         """The location with its scheme, as listings of its files begin: a table named by a bare path has none."""
-        return str(self.handle.table().deltaLog().dataPath().toString())
+        return self.handle.location()
 
     def exists(self) -> bool:
         """Whether the table's log is still there; a file system that does not answer is no reason to say no."""
         try:
-            return bool(self.handle.exists())
+            return self.handle.exists()
         except (Py4JJavaError, PySparkException):
             return True
 
@@ -110,19 +110,22 @@ class ManagedTable:
         Raises:
             TableError: the table was dropped meanwhile.
         """
-        return TableSnapshot.of(self.spark, self.state(), self.location)
+        return TableSnapshot.of(self.state(), self.location)
 
-    def state(self) -> Any:
+    def state(self, session: SparkSession | None = None) -> TableState:
         """The newest version as the shim has it.
+
+        Args:
+            session: session of its DataFrames; that of the table when left out.
 
         Raises:
             TableError: its log cannot be read.
         """
         with self._looking():
-            return self.handle.state()
+            return self.handle.state(session)
 
-    def transaction(self, session: SparkSession) -> Any:
-        """Begins one of the shim's transactions, which reads the newest version.
+    def transaction(self, session: SparkSession) -> TableTransaction:
+        """Begins a transaction, which reads the newest version.
 
         Args:
             session: where the transaction works.
@@ -131,7 +134,7 @@ class ManagedTable:
             TableError: its log cannot be read.
         """
         with self._looking():
-            return jvm(session).io.usespark.TableTransaction(jvm_session(session), self.handle.table())
+            return self.handle.begin(session)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first; the last ``limit`` commits when given."""
@@ -158,20 +161,19 @@ class ManagedTable:
         Returns:
             Whether it was written; False when a file of this name is there.
         """
-        return bool(self.handle.createText(f"{STATE_FOLDER}/{file}", text))
+        return self.handle.create_text(f"{STATE_FOLDER}/{file}", text)
 
     def write_state(self, file: str, text: str) -> None:
         """Writes a small file of ours below ``_use/``, in place of one that is there; ``file`` is relative to it."""
-        self.handle.writeText(f"{STATE_FOLDER}/{file}", text)
+        self.handle.write_text(f"{STATE_FOLDER}/{file}", text)
 
     def read_state(self, file: str) -> str | None:
         """The text of a file of ours, None when there is none; ``file`` is relative to ``_use/``."""
-        found = self.handle.readText(f"{STATE_FOLDER}/{file}")
-        return None if found is None else str(found)
+        return self.handle.read_text(f"{STATE_FOLDER}/{file}")
 
     def list_state(self, folder: str) -> list[str]:
         """Names of the files in a folder of ours, sorted; none when it is missing."""
-        return sorted(json.loads(self.handle.listNames(f"{STATE_FOLDER}/{folder}")))
+        return self.handle.list_names(f"{STATE_FOLDER}/{folder}")
 
     def delete_state(self, file: str) -> None:
         """Deletes a file of ours; a missing one is no error."""
@@ -184,7 +186,7 @@ class ManagedTable:
             WriteDeniedError: the file system refuses.
         """
         try:
-            self.handle.probeWrite(f"{STATE_FOLDER}/.write-check-{uuid.uuid4().hex}")
+            self.handle.probe_write(f"{STATE_FOLDER}/.write-check-{uuid.uuid4().hex}")
         except (Py4JJavaError, PySparkException) as error:
             reason = text_of(error).rstrip(".")
             raise WriteDeniedError(

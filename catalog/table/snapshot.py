@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from catalog.errors import TableError, UseError
-from catalog.jvm.session import data_frame, jvm
+from catalog.jvm.java_values import jvm
+from catalog.jvm.table_state import TableState
 from catalog.properties.checks import property_errors
+from catalog.properties.index_properties import IndexConfiguration
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
@@ -46,29 +46,29 @@ class TableSnapshot:
     schema: StructType
     partition_columns: tuple[str, ...]
     retention_hours: float
-    state: Any
+    state: TableState
     location: str = ""
     restrictions: tuple[Callable[[DataFrame], DataFrame], ...] = ()
 
     @classmethod
-    def of(cls, spark: SparkSession, state: Any, location: str = "") -> TableSnapshot:
-        """Wraps the shim's table state.
+    def of(cls, state: TableState, location: str = "") -> TableSnapshot:
+        """Makes a snapshot of a table's state, in the session of the state.
 
         Raises:
             TableError: the table was dropped meanwhile.
         """
-        facts = json.loads(state.facts())
+        facts = state.facts()
         # A table that is being made has no version yet, and has a schema.
-        if facts["schema"] is None:
+        if facts.schema is None:
             raise TableError.gone()
         return cls(
-            spark,
-            facts["version"],
-            facts["table_id"],
-            facts["configuration"],
-            StructType.fromJson(json.loads(facts["schema"])),
-            tuple(facts["partition_columns"]),
-            facts["retention_ms"] / 3_600_000,
+            state.spark,
+            facts.version,
+            facts.table_id,
+            facts.configuration,
+            facts.schema,
+            facts.partition_columns,
+            facts.retention_hours,
             state,
             location,
         )
@@ -76,7 +76,7 @@ class TableSnapshot:
     @cached_property
     def log_files(self) -> DataFrame:
         """One row per live file, with the columns of Delta's AddFile; made when asked for, since that takes a while."""
-        files = data_frame(self.state.files(), self.spark)
+        files = self.state.files()
         for restrict in self.restrictions:
             files = restrict(files)
         return files
@@ -126,6 +126,16 @@ class TableSnapshot:
         named = {r.revision for r in tagged.where("revision IS NOT NULL").collect()}
         return self.stored_revisions.numbers | named | {last_revision_id(self.configuration) or 0}
 
+    @cached_property
+    def index_configuration(self) -> IndexConfiguration | None:
+        """What the table's properties and its newest revision say about its index; None without index columns.
+
+        Raises:
+            UseError: a property is wrong or does not fit the schema; see ``IndexConfiguration.of``.
+            IndexFormatError: the properties name a newest revision that is missing or cannot be read.
+        """
+        return IndexConfiguration.of(self.configuration, self.schema, self.latest_revision, self.partition_columns)
+
     @property
     def property_errors(self) -> list[UseError]:
         """What is wrong with the table's properties below ``use.``."""
@@ -134,7 +144,7 @@ class TableSnapshot:
     @cached_property
     def bytes(self) -> int:
         """Bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
-        return int(self.state.sizeInBytes())
+        return self.state.size_in_bytes()
 
     @cached_property
     def files(self) -> DataFrame:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.jvm.session import data_frame, jvm_session
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import BLOCKS_SCHEMA, TableSnapshot
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
@@ -258,9 +257,7 @@ def missing_files(table: ManagedTable, snapshot: TableSnapshot) -> DataFrame:
 
     Files elsewhere, as a shallow clone has them, are not looked for.
     """
-    listed = data_frame(table.handle.listFiles(jvm_session(table.spark)), table.spark).select(
-        one_spelling(F.col("path")).alias("full")
-    )
+    listed = table.handle.list_files(table.spark).select(one_spelling(F.col("path")).alias("full"))
     root = one_spelling(F.lit(table.root.rstrip("/") + "/"))
     files = snapshot.files.select(
         "path", F.col("revision").alias("revision_id"), full_path(F.col("path"), table.root).alias("full")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
-from catalog.jvm.session import data_frame
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
@@ -28,9 +26,7 @@ _WHOLE_FILE = -1
 _BAND = -2
 
 
-def row_problems(
-    snapshot: TableSnapshot, state: Any, tagged: TaggedFiles, sound: DataFrame, location: str
-) -> Iterator[DataFrame]:
+def row_problems(snapshot: TableSnapshot, tagged: TaggedFiles, sound: DataFrame, location: str) -> Iterator[DataFrame]:
     """Reads the indexed columns of every sound file, part by part.
 
     In a sound file no two blocks can take the same row. So all rows lie in exactly one block if, and only if, the
@@ -38,7 +34,6 @@ def row_problems(
 
     Args:
         snapshot: the version to check.
-        state: the same in the JVM, which reads the files.
         tagged: its files with their tags.
         sound: ``path`` of the indexed files whose tags and existence showed no error.
         location: root of the table.
@@ -60,11 +55,11 @@ def row_problems(
         files = files.where(~deep)
         parts = -(-files.count() // FILES_AT_ONCE)
         if parts:
-            some, columns = _rows_of(snapshot, state, files.limit(_FILES_LOOKED_INTO), revision)
+            some, columns = _rows_of(snapshot, files.limit(_FILES_LOOKED_INTO), revision)
             yield placement.placement_problems(some, columns).localCheckpoint()
         for part in range(parts):
             chosen = files.where(F.pmod(F.hash("path"), F.lit(parts)) == part)
-            yield _of_part(snapshot, state, chosen, cubes, revision, deepest, location).localCheckpoint()
+            yield _of_part(snapshot, chosen, cubes, revision, deepest, location).localCheckpoint()
 
 
 def _reason_not_to_read(snapshot: TableSnapshot, revision: Revision) -> str | None:
@@ -95,7 +90,6 @@ def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int]:
 
 def _of_part(
     snapshot: TableSnapshot,
-    state: Any,
     files: DataFrame,
     cubes: DataFrame,
     revision: Revision,
@@ -115,7 +109,7 @@ def _of_part(
     band = _whole_file(named.where("band IS NOT NULL"), _BAND, F.col("band_from").cast("int"), band_to.cast("int"))
     places = blocks.unionByName(whole).unionByName(band)
     found = (
-        _placed(snapshot, state, files, revision, deepest)
+        _placed(snapshot, files, revision, deepest)
         .join(F.broadcast(places), ["full", "depth", "prefix"])
         .where("weight BETWEEN minWeight AND maxWeight")
         .groupBy("full", "depth", "prefix")
@@ -145,18 +139,16 @@ def _whole_file(files: DataFrame, kind: int, first: Column, last: Column) -> Dat
     )
 
 
-def _rows_of(
-    snapshot: TableSnapshot, state: Any, files: DataFrame, revision: Revision
-) -> tuple[DataFrame, IndexColumns]:
+def _rows_of(snapshot: TableSnapshot, files: DataFrame, revision: Revision) -> tuple[DataFrame, IndexColumns]:
     adds = snapshot.log_files.join(files.select("path"), "path", "left_semi").select(*snapshot.log_files.columns)
-    rows = data_frame(state.rowsStored(adds._jdf), snapshot.spark)
+    rows = snapshot.state.rows_stored(adds)
     names = tuple(logical_name(snapshot.schema, column) for column in revision.columns)
     return rows, IndexColumns(snapshot.spark, revision, names)
 
 
-def _placed(snapshot: TableSnapshot, state: Any, files: DataFrame, revision: Revision, deepest: int) -> DataFrame:
+def _placed(snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepest: int) -> DataFrame:
     """Each row once per level, with the number of the cube of that level that it lies in."""
-    rows, columns = _rows_of(snapshot, state, files, revision)
+    rows, columns = _rows_of(snapshot, files, revision)
     # In the form of URLs a plus would mean a space, and here it means itself.
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     levels = max(deepest, 1)

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from catalog.errors import TableError
 from catalog.jvm.java_errors import looking_at
-from catalog.jvm.session import jvm, jvm_session
+from catalog.jvm.java_values import jvm, jvm_session
 
 _BY_PATH = re.compile(r"parquet\.`(?P<quoted>(?:[^`]|``)+)`|(?P<bare>(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?/.*)", re.IGNORECASE)
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, DateType, StringType, TimestampNTZType, TimestampType
 
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from otree.curve import Ranks, bits_per_dimension, hilbert_keys
 from otree.packing import Packing
 from procedures.layout.index_columns import IndexColumns

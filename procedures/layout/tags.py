@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
@@ -13,6 +12,7 @@ from pyspark.sql import functions as F
 
 from catalog.errors import RowsChangedError
 from catalog.history.events import FileFacts
+from catalog.jvm.file_writer import DataFile
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG, Block, blocks_to_json
 from otree.cube import CubeId
 from otree.level import level_of
@@ -35,11 +35,11 @@ class WrittenFile:
         return sum(b.element_count for b in self.blocks)
 
 
-def noted_blocks(written: Sequence[Mapping[str, Any]], tree: Tree) -> list[WrittenFile] | None:
+def noted_blocks(written: Sequence[DataFile], tree: Tree) -> list[WrittenFile] | None:
     """Makes the blocks of what was noted of each row while it was written.
 
     Args:
-        written: path, size and blocks of each file, as the shim tells them.
+        written: the files, with the blocks that were counted while they were written.
         tree: thresholds by which rows were placed.
 
     Returns:
@@ -48,26 +48,20 @@ def noted_blocks(written: Sequence[Mapping[str, Any]], tree: Tree) -> list[Writt
     Raises:
         RowsChangedError: a row lies outside the weights of its cube.
     """
-    if any("blocks" not in entry for entry in written):
+    if any(file.blocks is None for file in written):
         return None
     ordinals = tree.ordinals()
     return [
-        _file(
-            entry,
-            [(ordinals.cube_of(cube), rows, lowest, highest) for cube, rows, lowest, highest in entry["blocks"]],
-            tree,
-        )
-        for entry in written
+        _file(file, [(ordinals.cube_of(b.cube), b.rows, b.lowest, b.highest) for b in file.blocks or ()], tree)
+        for file in written
     ]
 
 
-def read_blocks(
-    written: Sequence[Mapping[str, Any]], rows: DataFrame, tree: Tree, columns: IndexColumns
-) -> list[WrittenFile]:
+def read_blocks(written: Sequence[DataFile], rows: DataFrame, tree: Tree, columns: IndexColumns) -> list[WrittenFile]:
     """Reads the indexed columns of the written files back and makes their blocks.
 
     Args:
-        written: path and size of each file.
+        written: the files.
         rows: the rows of these files.
         tree: thresholds by which they were placed.
         columns: their place in the revision.
@@ -84,10 +78,10 @@ def read_blocks(
     by_file: dict[str, list[tuple[CubeId, int, int, int]]] = defaultdict(list)
     for r in found:
         by_file[r.file].append((ordinals.cube_of(r.cube), r.rows, r.low, r.high))
-    return [_file(entry, by_file[unquote(str(entry["path"]).rsplit("/", 1)[-1])], tree) for entry in written]
+    return [_file(file, by_file[unquote(file.path.rsplit("/", 1)[-1])], tree) for file in written]
 
 
-def _file(entry: Mapping[str, Any], found: Sequence[tuple[CubeId, int, int, int]], tree: Tree) -> WrittenFile:
+def _file(file: DataFile, found: Sequence[tuple[CubeId, int, int, int]], tree: Tree) -> WrittenFile:
     blocks = []
     for cube, rows, lowest, highest in found:
         threshold = tree.threshold(cube)
@@ -98,7 +92,7 @@ def _file(entry: Mapping[str, Any], found: Sequence[tuple[CubeId, int, int, int]
         blocks.append(Block(cube.text, lowest, threshold, rows))
     blocks.sort(key=lambda block: block.cube_id)
     last = max((highest for *_, highest in found), default=0)
-    return WrittenFile(str(entry["path"]), int(entry["size"]), tuple(blocks), last)
+    return WrittenFile(file.path, file.size, tuple(blocks), last)
 
 
 def carry_thresholds(
@@ -135,6 +129,13 @@ def tags_of(file: WrittenFile, revision_id: int, write_id: str, first_time: int,
         BAND_TAG: f"{first},{file.last_weight + 1}",
         TIME_RANGE_TAG: f"{first_time},{last_time}",
     }
+
+
+def tags_by_path(
+    files: Sequence[WrittenFile], revision_id: int, write_id: str, first_time: int, last_time: int
+) -> dict[str, dict[str, str]]:
+    """The tags of the files of one write, by their paths; see ``tags_of``."""
+    return {file.path: tags_of(file, revision_id, write_id, first_time, last_time) for file in files}
 
 
 def facts_of(files: Sequence[WrittenFile]) -> list[FileFacts]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -11,35 +10,14 @@ from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError, UseError
 from catalog.history.events import EVENT_KEY, OPERATION, OptimizationEvent
-from catalog.jvm.java_errors import text_of
-from catalog.jvm.session import jvm
+from catalog.jvm.java_errors import is_conflict, text_of
+from catalog.jvm.table_transaction import TableTransaction
 from catalog.table.managed_table import ManagedTable
-
-# All of Delta's "another writer was first" errors descend from it; Delta raises them before it writes the log entry.
-_CONFLICT = "io.delta.exceptions.DeltaConcurrentModificationException"
-
-
-def java_error(error: BaseException) -> Any | None:
-    """The JVM exception behind a Python one, or None."""
-    if isinstance(error, Py4JJavaError):
-        return error.java_exception
-    return getattr(error, "_origin", None)
-
-
-def is_conflict(error: BaseException) -> bool:
-    """Whether Delta refused a commit because another writer was first."""
-    java = java_error(error)
-    kind = java.getClass() if java is not None else None
-    while kind is not None:
-        if kind.getName() == _CONFLICT:
-            return True
-        kind = kind.getSuperclass()
-    return False
 
 
 def commit(
     table: ManagedTable,
-    transaction: Any,
+    transaction: TableTransaction,
     event: OptimizationEvent,
     tags_by_path: Mapping[str, Mapping[str, str]],
 ) -> int:
@@ -54,19 +32,11 @@ def commit(
         CommitUnknownError: the commit failed in a way that leaves its outcome open.
     """
     parameters = {"strategy": event.optimization_name, "revision": str(event.revision_id)}
-    java = jvm(table.spark).java.util
-    entries, tags = java.HashMap(), java.HashMap()
-    for key, value in {**parameters, EVENT_KEY: event.commit_json()}.items():
-        entries.put(key, value)
-    for path, pairs in tags_by_path.items():
-        one = java.HashMap()
-        for key, value in pairs.items():
-            one.put(key, value)
-        tags.put(path, one)
+    entries = {**parameters, EVENT_KEY: event.commit_json()}
     if event.overflow_file is not None:
         table.write_state(event.overflow_file, event.to_json())
     try:
-        return int(transaction.commit(OPERATION, entries, tags))
+        return transaction.commit(OPERATION, entries, tags_by_path)
     except BaseException as error:
         # A commit that is sent twice below Delta, as a store's client does when an answer is lost, meets itself: that
         # looks like another writer's, and deleting our files would then delete the table's.

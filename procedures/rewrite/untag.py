@@ -11,12 +11,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import ConcurrentChangeError
-from catalog.jvm.java_errors import text_of
-from catalog.jvm.session import described_jobs, jvm, work_session
+from catalog.jvm.java_errors import is_conflict, text_of
+from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.block import BLOCKS_TAG, REVISION_TAG
-from procedures.rewrite.commit import is_conflict
 
 # Up to so many files Delta can put the commit on top of concurrent ones; more are streamed and tried anew instead.
 MAX_FILES_IN_MEMORY = 10_000
@@ -80,22 +79,15 @@ def untag(
     for attempt in range(1, MAX_ATTEMPTS + 1):
         transaction = table.transaction(session)
         with described_jobs(session, f"{what}: {table.name}"):
-            wanted = choose(TableSnapshot.of(session, transaction.state()))
+            wanted = choose(TableSnapshot.of(transaction.state()))
             totals = wanted.files.agg(F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes")).collect()[0]
             if not totals.files and not wanted.properties:
                 return None
-            java = jvm(session).java.util
-            if wanted.properties:
-                keys = java.ArrayList()
-                for key in wanted.properties:
-                    keys.add(key)
-                transaction.unconfigure(keys)
-            parameters = java.HashMap()
-            parameters.put("files", str(totals.files))
-            parameters.put("properties", str(len(wanted.properties)))
+            transaction.configure({}, removed=wanted.properties)
+            parameters = {"files": str(totals.files), "properties": str(len(wanted.properties))}
             large = totals.files > MAX_FILES_IN_MEMORY
             try:
-                version = transaction.restate(_without_tags(wanted.files)._jdf, operation, parameters, large)
+                version = transaction.restate(_without_tags(wanted.files), operation, parameters, large)
             except (Py4JJavaError, PySparkException) as error:
                 if not is_conflict(error):
                     raise
@@ -104,7 +96,7 @@ def untag(
                 raise ConcurrentChangeError(
                     f"Other writers were first {MAX_ATTEMPTS} times; nothing was committed: {text_of(error)}"
                 ) from error
-            return Untagged(int(version), totals.files, totals.bytes or 0)
+            return Untagged(version, totals.files, totals.bytes or 0)
     return None
 
 

@@ -10,7 +10,8 @@ from pyspark.errors import DateTimeException
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.jvm.session import TIME_ZONE_KEY, jvm
+from catalog.jvm.java_values import jvm
+from catalog.jvm.session import TIME_ZONE_KEY
 
 ACCEPTED = (
     "epoch milliseconds or 'yyyy-MM-dd HH:mm:ss', in the session's time zone unless one follows, such as +02:00 or "

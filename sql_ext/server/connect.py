@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from catalog.errors import UseError, first_line
-from catalog.jvm.session import jvm
+from catalog.jvm.java_values import jvm
 from sql_ext.server.settings import NONE, ServerSettings
 
 # Spark shows clients the stack of the JVM below each error; ours are one line.

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from catalog.errors import UseError, first_line
-from catalog.jvm.session import jvm, jvm_session
+from catalog.jvm.java_values import jvm, jvm_session
 from sql_ext.server.settings import NONE, ServerSettings
 
 _SETTINGS = "hive.server2."

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutations.toml")

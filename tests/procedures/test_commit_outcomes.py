@@ -1,7 +1,6 @@
 """What a failed commit turns out to be, apart from Spark."""
 
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +14,6 @@ class Table:
     name: str = "t"
     location: str = "/t"
     there: bool = True
-    spark: object = None
     deleted: list = field(default_factory=list)
     history: Exception | None = None
 
@@ -31,13 +29,6 @@ class Transaction:
         raise OSError("staged")
 
 
-class HashMap(dict):
-    put = dict.__setitem__
-
-
-JVM = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(HashMap=HashMap)))
-
-
 @pytest.mark.parametrize(
     ("conflict", "there", "version", "outcome"),
     [
@@ -50,7 +41,6 @@ JVM = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(HashMap=HashMap)
     ],
 )
 def test_outcomes(monkeypatch, conflict, there, version, outcome):
-    monkeypatch.setattr(module, "jvm", lambda _: JVM)
     monkeypatch.setattr(module, "is_conflict", lambda _: conflict)
     monkeypatch.setattr(module, "_version_of", lambda table, write_id: version)
     event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
@@ -62,9 +52,8 @@ def test_outcomes(monkeypatch, conflict, there, version, outcome):
 
 
 @pytest.mark.parametrize("error", [TableError.unreadable("t", "half a file"), FileSystemError("away")])
-def test_a_history_that_cannot_be_read_leaves_the_outcome_open(monkeypatch, error):
+def test_a_history_that_cannot_be_read_leaves_the_outcome_open(error):
     """Any other error would have the new files deleted, and they may be the table's by now."""
-    monkeypatch.setattr(module, "jvm", lambda _: JVM)
     event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
     with pytest.raises(CommitUnknownError):
         module.commit(Table(history=error), Transaction(), event, {})

@@ -79,7 +79,7 @@ def test_tags_survive_checkpoints(spark, new_table):
     for policy in ("classic", "v2"):
         table = indexed(spark, new_table, properties={"delta.checkpointPolicy": policy})
         before = {(f.path, f.blocks) for f in table.files}
-        table.managed.handle.table().deltaLog().checkpoint()
+        table.checkpoint()
         assert list((table.path / "_delta_log").glob("*.checkpoint*"))
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         rows = spark.table(f"{table.name}.blocks").collect()

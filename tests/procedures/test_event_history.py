@@ -8,11 +8,12 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
 from catalog.history import events
 from catalog.history.event_store import RECONCILED_FILE, reconcile, record_failure, record_ignored
 from catalog.history.events import event_without_commit
-from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def _without_commit(reason, at, **more):
 
 @pytest.mark.slow
 def test_runs_and_leases_and_what_plain_delta_does_to_our_files(spark, table, set_conf):
-    held = Lease("run7", "elsewhere:7", "automatic", now_millis(), now_millis() + LEASE_MILLIS)
+    held = Lease("run7", "elsewhere:7", "automatic", SYSTEM_CLOCK.now(), SYSTEM_CLOCK.now() + LEASE_MILLIS)
     table.managed.write_state(LEASE_FILE, held.to_json())
     before = table.state(), _folder(table)
     (row,) = table.optimize()
@@ -98,7 +99,7 @@ def test_the_history_is_that_of_the_log_and_of_the_store(spark, table):
     table.append(numbers(spark, 50, start=300))
     table.index()
     table.append(numbers(spark, 1))
-    managed.handle.table().deltaLog().checkpoint()
+    table.checkpoint()
     for version in range(table.version):
         (table.path / "_delta_log" / f"{version:020d}.json").unlink()
     shown = _shown(table)

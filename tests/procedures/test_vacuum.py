@@ -3,7 +3,6 @@
 import os
 import time
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -11,7 +10,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.history.event_store import newest_event
-from catalog.table.managed_table import ManagedTable
+from catalog.jvm.table_handle import TableHandle
 from procedures import vacuum as module
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner
@@ -87,10 +86,7 @@ def test_a_vacuum_that_fails_leaves_its_error(table, monkeypatch):
     def broken(*_):
         raise sql_ext.UseError("It broke.", code="USE_BROKEN")
 
-    handle = type("Handle", (), {"__getattr__": lambda _, name: getattr(real, name), "vacuum": broken})()
-    real = table.managed.handle
-    monkeypatch.setattr(module.ManagedTable, "find", lambda *_: replace(managed, handle=handle))
-    managed = ManagedTable(table.spark, table.name, str(table.path), real)
+    monkeypatch.setattr(TableHandle, "vacuum", broken)
     with pytest.raises(sql_ext.UseError, match="It broke"):
         vacuum(table)
     monkeypatch.undo()

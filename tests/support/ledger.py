@@ -9,7 +9,7 @@ from random import Random
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from procedures.rewrite.commit import is_conflict
+from catalog.jvm.java_errors import is_conflict
 
 COLUMNS = "id BIGINT, x DOUBLE, y INT"
 # Ids of one writer; no two writers touch the same row, so that only their files can conflict.

@@ -56,6 +56,10 @@ class DeltaTable:
 
     # ------------------------------------------------------------------------------------------------ log
 
+    def checkpoint(self) -> None:
+        delta_log = self.spark._jvm.org.apache.spark.sql.delta.DeltaLog
+        delta_log.forTable(self.spark._jsparkSession, self.managed.location).checkpoint()
+
     @property
     def version(self) -> int:
         return max(int(f.stem) for f in (self.path / "_delta_log").glob("*.json") if f.stem.isdigit())

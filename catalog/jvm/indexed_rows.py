@@ -1,0 +1,67 @@
+"""The rows of one write of Delta's, which Python lays out and tags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.jvm.file_writer import FileWriter
+from catalog.jvm.java_values import data_frame, java_list, java_map, java_maps, jvm_session
+
+
+@dataclass(frozen=True)
+class WriteFacts:
+    """What is known of a write before it begins.
+
+    Attributes:
+        location: root of the table.
+        mode: ``append``; ``replace`` when the write replaces all rows of the table; ``partial`` when it replaces some.
+        plan_bytes: Spark's estimate of the size of the rows.
+        repeatable: whether the rows can be read several times, at the cost of reading.
+        change_type: name of the column that marks rows of a change feed, which are not rows of the table; None
+            without one.
+        settings: table properties that the write sets.
+    """
+
+    location: str
+    mode: str
+    plan_bytes: int
+    repeatable: bool
+    change_type: str | None
+    settings: Mapping[str, str]
+
+
+class IndexedRows(FileWriter):
+    """The shim's ``IndexedRows``: one call of Delta's ``writeFiles``.
+
+    ``state()`` is the table that the rows join: properties and schema as the commit will have them, files as they are.
+    """
+
+    def facts(self) -> WriteFacts:
+        """Returns what is known of the write."""
+        return WriteFacts(**json.loads(self._java.facts()))
+
+    def rows(self) -> DataFrame:
+        """Returns the rows as they came to Delta, before it adds generated columns and the like."""
+        return data_frame(self._java.rows(), self.spark)
+
+    def rows_in(self, session: SparkSession) -> DataFrame:
+        """Returns the same rows as a query of another session, which has settings of its own."""
+        return data_frame(self._java.rowsIn(jvm_session(session)), session)
+
+    def configure(self, entries: Mapping[str, str], removed: Sequence[str] = ()) -> None:
+        """See ``FileWriter.configure``; may also be called after ``write``."""
+        if entries or removed:
+            self._java.configure(java_map(self.spark, entries), java_list(self.spark, removed))
+
+    def tag(self, tags_by_path: Mapping[str, Mapping[str, str]], write_id: str) -> None:
+        """Sets the tags of the files written.
+
+        Args:
+            tags_by_path: tags of each file.
+            write_id: id of the write; the shim reports it with the version once Delta has committed.
+        """
+        self._java.tag(java_maps(self.spark, tags_by_path), write_id)

@@ -1,0 +1,134 @@
+"""Columns that the JVM computes for each row: coordinates, cells, cubes, places on the curve and files."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, SparkSession
+
+from catalog.jvm.java_values import JavaValue, java_column, java_columns, jvm
+from otree.curve import Ranks
+from otree.packing import Packing
+from otree.tree import OrdinalTable
+
+
+@dataclass(frozen=True)
+class RowExpressions:
+    """The shim's expressions for rows.
+
+    Attributes:
+        spark: session whose JVM makes the expressions.
+    """
+
+    spark: SparkSession
+
+    @property
+    def _package(self) -> JavaValue:
+        return jvm(self.spark).org.apache.spark.sql.usespark
+
+    # -------------------------------------------------------------------------------------------------- coordinates
+
+    def index_value(self, value: Column) -> Column:
+        """Booleans as 0 and 1, times as epoch milliseconds, decimals as doubles; other values as they are."""
+        return Column(self._package.CoordinateExpressions.indexValue(java_column(value)))
+
+    def java_text(self, number: Column) -> Column:
+        """A number as Java's ``toString`` writes it, whatever the settings of the session."""
+        return Column(self._package.CoordinateExpressions.javaText(java_column(number)))
+
+    def hash_coordinate(self, text: Column) -> Column:
+        """Coordinate of a string under hashing, in [0, 1]; null for null."""
+        return Column(self._package.IndexExpressions.hashCoordinate(java_column(text)))
+
+    def numeric_quantile_coordinate(self, value: Column, quantiles: Sequence[float]) -> Column:
+        """Coordinate of a DOUBLE among quantiles, in [0, 1]; null for null.
+
+        Args:
+            value: the column.
+            quantiles: in order.
+        """
+        packed = struct.pack(f">i{len(quantiles)}d", len(quantiles), *quantiles)
+        return Column(self._package.CoordinateExpressions.numericQuantiles(java_column(value), packed))
+
+    def string_quantile_coordinate(self, value: Column, quantiles: Sequence[str]) -> Column:
+        """Coordinate of a STRING among quantiles, in [0, 1]; null for null.
+
+        Args:
+            value: the column.
+            quantiles: in the order of their UTF-8 bytes.
+        """
+        texts = [quantile.encode("utf-8", "replace") for quantile in quantiles]
+        packed = struct.pack(">i", len(texts)) + b"".join(struct.pack(">i", len(t)) + t for t in texts)
+        return Column(self._package.CoordinateExpressions.stringQuantiles(java_column(value), packed))
+
+    # ------------------------------------------------------------------------------------------------ places in a tree
+
+    def cell(self, coordinates: Sequence[Column], depth: int) -> Column:
+        """The cell of a point: ``depth`` levels of one bit per dimension, the first level highest, as a BIGINT.
+
+        Args:
+            coordinates: DOUBLE columns in [0, 1], never null.
+            depth: number of levels.
+        """
+        return Column(self._package.IndexExpressions.cell(java_columns(self.spark, coordinates), depth))
+
+    def cube(self, coordinates: Sequence[Column], weight: Column, ordinals: OrdinalTable) -> Column:
+        """The ordinal of the cube that a row lies in, as a BIGINT.
+
+        Args:
+            coordinates: DOUBLE columns in [0, 1], never null.
+            weight: weight of the row, INT.
+            ordinals: the tree.
+        """
+        inner, children = ordinals.thresholds, ordinals.child_keys
+        packed = struct.pack(
+            f">i{len(inner)}ii{len(children)}q{len(children)}i",
+            len(inner), *inner, len(children), *children, *ordinals.child_nodes,
+        )  # fmt: skip
+        java_coordinates = java_columns(self.spark, coordinates)
+        return Column(self._package.IndexExpressions.cube(java_coordinates, java_column(weight), packed))
+
+    def blocks(self, tag: Column, dimensions: Column) -> Column:
+        """The blocks in the tag of a file; null when the tag cannot be read.
+
+        Args:
+            tag: text of the tag, STRING.
+            dimensions: dimensions of the file's revision, INT.
+        """
+        return Column(self._package.IndexExpressions.blocks(java_column(tag), java_column(dimensions)))
+
+    # ---------------------------------------------------------------------------------------------- order and files
+
+    def rank(self, value: Column, ranks: Ranks) -> Column:
+        """The code of a value: its place among the quantiles of its column, from 0; that of null is 0.
+
+        Args:
+            value: DOUBLE or BINARY, as the ranks are.
+            ranks: codes of the column.
+        """
+        expressions = self._package.CurveExpressions
+        rank = expressions.rankOfDouble if ranks.of_doubles else expressions.rankOfBinary
+        return Column(rank(java_column(value), ranks.packed()))
+
+    def hilbert_key(self, codes: Sequence[Column], bits: int) -> Column:
+        """The place of a point on the Hilbert curve, as a BIGINT.
+
+        Args:
+            codes: INT columns.
+            bits: bits of each code.
+        """
+        return Column(self._package.CurveExpressions.hilbertKey(java_columns(self.spark, codes), bits))
+
+    def file(self, weight: Column, key: Column, spread: Column, packing: Packing) -> Column:
+        """The number of the file of a row, as an INT.
+
+        Args:
+            weight: weight of the row, INT.
+            key: its place on the curve, BIGINT.
+            spread: a BIGINT that differs between rows of one place.
+            packing: the files.
+        """
+        columns = (java_column(column) for column in (weight, key, spread))
+        return Column(self._package.CurveExpressions.file(*columns, packing.packed()))

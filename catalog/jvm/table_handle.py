@@ -1,0 +1,112 @@
+"""A Delta table in the JVM: looking it up, its state, its transactions, and small text files below it."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.jvm.java_values import JavaValue, data_frame, jvm, jvm_session
+from catalog.jvm.table_state import TableState
+from catalog.jvm.table_transaction import TableTransaction
+
+
+class TableHandle:
+    """The shim's ``FoundTable``: what a name stands for. Only a handle of kind ``delta`` has more than attributes.
+
+    Args:
+        spark: session in which the name was looked up.
+        java: the shim's object.
+
+    Attributes:
+        kind: ``delta``, ``view``, ``virtual``, ``version``, ``inside``, ``files``, ``other``, ``missing`` or
+            ``invalid``.
+        name: fully qualified name, quoted as SQL reads it.
+        detail: the table meant, where another one is, or what is wrong.
+    """
+
+    def __init__(self, spark: SparkSession, java: JavaValue) -> None:
+        self.spark = spark
+        self._java = java
+        self.kind = str(java.kind())
+        self.name = str(java.name())
+        self.detail = str(java.detail())
+
+    @classmethod
+    def find(cls, spark: SparkSession, name: str) -> TableHandle:
+        """Looks up a name, `` delta.`/path` `` or a bare path, as SQL in this session would.
+
+        Args:
+            spark: session whose catalogs and current database apply.
+            name: as a user gives it.
+        """
+        return cls(spark, jvm(spark).io.usespark.TableLookup.find(jvm_session(spark), name))
+
+    def location(self) -> str:
+        """Returns the root of the table with the scheme and authority of its file system, however it was named."""
+        return str(self._java.location())
+
+    def exists(self) -> bool:
+        """Returns whether the log is still there, which a drop removes."""
+        return bool(self._java.exists())
+
+    def state(self, session: SparkSession | None = None) -> TableState:
+        """Returns the newest version.
+
+        Args:
+            session: session of the DataFrames of the state; that of the handle when left out.
+        """
+        return TableState(session or self.spark, self._java.state())
+
+    def begin(self, session: SparkSession) -> TableTransaction:
+        """Begins a transaction, which reads the newest version.
+
+        Args:
+            session: session of the transaction.
+        """
+        return TableTransaction(
+            session, jvm(session).io.usespark.TableTransaction(jvm_session(session), self._java.table())
+        )
+
+    def vacuum(self, session: SparkSession, retention_hours: float, mode: str, dry_run: bool) -> DataFrame:
+        """Runs Delta's vacuum with the settings of ``session``.
+
+        Args:
+            session: session of the work.
+            retention_hours: files deleted longer ago than this are not kept.
+            mode: ``FULL`` or ``LITE``.
+            dry_run: lists the paths and deletes nothing.
+
+        Returns:
+            The paths to delete when it is a dry run.
+        """
+        return data_frame(self._java.vacuum(jvm_session(session), retention_hours, mode, dry_run), session)
+
+    def list_files(self, session: SparkSession) -> DataFrame:
+        """Returns the ``path`` of every file below the table, apart from its log; Spark tasks list them."""
+        return data_frame(self._java.listFiles(jvm_session(session)), session)
+
+    def write_text(self, file: str, text: str) -> None:
+        """Writes a small text file below the table; replaces an existing one."""
+        self._java.writeText(file, text)
+
+    def create_text(self, file: str, text: str) -> bool:
+        """Writes a small text file below the table unless it exists; returns whether it was written."""
+        return bool(self._java.createText(file, text))
+
+    def read_text(self, file: str) -> str | None:
+        """Returns the text of a small file below the table, None when there is none."""
+        text = self._java.readText(file)
+        return None if text is None else str(text)
+
+    def list_names(self, folder: str) -> list[str]:
+        """Returns the names of the files in a folder below the table, sorted; none when the folder is missing."""
+        return sorted(json.loads(self._java.listNames(folder)))
+
+    def delete(self, file: str) -> None:
+        """Deletes a file below the table; a missing one is no error."""
+        self._java.delete(file)
+
+    def probe_write(self, file: str) -> None:
+        """Creates and deletes an empty file below the table; fails as the file system does when it denies that."""
+        self._java.probeWrite(file)

@@ -1,0 +1,76 @@
+"""One version of a table, as Delta in the JVM knows it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from catalog.jvm.java_values import JavaValue, data_frame, java_data
+
+_MILLIS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Metadata of one version of a table.
+
+    Attributes:
+        version: Delta version; -1 for a table that is being created.
+        table_id: Delta's metadata id.
+        configuration: table properties.
+        schema: logical schema; None when the table was dropped.
+        partition_columns: logical names.
+        retention_hours: how long the table keeps deleted files, in hours.
+    """
+
+    version: int
+    table_id: str
+    configuration: dict[str, str]
+    schema: StructType | None
+    partition_columns: tuple[str, ...]
+    retention_hours: float
+
+
+class TableState:
+    """The shim's ``TableState``: one version of a table.
+
+    Args:
+        spark: session of the DataFrames that this class returns.
+        java: the shim's object.
+    """
+
+    def __init__(self, spark: SparkSession, java: JavaValue) -> None:
+        self.spark = spark
+        self._java = java
+
+    def facts(self) -> TableFacts:
+        """Returns the metadata of the version."""
+        facts = json.loads(self._java.facts())
+        schema = facts["schema"]
+        return TableFacts(
+            version=facts["version"],
+            table_id=facts["table_id"],
+            configuration=facts["configuration"],
+            schema=None if schema is None else StructType.fromJson(json.loads(schema)),
+            partition_columns=tuple(facts["partition_columns"]),
+            retention_hours=facts["retention_ms"] / _MILLIS_PER_HOUR,
+        )
+
+    def files(self) -> DataFrame:
+        """Returns one row per live file, with the columns of Delta's AddFile."""
+        return data_frame(self._java.files(), self.spark)
+
+    def size_in_bytes(self) -> int:
+        """Returns the bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
+        return int(self._java.sizeInBytes())
+
+    def rows_stored(self, files: DataFrame) -> DataFrame:
+        """Returns the rows stored in some files, including rows that deletion vectors hide.
+
+        Args:
+            files: rows of ``files()``.
+        """
+        return data_frame(self._java.rowsStored(java_data(files)), self.spark)
