@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.errors import IndexUnreadableError
-from catalog.jvm.java_values import jvm
+from catalog.jvm.row_expressions import RowExpressions
 from otree.cardinality import WeightCardinality
 from otree.revision import Revision
 from otree.transformation import (
@@ -46,7 +44,7 @@ def index_value(spark: SparkSession, column: Column) -> Column:
     Booleans become 0 and 1, dates and timestamps (with or without zone) epoch milliseconds, decimals doubles; other
     values stay as they are.
     """
-    return Column(jvm(spark).org.apache.spark.sql.usespark.CoordinateExpressions.indexValue(column._jc))
+    return RowExpressions(spark).index_value(column)
 
 
 def finite_value(spark: SparkSession, transformer: Transformer, column: Column) -> Column:
@@ -154,32 +152,17 @@ class IndexColumns:
 
     def cell(self, depth: int) -> Column:
         """The cell of ``depth`` levels that the row lies in, as a long that sorts along the curve."""
-        return Column(self._expressions.cell(self._java(self.coordinates), depth))
+        return RowExpressions(self.spark).cell(self.coordinates, depth)
 
     def cube(self, ordinals: OrdinalTable) -> Column:
         """The ordinal of the row's cube."""
-        inner, children = ordinals.thresholds, ordinals.child_keys
-        packed = struct.pack(
-            f">i{len(inner)}ii{len(children)}q{len(children)}i",
-            len(inner), *inner, len(children), *children, *ordinals.child_nodes,
-        )  # fmt: skip
-        return Column(self._expressions.cube(self._java(self.coordinates), self.weight._jc, packed))
-
-    @property
-    def _expressions(self) -> Any:
-        return jvm(self.spark).org.apache.spark.sql.usespark.IndexExpressions
-
-    def _java(self, columns: Sequence[Column]) -> Any:
-        array = jvm(self.spark).java.util.ArrayList()
-        for column in columns:
-            array.add(column._jc)
-        return array
+        return RowExpressions(self.spark).cube(self.coordinates, self.weight, ordinals)
 
     def _coordinate(self, transformer: Transformer, transformation: Transformation, name: str) -> Column:
         column = F.col(name)
         value = index_value(self.spark, column)
         null = F.lit(float(transformation.null_coordinate))
-        coordinates = jvm(self.spark).org.apache.spark.sql.usespark.CoordinateExpressions
+        expressions = RowExpressions(self.spark)
         if isinstance(transformation, LinearTransformation):
             low, high = float(transformation.minimum), float(transformation.maximum)
             # The same double arithmetic as LinearTransformation.coordinate; NaN sorts above 1 and becomes 1.
@@ -190,18 +173,15 @@ class IndexColumns:
             if transformer.data_type == STRING:
                 text = column.cast("string")
             elif transformer.data_type == "DecimalDataType":
-                text = Column(coordinates.javaText(column._jc))
+                text = expressions.java_text(column)
             else:
-                text = Column(coordinates.javaText(value._jc))
-            return F.coalesce(Column(self._expressions.hashCoordinate(text._jc)), null)
+                text = expressions.java_text(value)
+            return F.coalesce(expressions.hash_coordinate(text), null)
         if isinstance(transformation, NumericQuantilesTransformation):
-            numbers = transformation.quantiles
-            packed = struct.pack(f">i{len(numbers)}d", len(numbers), *numbers)
-            return F.coalesce(Column(coordinates.numericQuantiles(value.cast("double")._jc, packed)), null)
+            numbers = value.cast("double")
+            return F.coalesce(expressions.numeric_quantile_coordinate(numbers, transformation.quantiles), null)
         if isinstance(transformation, StringQuantilesTransformation):
-            texts = [quantile.encode("utf-8", "replace") for quantile in transformation.quantiles]
-            packed = struct.pack(">i", len(texts)) + b"".join(struct.pack(">i", len(t)) + t for t in texts)
-            return F.coalesce(Column(coordinates.stringQuantiles(column._jc, packed)), null)
+            return F.coalesce(expressions.string_quantile_coordinate(column, transformation.quantiles), null)
         if isinstance(transformation, _AT_ZERO):
             return F.lit(0.0)
         # Any other coordinate would place rows where no reader looks for them, and the blocks would agree with it.

@@ -13,8 +13,7 @@ from types import FrameType
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from catalog.jvm.java_values import jvm, jvm_session
-from catalog.jvm.session import interrupted
+from catalog.jvm.session import activate, interrupted
 from procedures.optimizer.plan import FileGroup
 from procedures.optimizer.runs import Run
 from procedures.rewrite.group_rewrite import RewriteResult
@@ -50,7 +49,7 @@ def run_groups(
 
     def one(outcome: GroupOutcome) -> None:
         begun = time.monotonic()
-        jvm(spark).org.apache.spark.sql.SparkSession.setActiveSession(jvm_session(spark))
+        activate(spark)
         # Not the statement's group and tags, by which a client cancels its jobs.
         spark.sparkContext.clearJobTags()
         spark.sparkContext.setJobGroup(f"use-{run.run_id}", f"USE {run.trigger} run {run.run_id}", False)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError
-from catalog.jvm.java_values import jvm
+from catalog.jvm.shim_bridge import ShimBridge
 from sql_ext.attachment import call
 from sql_ext.facade.rows import StatusRow, typed_rows
 from sql_ext.remote_calls import is_client
@@ -60,9 +60,5 @@ def check_attached(spark: SparkSession) -> None:
     if is_client(spark):
         call(spark, "help", procedure="help")
         return
-    try:
-        attached = jvm(spark).io.usespark.Bridge.handler() is not None
-    except TypeError:  # what Py4J raises when the JVM has no such class
-        attached = False
-    if not attached:
+    if not ShimBridge(spark).is_attached():
         raise NotAttachedError.here()
