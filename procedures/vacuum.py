@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError, UseError
 from catalog.history.event_store import record_failure, record_vacuum
 from catalog.history.events import DELETED, FilesTotals, event_of_vacuum
+from catalog.jvm.files import file_size
 from catalog.jvm.java_errors import known_error
-from catalog.jvm.java_values import jvm
 from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
@@ -118,13 +118,11 @@ def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
 
 def _candidate(spark: SparkSession, path: str) -> VacuumRow:
     """One row per path that would be deleted; directories and files gone meanwhile have no size."""
-    hadoop = jvm(spark).org.apache.hadoop.fs.Path(path)
     try:
-        status = hadoop.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(hadoop)
-        size, is_file = (int(status.getLen()), 1) if status.isFile() else (0, 0)
+        size = file_size(spark, path)
     except (Py4JJavaError, PySparkException):
-        size, is_file = 0, 0
-    return VacuumRow(path, _UNREFERENCED, is_file, size, "planned")
+        size = None
+    return VacuumRow(path, _UNREFERENCED, 0 if size is None else 1, size or 0, "planned")
 
 
 @dataclass(frozen=True)

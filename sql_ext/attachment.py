@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import atexit
 import os
-from pathlib import PurePosixPath
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotSupportedError, UseError
-from catalog.jvm.java_values import jvm
+from catalog.jvm.python_handler import PythonHandler
+from catalog.jvm.session import give_jars_to_executors
+from catalog.jvm.shim_bridge import ShimBridge
 from procedures.declaration import Procedure
 from procedures.registry import procedure, register
 from procedures.service import Service
 from procedures.service.service import current, start_current, stop_current
 from procedures.service.service_settings import ServiceSettings
-from sql_ext.bridge import BridgeHandler, declarations
+from sql_ext.bridge import answer, declarations
 from sql_ext.callback_server import start_callback_server
+from sql_ext.configuration import EXTENSION
 from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
@@ -47,35 +49,19 @@ def attach(spark: SparkSession) -> None:
     if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
         raise NotSupportedError("PYSPARK_PIN_THREAD = false is not available: calls from SQL would deadlock.")
     extensions = spark.conf.get("spark.sql.extensions", "") or ""
-    if "io.usespark.UseSessionExtension" not in extensions:
+    if EXTENSION not in extensions:
         raise UseError(
             "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it so, "
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
-    _give_jars_to_executors(spark)
+    give_jars_to_executors(spark)
     start_callback_server(spark.sparkContext)
-    jvm(spark).io.usespark.Bridge.instance().attach(BridgeHandler())
+    ShimBridge(spark).attach(PythonHandler(answer))
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         start_current(lambda: Service(spark))
     elif current() is None:
-        jvm(spark).io.usespark.Bridge.instance().listen(False)
-
-
-def _give_jars_to_executors(spark: SparkSession) -> None:
-    """Gives executors the jars of packages where pyspark has hidden them.
-
-    Spark's launcher adds what it resolves for ``spark.jars.packages`` to ``spark.jars``, as the JVM's properties have
-    it. Pyspark then sets the builder's own ``spark.jars`` over that: executors would get the shim without Delta.
-    """
-    context = spark.sparkContext._jsc.sc()
-    if context.isLocal():  # the driver's own class loader has them
-        return
-    known = {PurePosixPath(jar).name for jar in context.listJars().mkString(",").split(",")}
-    resolved = jvm(spark).java.lang.System.getProperty("spark.jars", "") or ""
-    for jar in resolved.split(","):
-        if jar and PurePosixPath(jar).name not in known:
-            context.addJar(jar)
+        ShimBridge(spark).listen(False)
 
 
 def register_procedure(spark: SparkSession, declared: Procedure) -> None:
@@ -113,4 +99,4 @@ def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
 
 
 def _declare(spark: SparkSession) -> None:
-    jvm(spark).io.usespark.Bridge.instance().declare(declarations())
+    ShimBridge(spark).declare(declarations())

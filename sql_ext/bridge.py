@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from py4j.java_collections import JavaList, JavaMap
-from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.jvm.indexed_rows import IndexedRows
-from catalog.jvm.java_errors import as_one_line
+from catalog.jvm.java_errors import as_one_line, java_error
+from catalog.jvm.python_handler import Refusal
 from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
@@ -27,11 +24,33 @@ from procedures.registry import procedure, procedures
 from procedures.service.manual import trigger
 from procedures.service.service import Told, tell
 from procedures.writing.indexed_write import write_indexed
-from procedures.writing.metadata_changes import TableMetadata, checked_change
+from procedures.writing.metadata_changes import checked_change
 from procedures.writing.write_options import check_options
 from procedures.writing.write_settings import index_settings
+from sql_ext.bridge_arguments import Arguments
+from sql_ext.bridge_operations import (
+    OPERATIONS,
+    CallProcedure,
+    CatalogChanged,
+    CheckMetadata,
+    CheckOptions,
+    CheckTable,
+    IndexSettings,
+    ManualTrigger,
+    PlanRead,
+    PlanSample,
+    SystemTableRows,
+    UnknownProcedure,
+    VirtualTableRows,
+    WriteCommitted,
+    WriteFiles,
+)
 
 logger = logging.getLogger(__name__)
+
+_A = TypeVar("_A", bound=Arguments)
+# What an operation answers: rows, a text, or nothing.
+_Answer = DataFrame | str | None
 
 
 def declarations() -> str:
@@ -54,140 +73,122 @@ def declarations() -> str:
     )
 
 
-class BridgeHandler:
-    """Implements the shim's ``PythonHandler`` over Py4J; returns errors, so that SQL clients see one clean line."""
+def answer(operation: str, spark: SparkSession, given: Mapping[str, Any]) -> Any:
+    """Answers one question of the shim; errors become values, so that SQL clients see one line and no stack.
 
-    class Java:
-        """Read by Py4J."""
+    Args:
+        operation: see ``bridge_operations``.
+        spark: the session that asks.
+        given: the arguments by name.
 
-        implements = ("io.usespark.PythonHandler",)
-
-    def __init__(self) -> None:
-        """Lists the operations; the session comes with every question."""
-        self._operations: dict[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
-            "call": self._call,
-            "virtual_table": self._virtual_table,
-            "system_table": self._system_table,
-            "check_table": self._check_table,
-            "plan_sample": self._plan_sample,
-            "plan_read": self._plan_read,
-            "check_metadata": self._check_metadata,
-            "check_options": self._check_options,
-            "index_settings": self._index_settings,
-            "write_files": self._write_files,
-            "written": self._written,
-            "catalog_changed": self._catalog_changed,
-            "manual_trigger": self._manual_trigger,
-            "unknown_procedure": lambda _, given: procedure(given["name"]),
-        }
-
-    def handle(self, operation: str, java_session: Any, arguments: Any) -> Any:
-        """Answers one question; see ``PythonHandler.handle``."""
-        try:
-            spark = SparkSession(_context(), java_session)
-            return self._operations[operation](spark, {name: arguments[name] for name in _keys(arguments)})
-        except UseError as error:
-            return self._refusal(error.code, error.sql_state, error.message)
-        except IndexFormatError as error:
-            return self._refusal(IndexUnreadableError.code, IndexUnreadableError.sql_state, str(error))
-        except Exception as error:  # the JVM must get an answer, whatever happened
-            origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-            if origin is not None:
-                return origin
-            logger.exception("%s failed", operation)
-            return self._refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {first_line(error)}")
-
-    def _refusal(self, code: str, sql_state: str, message: str) -> Any:
-        answer = _context()._jvm.java.util.HashMap()  # type: ignore[union-attr]
-        answer.put("condition", code)
-        answer.put("sqlState", sql_state)
-        answer.put("message", message)
-        return answer
-
-    def _call(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
-        arguments = _to_python(given["arguments"])
-        return procedure(given["name"]).call(spark, arguments)._jdf
-
-    def _virtual_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
-        with as_one_line(spark):
-            return VIRTUAL_TABLES[given["kind"]].rows(ManagedTable.find(spark, given["table"]))._jdf
-
-    def _check_table(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
-        # A damaged log may be found out only when a version is read.
-        ManagedTable.find(spark, given["table"]).state()
-
-    def _system_table(self, spark: SparkSession, given: Mapping[str, Any]) -> Any:
-        table = SYSTEM_TABLES[given["kind"]]
-        with as_one_line(spark):
-            columns = [name for name in given["columns"].split(",") if name]
-            app = application()
-            return table.read(SystemQuery(spark, columns, app.automations, app.clock.now()))._jdf
-
-    def _plan_sample(self, spark: SparkSession, given: Mapping[str, Any]) -> str:
-        if not SAMPLING_ENABLED.of_conf_or_default(spark.conf.get):
-            return refused_sample(SampleReason.SWITCHED_OFF, f"{SAMPLING_ENABLED.name} is false")
-        return plan_sample(given["configuration"], given["lower"], given["upper"])
-
-    def _plan_read(self, spark: SparkSession, given: Mapping[str, Any]) -> str | None:
-        if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
-            return None
-        return plan_read(given["configuration"], given["conditions"])
-
-    def _check_metadata(self, _: SparkSession, given: Mapping[str, Any]) -> str:
-        return json.dumps(checked_change(_metadata(given["before"]), _metadata(given["after"])))
-
-    def _check_options(self, _: SparkSession, given: Mapping[str, Any]) -> None:
-        check_options(json.loads(given["options"]), json.loads(given["others"]), json.loads(given["of_delta"]))
-
-    def _index_settings(self, _: SparkSession, given: Mapping[str, Any]) -> str:
-        settings = index_settings(
-            json.loads(given["options"]),
-            json.loads(given["configuration"]),
-            StructType.fromJson(json.loads(given["schema"])),
-            tuple(json.loads(given["partition_columns"])),
-            given["replaces"],
-            given["writes"],
-        )
-        return json.dumps(settings)
-
-    def _write_files(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
-        write_indexed(IndexedRows(spark, given["write"]), application())
-
-    def _written(self, _: SparkSession, given: Mapping[str, Any]) -> None:
-        application().trees.committed(given["write"], given["version"])
-
-    def _catalog_changed(self, _: SparkSession, given: Mapping[str, Any]) -> None:
-        tell(Told(given["kind"], given["name"], given["location"], given["before"]))
-
-    def _manual_trigger(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
-        trigger(spark, given["table"], json.loads(given["properties"]))
+    Returns:
+        A DataFrame, a text, None, a ``Refusal``, or the JVM exception that caused the failure.
+    """
+    try:
+        return _HANDLERS[operation](spark, OPERATIONS[operation].parse(given))
+    except UseError as error:
+        return Refusal(error.code, error.sql_state, error.message)
+    except IndexFormatError as error:
+        return Refusal(IndexUnreadableError.code, IndexUnreadableError.sql_state, str(error))
+    except Exception as error:  # the JVM must get an answer, whatever happened
+        origin = java_error(error)
+        if origin is not None:
+            return origin
+        logger.exception("%s failed", operation)
+        return Refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {first_line(error)}")
 
 
-def _metadata(text: str) -> TableMetadata:
-    facts = json.loads(text)
-    schema = StructType.fromJson(json.loads(facts["schema"])) if facts["schema"] else StructType()
-    return TableMetadata(facts["configuration"], schema, tuple(facts["partition_columns"]))
+_HANDLERS: dict[str, Callable[[SparkSession, Any], _Answer]] = {}
 
 
-def _context() -> SparkContext:
-    """The running context: a notebook may have stopped the one of the attachment and started another."""
-    context = SparkContext._active_spark_context
-    if context is None:
-        raise UseError("No SparkContext is running.")
-    return context
+def _answers(
+    kind: type[_A],
+) -> Callable[[Callable[[SparkSession, _A], _Answer]], Callable[[SparkSession, _A], _Answer]]:
+    """Registers a function as the answer to an operation."""
+
+    def register(function: Callable[[SparkSession, _A], _Answer]) -> Callable[[SparkSession, _A], _Answer]:
+        _HANDLERS[kind.operation] = function
+        return function
+
+    return register
 
 
-def _to_python(value: Any) -> Any:
-    """Py4J collections as plain ones."""
-    # Only the types tell: a Java object claims to have any attribute that it is asked for.
-    if isinstance(value, JavaMap):
-        return {str(k): _to_python(value[k]) for k in _keys(value)}
-    if isinstance(value, JavaList):
-        return [_to_python(value[i]) for i in range(len(value))]
-    return value
+@_answers(CallProcedure)
+def _call(spark: SparkSession, given: CallProcedure) -> DataFrame:
+    return procedure(given.name).call(spark, given.arguments)
 
 
-def _keys(values: JavaMap) -> list[Any]:
-    """The keys of a Java map. Its own iterator ends with an exception of the JVM, which costs 40 ms to convert."""
-    keys = values.keySet().toArray()
-    return [keys[i] for i in range(len(keys))]
+@_answers(UnknownProcedure)
+def _unknown_procedure(_: SparkSession, given: UnknownProcedure) -> None:
+    procedure(given.name)
+
+
+@_answers(VirtualTableRows)
+def _virtual_table(spark: SparkSession, given: VirtualTableRows) -> DataFrame:
+    with as_one_line(spark):
+        return VIRTUAL_TABLES[given.kind].rows(ManagedTable.find(spark, given.table))
+
+
+@_answers(SystemTableRows)
+def _system_table(spark: SparkSession, given: SystemTableRows) -> DataFrame:
+    with as_one_line(spark):
+        app = application()
+        return SYSTEM_TABLES[given.kind].read(SystemQuery(spark, list(given.columns), app.automations, app.clock.now()))
+
+
+@_answers(CheckTable)
+def _check_table(spark: SparkSession, given: CheckTable) -> None:
+    # A damaged log may be found out only when a version is read.
+    ManagedTable.find(spark, given.table).state()
+
+
+@_answers(PlanSample)
+def _plan_sample(spark: SparkSession, given: PlanSample) -> str:
+    if not SAMPLING_ENABLED.of_conf_or_default(spark.conf.get):
+        return refused_sample(SampleReason.SWITCHED_OFF, f"{SAMPLING_ENABLED.name} is false")
+    return plan_sample(given.configuration, given.lower, given.upper)
+
+
+@_answers(PlanRead)
+def _plan_read(spark: SparkSession, given: PlanRead) -> str | None:
+    if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
+        return None
+    return plan_read(given.configuration, given.conditions)
+
+
+@_answers(CheckMetadata)
+def _check_metadata(_: SparkSession, given: CheckMetadata) -> str:
+    return json.dumps(checked_change(given.before, given.after))
+
+
+@_answers(CheckOptions)
+def _check_options(_: SparkSession, given: CheckOptions) -> None:
+    check_options(given.options, given.others, given.of_delta)
+
+
+@_answers(IndexSettings)
+def _index_settings(_: SparkSession, given: IndexSettings) -> str:
+    settings = index_settings(
+        given.options, given.configuration, given.schema, given.partition_columns, given.replaces, given.writes
+    )
+    return json.dumps(settings)
+
+
+@_answers(WriteFiles)
+def _write_files(spark: SparkSession, given: WriteFiles) -> None:
+    write_indexed(IndexedRows(spark, given.write), application())
+
+
+@_answers(WriteCommitted)
+def _write_committed(_: SparkSession, given: WriteCommitted) -> None:
+    application().trees.committed(given.write, given.version)
+
+
+@_answers(CatalogChanged)
+def _catalog_changed(_: SparkSession, given: CatalogChanged) -> None:
+    tell(Told(given.kind, given.name, given.location, given.before))
+
+
+@_answers(ManualTrigger)
+def _manual_trigger(spark: SparkSession, given: ManualTrigger) -> None:
+    trigger(spark, given.table, given.properties)

@@ -11,7 +11,7 @@ from catalog.errors import UseError
 
 JAR = Path(__file__).parent / "jars" / "use-shim.jar"
 
-_EXTENSION = "io.usespark.UseSessionExtension"
+EXTENSION = "io.usespark.UseSessionExtension"
 _CATALOGS = {
     "spark.sql.catalog.spark_catalog": "io.usespark.UseDeltaCatalog",
     "spark.sql.catalog.use": "io.usespark.UseProcedureCatalog",
@@ -47,7 +47,7 @@ def spark_conf() -> dict[str, str]:
         "spark.jars": str(jar()),
         _PACKAGES: f"io.delta:delta-spark_{spark}_2.13:{delta}",
         "spark.jars.excludes": _PROVIDED,
-        "spark.sql.extensions": _EXTENSION,
+        "spark.sql.extensions": EXTENSION,
         **_CATALOGS,
         _SCHEDULER_MODE: "FAIR",
         _SCHEDULER_POOLS: (Path(__file__).parent / "pools.xml").as_uri(),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 
-from catalog.jvm.java_values import jvm
+from catalog.jvm.read_report import WeightFilter, planned_reads
 from catalog.pruning.read_planning import SampleReason, sample_facts
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
 from sql_ext.remote_calls import refuse_client
@@ -126,27 +124,24 @@ def read_report(data: DataFrame) -> ReadReport:
         NotSupportedError: a query of a Spark Connect client.
     """
     refuse_client(data.sparkSession, "read_report")
-    found = json.loads(jvm(data.sparkSession).io.usespark.ReadReport.of(data._jdf))
+    reads = planned_reads(data)
     return ReadReport(
-        spark_samples=tuple(_sample(sample) for sample in found["samples"]),
-        weight_filters=len(found["weight_filters"]),
-        scans=tuple(ScanReport(**scan) for scan in found["scans"]),
-        weight_samples=tuple(filter(None, map(_weight_sample, found["weight_filters"]))),
+        spark_samples=tuple(SparkSample(SampleReason(s.reason), s.detail, s.lower, s.upper) for s in reads.samples),
+        weight_filters=len(reads.weight_filters),
+        scans=tuple(ScanReport(**scan) for scan in reads.scans),
+        weight_samples=tuple(filter(None, map(_weight_sample, reads.weight_filters))),
     )
-
-
-def _sample(found: dict[str, Any]) -> SparkSample:
-    return SparkSample(SampleReason(found["reason"]), found["detail"], found["lower"], found["upper"])
 
 
 _NOTE = "follows the weights: a seed changes nothing, and two samples of one fraction are the same rows"
 
 
-def _weight_sample(found: dict[str, Any]) -> WeightSample | None:
+def _weight_sample(weights: WeightFilter) -> WeightSample | None:
     """What a filter says that takes weights up to a limit, from a limit, or between two; None for another one."""
-    facts = sample_facts(found["configuration"]) if "configuration" in found else None
-    if facts is None or not ("first" in found or "last" in found):
+    facts = sample_facts(weights.configuration) if weights.configuration is not None else None
+    if facts is None or (weights.first is None and weights.last is None):
         return None
-    first, last = found.get("first", MIN_WEIGHT), found.get("last", MAX_WEIGHT)
+    first = MIN_WEIGHT if weights.first is None else weights.first
+    last = MAX_WEIGHT if weights.last is None else weights.last
     upper = 1.0 if last == MAX_WEIGHT else round(fraction_of(last + 1), 9)
     return WeightSample(facts.columns, round(fraction_of(first), 9), upper, _NOTE, facts.coarse)

@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError, NotSupportedError, UseError
+from catalog.jvm.session import has_jvm
 from procedures.registry import procedures
 
 # What Spark says of `use.<name>` where there is no catalog `use`; with it, ours names what is unknown.
@@ -17,7 +18,7 @@ _NO_CATALOG = "UNRESOLVED_ROUTINE"
 
 def is_client(spark: SparkSession) -> bool:
     """Whether the session is a Spark Connect client, which has no JVM of its own."""
-    return not hasattr(spark, "_jsparkSession")
+    return not has_jvm(spark)
 
 
 def refuse_client(spark: SparkSession, what: str) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from catalog.jvm.java_values import JavaValue, data_frame, java_column, java_data
+from catalog.jvm.java_values import JavaValue, data_frame, java_column, java_data, java_list, java_map
 from catalog.jvm.table_state import TableState
 
 
@@ -65,13 +65,16 @@ class FileWriter:
         return TableState(self.spark, self._java.state())
 
     def configure(self, entries: Mapping[str, str], removed: Sequence[str] = ()) -> None:
-        """Changes table properties within the commit of this transaction.
+        """Changes table properties within the commit of this transaction; nothing when there is nothing to change.
+
+        A rewrite has to call it before ``write``.
 
         Args:
             entries: properties to set.
             removed: keys of properties to remove.
         """
-        raise NotImplementedError
+        if entries or removed:
+            self._java.configure(java_map(self.spark, entries), java_list(self.spark, removed))
 
     def write(self, rows: DataFrame, cube: Column | None = None, weight: Column | None = None) -> list[DataFile]:
         """Writes rows, one file per Spark partition and table partition.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.jvm.file_writer import FileWriter
-from catalog.jvm.java_values import data_frame, java_list, java_map, java_maps, jvm_session
+from catalog.jvm.java_values import data_frame, java_maps, jvm_session
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,6 @@ class IndexedRows(FileWriter):
     def rows_in(self, session: SparkSession) -> DataFrame:
         """Returns the same rows as a query of another session, which has settings of its own."""
         return data_frame(self._java.rowsIn(jvm_session(session)), session)
-
-    def configure(self, entries: Mapping[str, str], removed: Sequence[str] = ()) -> None:
-        """See ``FileWriter.configure``; may also be called after ``write``."""
-        if entries or removed:
-            self._java.configure(java_map(self.spark, entries), java_list(self.spark, removed))
 
     def tag(self, tags_by_path: Mapping[str, Mapping[str, str]], write_id: str) -> None:
         """Sets the tags of the files written.

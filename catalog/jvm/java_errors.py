@@ -73,6 +73,11 @@ def is_conflict(error: BaseException) -> bool:
     return False
 
 
+def is_stack_overflow(error: BaseException) -> bool:
+    """Whether the JVM ran out of stack."""
+    return "java.lang.StackOverflowError" in first_line(error) + str(getattr(error, "java_exception", ""))
+
+
 def one_line(text: str) -> str:
     """The sentence in a text of Spark's or the JVM's: no condition, state, class name, statement, plan or stack."""
     sentence = _REST.split(_CLASS_NAME.sub("", text).strip(), maxsplit=1)[0]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import jvm, jvm_session
@@ -47,6 +50,47 @@ def write_session(spark: SparkSession) -> SparkSession:
     for key, value in _WRITE_SETTINGS.items():
         clone.conf.set(key, value)
     return clone
+
+
+def activate(spark: SparkSession) -> None:
+    """Makes the session the active one of the calling thread in the JVM, where Delta reads its settings."""
+    jvm(spark).org.apache.spark.sql.SparkSession.setActiveSession(jvm_session(spark))
+
+
+def has_jvm(spark: SparkSession) -> bool:
+    """Whether the session works in a JVM of this driver; a Spark Connect client has none."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def is_stopped(context: SparkContext) -> bool:
+    """Whether somebody has stopped the context, or is stopping it."""
+    if context._jsc is None:
+        return True
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True  # its JVM is gone
+
+
+def set_system_property(spark: SparkSession, name: str, value: str) -> None:
+    """Sets a system property of the JVM."""
+    jvm(spark).java.lang.System.setProperty(name, value)
+
+
+def give_jars_to_executors(spark: SparkSession) -> None:
+    """Gives executors the jars of packages where pyspark has hidden them.
+
+    Spark's launcher adds what it resolves for ``spark.jars.packages`` to ``spark.jars``, as the JVM's properties have
+    it. Pyspark then sets the builder's own ``spark.jars`` over that: executors would get the shim without Delta.
+    """
+    context = spark.sparkContext._jsc.sc()
+    if context.isLocal():  # the driver's own class loader has them
+        return
+    known = {PurePosixPath(jar).name for jar in context.listJars().mkString(",").split(",")}
+    resolved = jvm(spark).java.lang.System.getProperty("spark.jars", "") or ""
+    for jar in resolved.split(","):
+        if jar and PurePosixPath(jar).name not in known:
+            context.addJar(jar)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -33,13 +33,6 @@ class TableTransaction(FileWriter):
     def read(self) -> DataFrame:
         """Returns the rows of the files taken: without rows that deletion vectors hide, with row ids where kept."""
         return data_frame(self._java.read(), self.spark)
-
-    def configure(self, entries: Mapping[str, str], removed: Sequence[str] = ()) -> None:
-        """See ``FileWriter.configure``; has to be called before ``write``."""
-        if removed:
-            self._java.unconfigure(java_list(self.spark, removed))
-        if entries:
-            self._java.configure(java_map(self.spark, entries))
 
     def commit(
         self, operation: str, parameters: Mapping[str, str], tags_by_path: Mapping[str, Mapping[str, str]]

@@ -16,7 +16,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, first_line
-from catalog.jvm.java_errors import text_of
+from catalog.jvm.java_errors import is_stack_overflow, text_of
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
 _LONGEST = 1_000_000
@@ -102,7 +102,7 @@ class RowPredicate:
             data_type = rows.select(F.expr(self.text)).schema[0].dataType
             rows.where(self.text).schema  # noqa: B018 - analysed when it is asked for
         except Py4JJavaError as error:
-            if "java.lang.StackOverflowError" not in first_line(error) + str(error.java_exception):
+            if not is_stack_overflow(error):
                 raise
             raise TooComplexError.of(self.parameter, "operators nested less deeply: Spark cannot analyse it") from error
         except PySparkException as error:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from catalog.errors import TableError, UseError
-from catalog.jvm.java_values import jvm
+from catalog.jvm.row_expressions import RowExpressions
 from catalog.jvm.table_state import TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
@@ -198,8 +198,7 @@ class TableSnapshot:
             return F.lit(None).cast(BLOCKS_SCHEMA)
         numbers, sizes = F.array(*map(F.lit, spaces)), F.array(*map(F.lit, spaces.values()))
         dimensions = F.try_element_at(F.map_from_arrays(numbers, sizes), F.col("tags")[REVISION_TAG])
-        expressions = jvm(self.spark).org.apache.spark.sql.usespark.IndexExpressions
-        return Column(expressions.blocks(F.col("tags")[BLOCKS_TAG]._jc, dimensions._jc))
+        return RowExpressions(self.spark).blocks(F.col("tags")[BLOCKS_TAG], dimensions)
 
     def blocks(self, revision_id: int | None = None) -> DataFrame:
         """Blocks of a revision's live files, or of all live files.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -12,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.errors import TableError
+from catalog.jvm.files import is_plain_folder, partition_schema
 from catalog.jvm.java_errors import looking_at
-from catalog.jvm.java_values import jvm, jvm_session
 
 _BY_PATH = re.compile(r"parquet\.`(?P<quoted>(?:[^`]|``)+)`|(?P<bare>(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?/.*)", re.IGNORECASE)
 
@@ -64,14 +63,13 @@ class ParquetSource:
     @classmethod
     def _at(cls, spark: SparkSession, path: str) -> ParquetSource | None:
         with looking_at(path):
-            if not jvm(spark).io.usespark.TablePaths.isPlainFolder(jvm_session(spark), path):
+            if not is_plain_folder(spark, path):
                 return None
         try:
             found = spark.read.parquet(path)
         except (PySparkException, Py4JJavaError) as error:
             raise TableError.not_delta(path, "and no Parquet files that can be read") from error
-        relation = found._jdf.queryExecution().analyzed().collectLeaves().head().relation()
-        partitions = StructType.fromJson(json.loads(relation.location().partitionSchema().json()))
+        partitions = partition_schema(found)
         clause = ", ".join(f"{_quoted(f.name)} {f.dataType.simpleString()}" for f in partitions.fields)
         return cls(
             spark,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, DateType, StringType, TimestampNTZType, TimestampType
 
-from catalog.jvm.java_values import jvm
+from catalog.jvm.row_expressions import RowExpressions
 from otree.curve import Ranks, bits_per_dimension, hilbert_keys
 from otree.packing import Packing
 from procedures.layout.index_columns import IndexColumns
@@ -50,12 +49,9 @@ class CurveOrder:
     @property
     def key(self) -> Column:
         """The row's place on the curve, as a BIGINT."""
-        expressions = self._expressions
-        codes = jvm(self.spark).java.util.ArrayList()
-        for value, ranks in zip(self.values, self.ranks, strict=True):
-            code = expressions.rankOfDouble if ranks.of_doubles else expressions.rankOfBinary
-            codes.add(code(value._jc, ranks.packed()))
-        return Column(expressions.hilbertKey(codes, bits_per_dimension(len(self.values))))
+        expressions = RowExpressions(self.spark)
+        codes = [expressions.rank(value, ranks) for value, ranks in zip(self.values, self.ranks, strict=True)]
+        return expressions.hilbert_key(codes, bits_per_dimension(len(self.values)))
 
     def file(self, packing: Packing, weight: Column, key: Column, spread: Column) -> Column:
         """The number of the row's file.
@@ -66,11 +62,7 @@ class CurveOrder:
             key: its place on the curve, BIGINT.
             spread: a BIGINT that differs between rows of one place.
         """
-        return Column(self._expressions.file(weight._jc, key._jc, spread._jc, packing.packed()))
-
-    @property
-    def _expressions(self) -> Any:
-        return jvm(self.spark).org.apache.spark.sql.usespark.CurveExpressions
+        return RowExpressions(self.spark).file(weight, key, spread, packing)
 
 
 def sampled_order(

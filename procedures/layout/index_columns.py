@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.jvm.java_values import jvm
 from catalog.jvm.row_expressions import RowExpressions
 from otree.cardinality import WeightCardinality
 from otree.revision import Revision
@@ -136,23 +133,8 @@ class IndexColumns:
 
     def cell(self, depth: int) -> Column:
         """The cell of ``depth`` levels that the row lies in, as a long that sorts along the curve."""
-        return Column(self._expressions.cell(self._java(self.coordinates), depth))
+        return RowExpressions(self.spark).cell(self.coordinates, depth)
 
     def cube(self, ordinals: OrdinalTable) -> Column:
         """The ordinal of the row's cube."""
-        inner, children = ordinals.thresholds, ordinals.child_keys
-        packed = struct.pack(
-            f">i{len(inner)}ii{len(children)}q{len(children)}i",
-            len(inner), *inner, len(children), *children, *ordinals.child_nodes,
-        )  # fmt: skip
-        return Column(self._expressions.cube(self._java(self.coordinates), self.weight._jc, packed))
-
-    @property
-    def _expressions(self) -> Any:
-        return jvm(self.spark).org.apache.spark.sql.usespark.IndexExpressions
-
-    def _java(self, columns: Sequence[Column]) -> Any:
-        array = jvm(self.spark).java.util.ArrayList()
-        for column in columns:
-            array.add(column._jc)
-        return array
+        return RowExpressions(self.spark).cube(self.coordinates, self.weight, ordinals)

@@ -13,7 +13,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from catalog.clock import Clock
-from catalog.jvm.java_values import jvm, jvm_session
+from catalog.jvm.session import activate
 from procedures.optimizer.parts import GroupThreads
 from procedures.optimizer.plan import FileGroup
 from procedures.optimizer.runs import Run
@@ -115,7 +115,7 @@ class SparkThreads:
     def prepare(self) -> None:
         """See ``GroupThreads.prepare``."""
         spark, run = self._spark, self._run
-        jvm(spark).org.apache.spark.sql.SparkSession.setActiveSession(jvm_session(spark))
+        activate(spark)
         # A client cancels its jobs by the group and the tags of the statement: those of a group must have others.
         spark.sparkContext.clearJobTags()
         spark.sparkContext.setJobGroup(f"use-{run.run_id}", f"USE {run.trigger} run {run.run_id}", False)

@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.errors import DateTimeException
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.jvm.java_values import jvm
+from catalog.jvm.java_time import epoch_millis
 from catalog.jvm.session import TIME_ZONE_KEY
 
 ACCEPTED = (
@@ -94,12 +93,8 @@ def instant(spark: SparkSession, name: str, text: str) -> Instant:
     if written.local is None:
         raise InvalidArgumentError.of(name, text, ACCEPTED)
     zone = written.zone or spark.conf.get(TIME_ZONE_KEY) or "UTC"
-    time = jvm(spark).java.time
     try:
-        place = time.ZoneId.of(zone, time.ZoneId.SHORT_IDS)
-    except DateTimeException as error:
-        raise InvalidArgumentError.of(name, text, f"{zone} is not a time zone; {ACCEPTED}") from error
-    local = time.LocalDateTime.parse(written.local.isoformat())
-    # Where clocks are turned back, the first of the two times; in the hour that is left out, an hour later.
-    millis = time.ZonedDateTime.ofLocal(local, place, None).toInstant().toEpochMilli()
+        millis = epoch_millis(spark, written.local, zone)
+    except ValueError as error:
+        raise InvalidArgumentError.of(name, text, f"{error}; {ACCEPTED}") from error
     return Instant(millis, f"{written.local} {zone}")

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from catalog.jvm.java_values import jvm, jvm_session
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
-from catalog.jvm.session import TIME_ZONE_KEY, described_jobs
+from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.session_settings import PROGRESS
 from catalog.table.managed_table import ManagedTable
@@ -124,7 +122,7 @@ def background_session(spark: SparkSession) -> SparkSession:
 
 def prepare_thread(spark: SparkSession, pool: str) -> None:
     """Makes the calling thread, and the threads that it starts, work for the service."""
-    jvm(spark).org.apache.spark.sql.SparkSession.setActiveSession(jvm_session(spark))
+    activate(spark)
     # Users' queries go first: see the weights of the pools.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
@@ -154,9 +152,4 @@ def note_of(rows: Sequence[ReportRow]) -> str:
 def is_running(spark: SparkSession) -> bool:
     """Whether the session's SparkContext is the running one, and nobody is stopping it."""
     context = spark.sparkContext
-    if SparkContext._active_spark_context is not context or context._jsc is None:
-        return False
-    try:
-        return not context._jsc.sc().isStopped()
-    except (Py4JError, OSError):
-        return False  # its JVM is gone
+    return SparkContext._active_spark_context is context and not is_stopped(context)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from catalog.clock import Clock
 from catalog.jvm.java_errors import known_error
-from catalog.jvm.java_values import jvm
+from catalog.jvm.shim_bridge import ShimBridge
 from procedures.application import Application, application
 from procedures.service.actions import Action
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
@@ -100,7 +100,7 @@ class Service:
         """Starts the loop in the background, and listens to what this process does to its tables."""
         with _lock:
             _started.append(self)
-        jvm(self._spark).io.usespark.Bridge.instance().listen(True)
+        ShimBridge(self._spark).listen(True)
         self._thread = threading.Thread(target=self._loop, name="use-service", daemon=True)
         self._thread.start()
 
@@ -119,7 +119,7 @@ class Service:
             _started[:] = [service for service in _started if service is not self]
             alone = not _started
         if alone and self.is_alive:
-            jvm(self._spark).io.usespark.Bridge.instance().listen(False)
+            ShimBridge(self._spark).listen(False)
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(wait)

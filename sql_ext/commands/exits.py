@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 import click
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError, first_line
@@ -60,7 +60,6 @@ def fail(text: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
 
 def spark_line(error: BaseException) -> str:
     """An error of Spark's or of the JVM's in one line, with its SQLSTATE where it has one."""
-    java = getattr(error, "java_exception", None)
-    line = first_line(error) if java is None else text_of(error)
+    line = text_of(error) if isinstance(error, Py4JJavaError) else first_line(error)
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     return f"{line} SQLSTATE: {state}" if state and "SQLSTATE" not in line else line

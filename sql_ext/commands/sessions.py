@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.jvm.java_values import jvm
+from catalog.jvm.session import set_system_property
 from catalog.properties.session_settings import PROGRESS
 from procedures.service.service_settings import ENABLED
 from sql_ext.attachment import attach
@@ -143,7 +143,7 @@ def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None 
         spark.sparkContext.setLogLevel(log_level)
     if warehouse is not None:
         # Under spark-submit the JVM runs already, and its options come too late.
-        jvm(spark).java.lang.System.setProperty(DERBY_LOG, str(metastore_log(warehouse)))
+        set_system_property(spark, DERBY_LOG, str(metastore_log(warehouse)))
     return spark
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError
-from catalog.jvm.java_values import jvm
+from catalog.jvm.shim_bridge import ShimBridge
 from procedures.result_rows import StatusRow
 from sql_ext.attachment import call
 from sql_ext.facade.rows import typed_rows
@@ -61,9 +61,5 @@ def check_attached(spark: SparkSession) -> None:
     if is_client(spark):
         call(spark, "help", procedure="help")
         return
-    try:
-        attached = jvm(spark).io.usespark.Bridge.handler() is not None
-    except TypeError:  # what Py4J raises when the JVM has no such class
-        attached = False
-    if not attached:
+    if not ShimBridge(spark).is_attached():
         raise NotAttachedError.here()

@@ -9,8 +9,7 @@ import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.delta.{DataFrameUtils, DeltaLog, OptimisticTransaction, Snapshot}
+import org.apache.spark.sql.delta.{DataFrameUtils, OptimisticTransaction}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats._
 import org.apache.spark.sql.execution.datasources.{WriteTaskStats, WriteTaskStatsTracker}
@@ -121,8 +120,3 @@ final private class BlockTaskTracker(delta: WriteTaskStatsTracker, place: Unsafe
   override def getFinalStats(taskCommitTime: Long): WriteTaskStats =
     BlockStatistics(delta.getFinalStats(taskCommitTime), files.map { case (name, found) => name -> found.toMap }.toMap)
 }
-
-/** A transaction that replaces files by files with the same rows. */
-final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base: Snapshot)
-    extends OptimisticTransaction(log, table, base)
-    with BlockTracking

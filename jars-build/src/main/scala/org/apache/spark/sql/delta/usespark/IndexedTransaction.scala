@@ -2,13 +2,9 @@ package org.apache.spark.sql.delta.usespark
 
 import java.{util => ju}
 
-import scala.jdk.CollectionConverters._
-import scala.util.control.NonFatal
-
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import io.usespark.{Python, TableState}
-import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession}
+import io.usespark.{Operation, Python, TableState}
+import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic
@@ -39,9 +35,8 @@ class IndexedTransaction(
     mode: String,
     metricsOf: Option[OptimisticTransaction] = None
 ) extends OptimisticTransaction(log, table, base)
-    with BlockTracking {
+    with WritingTransaction {
   private var current: Option[IndexedRows] = None
-  private var written: Seq[FileAction] = Nil
 
   /** Id that Python gave the write, None when nothing was tagged. */
   private[usespark] var writeId: Option[String] = None
@@ -53,33 +48,19 @@ class IndexedTransaction(
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] =
-    if (current.isDefined || isOptimize || options.isEmpty) plainly(data, options, isOptimize, constraints)
+    if (current.isDefined || isOptimize || options.isEmpty) super.writeFiles(data, options, isOptimize, constraints)
     else {
       val write = new IndexedRows(this, data.toDF(), options, constraints)
       current = Some(write)
       try {
-        Python.text("write_files", Map("write" -> write, "rows" -> write.rows))
+        Python.text(Operation.WRITE_FILES, Map("write" -> write))
         write.files
       } finally current = None
     }
 
-  private[usespark] def plainly(
-      data: Dataset[_],
-      options: Option[DeltaOptions],
-      isOptimize: Boolean,
-      constraints: Seq[Constraint]
-  ): Seq[FileAction] = {
-    val files = super.writeFiles(data, options, isOptimize, constraints)
-    written ++= files
-    files
-  }
-
-  /** Changes the table's properties in this commit, also after files were written: none of them is about files. */
-  private[usespark] def configure(entries: Map[String, String], removed: Set[String]): Unit =
-    updateMetadataInternal(
-      metadata.copy(configuration = metadata.configuration -- removed ++ entries),
-      ignoreDefaultProperties = true
-    )
+  /** Sets the table's properties in this commit, also after files were written: none of them is about files. */
+  private[usespark] def setConfiguration(configuration: Map[String, String]): Unit =
+    updateMetadataInternal(metadata.copy(configuration = configuration), ignoreDefaultProperties = true)
 
   private[usespark] def facts(rows: DataFrame): String = {
     val mapper = new ObjectMapper()
@@ -103,13 +84,8 @@ class IndexedTransaction(
   }
 
   /** Deletes what was written, when it is certain that no commit names it. */
-  def discard(): Unit = {
-    val files = log.dataPath.getFileSystem(log.newDeltaHadoopConf())
-    written.foreach { file =>
-      try files.delete(new Path(log.dataPath, new Path(new java.net.URI(file.path))), false)
-      catch { case NonFatal(error) => logWarning(s"${file.path} was not committed and is left to vacuum", error) }
-    }
-    written = Nil
+  def discard(): Unit = deleteWritten { (file, error) =>
+    logWarning(s"${file.path} was not committed and is left to vacuum", error)
   }
 }
 
@@ -124,21 +100,19 @@ object IndexedTransaction {
   }
 }
 
-/** One write, step by step as Python asks. */
+/** The rows of one write: Python lays them out, has them written, and tags the files. */
 final class IndexedRows(
-    transaction: IndexedTransaction,
+    indexed: IndexedTransaction,
     val rows: DataFrame,
     options: Option[DeltaOptions],
     constraints: Seq[Constraint]
-) {
-  private var adds: Seq[AddFile] = Nil
-  private var others: Seq[FileAction] = Nil
+) extends FileWriter(indexed, options, constraints) {
 
   /** The table that the rows join: properties and schema as the commit will have them, files as they are now. */
-  def state: TableState = new TableState(transaction.snapshot, transaction.metadata)
+  override def state: TableState = new TableState(indexed.snapshot, indexed.metadata)
 
   /** What Python has to know of the rows and of the write, as JSON. */
-  def facts: String = transaction.facts(rows)
+  def facts: String = indexed.facts(rows)
 
   /** The same rows as a query of another session, which has settings of ours. */
   def rowsIn(session: SparkSession): DataFrame =
@@ -147,58 +121,12 @@ final class IndexedRows(
       rows.asInstanceOf[classic.Dataset[_]].queryExecution.analyzed
     )
 
-  def configure(entries: ju.Map[String, String], removed: ju.List[String]): Unit =
-    transaction.configure(entries.asScala.toMap, removed.asScala.toSet)
-
-  /**
-   * Writes the rows, one file per partition (and table partition); JSON of path, size, rows, statistics and blocks per
-   * file. `cube` and `weight` place a row as it is stored.
-   */
-  def write(laidOut: DataFrame, cube: Column, weight: Column): String = {
-    val written =
-      transaction.tracking(cube, weight)(transaction.plainly(laidOut, options, isOptimize = true, constraints))
-    val (files, rest) = written.partition {
-      case _: AddFile => true
-      case _ => false
-    }
-    adds = files.collect { case add: AddFile => add }
-    others = rest
-    val json = new ObjectMapper().createArrayNode()
-    adds.foreach { file =>
-      val one = json.addObject().put("path", file.path).put("size", file.size).put("stats", file.stats)
-      one.put("rows", file.numLogicalRecords.getOrElse(-1L))
-      transaction.putBlocks(file, one)
-    }
-    json.toString
-  }
-
-  /** The rows as they were written. */
-  def readWritten(): DataFrame =
-    transaction.deltaLog.createDataFrame(
-      new WrittenState(transaction.deltaLog, transaction.readVersion, transaction.metadata, transaction.protocol),
-      adds
-    )
+  override protected def setConfiguration(configuration: Map[String, String]): Unit =
+    indexed.setConfiguration(configuration)
 
   /** Sets the tags of the files, by path, and notes the id of the write. */
   def tag(tagsByPath: ju.Map[String, ju.Map[String, String]], writeId: String): Unit = {
-    transaction.writeId = Some(writeId)
-    adds = adds.map { file =>
-      Option(tagsByPath.get(file.path)).fold(file)(tags => file.copy(tags = file.tagsOrEmpty ++ tags.asScala))
-    }
+    indexed.writeId = Some(writeId)
+    setTags(tagsByPath)
   }
-
-  private[usespark] def files: Seq[FileAction] = adds ++ others
-}
-
-/** The table as a commit under way will make it, for reading files of that commit. */
-final private class WrittenState(
-    override val deltaLog: DeltaLog,
-    override val version: Long,
-    override val metadata: Metadata,
-    override val protocol: Protocol
-) extends SnapshotDescriptor {
-  override def logPath: Path = deltaLog.logPath
-  override def dataPath: Path = deltaLog.dataPath
-  override protected[delta] def numOfFilesIfKnown: Option[Long] = None
-  override protected[delta] def sizeInBytesIfKnown: Option[Long] = None
 }

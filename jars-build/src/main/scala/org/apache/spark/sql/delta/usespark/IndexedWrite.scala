@@ -5,7 +5,7 @@ import java.{util => ju}
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import io.usespark.{DeltaAccess, Python, UseException}
+import io.usespark.{DeltaAccess, Operation, Python, UseException}
 import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -28,22 +28,23 @@ object IndexedWrite extends DeltaCommand {
    * is one, starts again.
    *
    * @param write the command
-   * @param wished options of ours, such as `columnsToIndex`
+   * @param indexOptions options of ours, such as `columnsToIndex`
    * @param operation what the history shows, when it is not Delta's `WRITE`
    */
   def run(
       write: WriteIntoDelta,
-      wished: Map[String, String],
+      indexOptions: Map[String, String],
       operation: Option[DeltaOperations.Operation] = None,
       readsItself: Boolean = false
   ): Unit = {
     var attempt = 1
-    while (!tried(write, wished, operation, readsItself, attempt)) attempt += 1
+    while (!commitOnce(write, indexOptions, operation, readsItself, attempt)) attempt += 1
   }
 
-  private def tried(
+  /** Writes and commits once; false when a conflict asks for another attempt. */
+  private def commitOnce(
       write: WriteIntoDelta,
-      wished: Map[String, String],
+      indexOptions: Map[String, String],
       operation: Option[DeltaOperations.Operation],
       readsItself: Boolean,
       attempt: Int
@@ -56,7 +57,7 @@ object IndexedWrite extends DeltaCommand {
       if (skipped) ju.Map.of[String, String]()
       else {
         val keepsSchema = !(replaces && write.options.canOverwriteSchema)
-        settingsOf(wished, snapshot.metadata, write.data.schema, write.partitionColumns, replaces, keepsSchema)
+        settingsOf(indexOptions, snapshot.metadata, write.data.schema, write.partitionColumns, replaces, keepsSchema)
       }
     val mode = if (replaces) "replace" else if (write.mode == SaveMode.Overwrite) "partial" else "append"
     val transaction = new IndexedTransaction(write.deltaLog, write.catalogTableOpt, snapshot, settings, mode)
@@ -68,21 +69,23 @@ object IndexedWrite extends DeltaCommand {
           try write.writeAndReturnCommitData(transaction, spark)
           catch { case error: Throwable => transaction.discard(); throw error }
         try {
-          val version = transaction.commitIfNeeded(data.actions, operation.getOrElse(named(write)), data.stringTags)
-          version.foreach(told(transaction, _))
+          val version =
+            transaction.commitIfNeeded(data.actions, operation.getOrElse(operationOf(write)), data.stringTags)
+          version.foreach(reportCommit(transaction, _))
           true
         } catch {
-          case lost: DeltaConcurrentModificationException =>
+          case conflict: DeltaConcurrentModificationException =>
             transaction.discard()
-            if (!lost.isInstanceOf[MetadataChangedException] || write.mode != SaveMode.Append || readsItself) throw lost
-            if (attempt >= Attempts) throw exhausted(write, lost)
+            if (!conflict.isInstanceOf[MetadataChangedException] || write.mode != SaveMode.Append || readsItself)
+              throw conflict
+            if (attempt >= Attempts) throw exhausted(write, conflict)
             false
         }
       }
     }
   }
 
-  private def exhausted(write: WriteIntoDelta, lost: Throwable): Throwable = {
+  private def exhausted(write: WriteIntoDelta, conflict: Throwable): Throwable = {
     val error = new UseException(
       "USE_CONCURRENT_CHANGE",
       "40001",
@@ -90,15 +93,15 @@ object IndexedWrite extends DeltaCommand {
         "nothing was committed. Write again when they have ended."
     )
     // An AnalysisException fixes its cause when it is made.
-    error.addSuppressed(lost)
+    error.addSuppressed(conflict)
     error
   }
 
   /** Python keeps the tree of the version that it has just written. */
-  private def told(transaction: IndexedTransaction, version: Long): Unit =
-    transaction.writeId.foreach(id => Python.text("written", Map("write" -> id, "version" -> version)))
+  private def reportCommit(transaction: IndexedTransaction, version: Long): Unit =
+    transaction.writeId.foreach(id => Python.text(Operation.WRITE_COMMITTED, Map("write" -> id, "version" -> version)))
 
-  private def named(write: WriteIntoDelta): DeltaOperations.Operation = {
+  private def operationOf(write: WriteIntoDelta): DeltaOperations.Operation = {
     val options = write.options
     def known(flag: Boolean): Option[Boolean] = if (flag) Some(true) else None
     DeltaOperations.Write(
@@ -119,7 +122,7 @@ object IndexedWrite extends DeltaCommand {
 
   /** Table properties that the options stand for; refused by Python, before anything is touched, where they do not fit. */
   def settingsOf(
-      wished: Map[String, String],
+      indexOptions: Map[String, String],
       metadata: Metadata,
       schema: StructType,
       partitionColumns: Seq[String],
@@ -131,9 +134,9 @@ object IndexedWrite extends DeltaCommand {
     val added = schema.filterNot(field => known.exists(_.name.equalsIgnoreCase(field.name)))
     val json = new ObjectMapper()
     val answer = Python.text(
-      "index_settings",
+      Operation.INDEX_SETTINGS,
       Map(
-        "options" -> json.writeValueAsString(wished.asJava),
+        "options" -> json.writeValueAsString(indexOptions.asJava),
         "configuration" -> json.writeValueAsString(metadata.configuration.asJava),
         "schema" -> (if (keepsSchema) StructType(known ++ added) else schema).json,
         "partition_columns" ->
@@ -147,27 +150,27 @@ object IndexedWrite extends DeltaCommand {
     answer.fold(ju.Map.of[String, String]())(json.readValue(_, classOf[ju.HashMap[String, String]]))
   }
 
-  /** The same as `parted`, once Python has found no mistake in the options. */
-  def checked(options: Map[String, String]): (Map[String, String], Map[String, String]) = {
-    val (wished, rest) = parted(options)
+  /** The same as `splitOptions`; fails when Python finds a mistake in the options. */
+  def checkedOptions(options: Map[String, String]): (Map[String, String], Map[String, String]) = {
+    val (indexOptions, rest) = splitOptions(options)
     if (options.nonEmpty) {
       val json = new ObjectMapper()
       val names = Map("others" -> rest.keySet, "of_delta" -> DeltaOptions.validOptionKeys)
       Python.text(
-        "check_options",
+        Operation.CHECK_OPTIONS,
         names.map { case (name, keys) => name -> json.writeValueAsString(keys.asJava) } +
-          ("options" -> json.writeValueAsString(wished.asJava))
+          ("options" -> json.writeValueAsString(indexOptions.asJava))
       )
     }
-    (wished, rest)
+    (indexOptions, rest)
   }
 
   /** The options that are ours, under the names that Python knows, and the rest. */
-  def parted(options: Map[String, String]): (Map[String, String], Map[String, String]) = {
+  def splitOptions(options: Map[String, String]): (Map[String, String], Map[String, String]) = {
     val ours = Seq("columnsToIndex", "cubeSize", "columnStats")
     options.partition { case (key, _) => ours.exists(_.equalsIgnoreCase(key)) } match {
-      case (wished, rest) =>
-        (wished.map { case (key, value) => ours.find(_.equalsIgnoreCase(key)).get -> value }, rest)
+      case (indexOptions, rest) =>
+        (indexOptions.map { case (key, value) => ours.find(_.equalsIgnoreCase(key)).get -> value }, rest)
     }
   }
 

@@ -51,7 +51,7 @@ object VirtualTable {
     new VirtualTable(
       s"$table.$kind",
       schema,
-      _ => Python.data("virtual_table", Map("table" -> table, "kind" -> kind))
+      _ => Python.data(Operation.VIRTUAL_TABLE, Map("table" -> table, "kind" -> kind))
     )
 
   /** `use_catalog.system_lake_tables.<kind>`: about all tables. */
@@ -59,7 +59,7 @@ object VirtualTable {
     new VirtualTable(
       name,
       schema,
-      columns => Python.data("system_table", Map("kind" -> kind, "columns" -> columns.mkString(",")))
+      columns => Python.data(Operation.SYSTEM_TABLE, Map("kind" -> kind, "columns" -> columns.mkString(",")))
     )
 }
 

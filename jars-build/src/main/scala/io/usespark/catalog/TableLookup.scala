@@ -116,12 +116,7 @@ object TableLookup {
    *
    * Delta's catalog asks the active session what a path is, and in a thread without one takes none for a table.
    */
-  def find(session: SparkSession, name: String): FoundTable = {
-    val before = SparkSession.getActiveSession
-    SparkSession.setActiveSession(session)
-    try lookup(session, name)
-    finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)
-  }
+  def find(session: SparkSession, name: String): FoundTable = ActiveSession.within(session)(lookup(session, name))
 
   private def lookup(session: SparkSession, name: String): FoundTable = {
     val classicSession = session.asInstanceOf[classic.SparkSession]

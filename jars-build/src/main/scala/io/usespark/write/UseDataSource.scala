@@ -25,7 +25,7 @@ class UseDataSource extends DeltaDataSource {
       data: DataFrame
   ): BaseRelation = {
     val session = context.sparkSession
-    val (wished, rest) = IndexedWrite.checked(parameters)
+    val (indexOptions, rest) = IndexedWrite.checkedOptions(parameters)
     val path = rest.getOrElse("path", throw DeltaErrors.pathNotSpecifiedException)
     val log = DeltaLog.forTable(session, new Path(path), rest)
     val options = new DeltaOptions(rest, session.sessionState.conf)
@@ -36,7 +36,7 @@ class UseDataSource extends DeltaDataSource {
     val partitionColumns =
       rest.get(DeltaSourceUtils.PARTITIONING_COLUMNS_KEY).map(DeltaDataSource.decodePartitioningColumns).getOrElse(Nil)
     val configuration = DeltaConfigs.validateConfigurations(rest.filter(_._1.startsWith("delta.")))
-    IndexedWrite.run(WriteIntoDelta(log, mode, options, partitionColumns, configuration, data, None), wished)
+    IndexedWrite.run(WriteIntoDelta(log, mode, options, partitionColumns, configuration, data, None), indexOptions)
     log.createRelation(catalogTableOpt = None)
   }
 
@@ -49,7 +49,7 @@ class UseDataSource extends DeltaDataSource {
     val path = parameters.getOrElse("path", throw DeltaErrors.pathNotSpecifiedException)
     if (outputMode != OutputMode.Append && outputMode != OutputMode.Complete)
       throw DeltaErrors.outputModeNotSupportedException(getClass.getName, outputMode.toString)
-    IndexedWrite.checked(parameters)
+    IndexedWrite.checkedOptions(parameters)
     new IndexedSink(context, new Path(path), partitionColumns, outputMode, parameters, None)
   }
 }
@@ -73,7 +73,7 @@ final case class IndexedSink(
 
   override def addBatch(batchId: Long, data: DataFrame): Unit = {
     val session = data.sparkSession
-    val (wished, rest) = IndexedWrite.parted(parameters)
+    val (indexOptions, rest) = IndexedWrite.splitOptions(parameters)
     val exactlyOnce = Map(DeltaOptions.TXN_APP_ID -> queryId, DeltaOptions.TXN_VERSION -> batchId.toString)
     val options = new DeltaOptions(rest ++ exactlyOnce, session.sessionState.conf)
     val log = table.fold(DeltaLog.forTable(session, path))(DeltaLog.forTable(session, _))
@@ -85,7 +85,7 @@ final case class IndexedSink(
     val operation = DeltaOperations.StreamingUpdate(outputMode, queryId, batchId, options.userMetadata)
     IndexedWrite.run(
       WriteIntoDelta(log, mode, options, partitionColumns, Map.empty, rows, table),
-      wished,
+      indexOptions,
       Some(operation),
       readsItself
     )

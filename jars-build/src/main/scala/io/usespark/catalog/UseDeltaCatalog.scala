@@ -42,14 +42,17 @@ class UseDeltaCatalog extends DeltaCatalog {
     virtualTable(identifier).isDefined || super.tableExists(identifier)
 
   override def loadTable(identifier: Identifier, version: String): Table = {
-    if (virtualTable(identifier).isDefined) throw UseException.timeTravel
+    refuseTimeTravel(identifier)
     super.loadTable(identifier, version)
   }
 
   override def loadTable(identifier: Identifier, timestamp: Long): Table = {
-    if (virtualTable(identifier).isDefined) throw UseException.timeTravel
+    refuseTimeTravel(identifier)
     super.loadTable(identifier, timestamp)
   }
+
+  private def refuseTimeTravel(identifier: Identifier): Unit =
+    if (virtualTable(identifier).isDefined) throw UseException.timeTravel
 
   private def virtualTable(identifier: Identifier): Option[Table] = {
     val parts = identifier.namespace()
@@ -99,9 +102,6 @@ class UseDeltaCatalog extends DeltaCatalog {
     made
   }
 
-  private def notifyingWhenCommitted(identifier: Identifier)(staged: StagedTable): StagedTable =
-    NotifyingStagedTable.of(staged)(CatalogChanges.made(name(), loadTable(identifier)))
-
   private def notifyingIfDropped(identifier: Identifier, dropped: Boolean): Boolean = {
     if (dropped) CatalogChanges.dropped(fullName(identifier))
     dropped
@@ -139,9 +139,9 @@ class UseDeltaCatalog extends DeltaCatalog {
       properties: ju.Map[String, String]
   ): Table =
     notifying {
-      check(schema, partitions, properties)
-      if (!isQbeast(properties)) super.createTable(identifier, schema, partitions, properties)
-      else super.createTable(identifier, schema, partitions, plain(identifier, schema, partitions, properties))
+      val table = new NewTable(identifier, schema, partitions, properties)
+      check(table)
+      super.createTable(identifier, schema, partitions, if (table.isQbeast) deltaProperties(table) else properties)
     }
 
   override def stageCreate(
@@ -150,13 +150,8 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    notifyingWhenCommitted(identifier) {
-      check(schema, partitions, properties)
-      if (!isQbeast(properties)) super.stageCreate(identifier, schema, partitions, properties)
-      else
-        staged(identifier, schema, partitions, properties, TableCreationModes.Create) {
-          super.stageCreate(identifier, schema, partitions, _)
-        }
+    staged(new NewTable(identifier, schema, partitions, properties), TableCreationModes.Create) {
+      super.stageCreate(identifier, schema, partitions, _)
     }
 
   override def stageReplace(
@@ -165,13 +160,8 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    notifyingWhenCommitted(identifier) {
-      check(schema, partitions, properties)
-      if (!isQbeast(properties)) super.stageReplace(identifier, schema, partitions, properties)
-      else
-        staged(identifier, schema, partitions, properties, TableCreationModes.Replace) {
-          super.stageReplace(identifier, schema, partitions, _)
-        }
+    staged(new NewTable(identifier, schema, partitions, properties), TableCreationModes.Replace) {
+      super.stageReplace(identifier, schema, partitions, _)
     }
 
   override def stageCreateOrReplace(
@@ -180,37 +170,47 @@ class UseDeltaCatalog extends DeltaCatalog {
       partitions: Array[Transform],
       properties: ju.Map[String, String]
   ): StagedTable =
-    notifyingWhenCommitted(identifier) {
-      check(schema, partitions, properties)
-      if (!isQbeast(properties)) super.stageCreateOrReplace(identifier, schema, partitions, properties)
-      else
-        staged(identifier, schema, partitions, properties, TableCreationModes.CreateOrReplace) {
-          super.stageCreateOrReplace(identifier, schema, partitions, _)
-        }
+    staged(new NewTable(identifier, schema, partitions, properties), TableCreationModes.CreateOrReplace) {
+      super.stageCreateOrReplace(identifier, schema, partitions, _)
     }
+
+  /** A staged table, of Delta's own for tables that are not USING qbeast; `asDelta` stages it with some properties. */
+  private def staged(table: NewTable, mode: TableCreationModes.CreationMode)(
+      asDelta: ju.Map[String, String] => StagedTable
+  ): StagedTable = {
+    val made =
+      if (!check(table).isQbeast) asDelta(table.properties)
+      else
+        new IndexedStagedTable(table.identifier, table.schema, table.partitions, table.properties)(
+          () => asDelta(deltaProperties(table)).commitStagedChanges(),
+          (rows, options) => createAsSelect(table, options, rows, mode)
+        )
+    NotifyingStagedTable.of(made)(CatalogChanges.made(name(), loadTable(table.identifier)))
+  }
 
   override def createTableLike(identifier: Identifier, info: TableInfo, source: Table): Table =
     notifying {
       source match {
         case delta: DeltaTableV2 =>
-          MetadataCheck.copied(delta.initialSnapshot.metadata, QbeastProperties.ofTable(info.properties.asScala.toMap))
+          MetadataCheck.copied(
+            delta.initialSnapshot.metadata,
+            NewTable.withoutWordsOfCatalog(info.properties.asScala.toMap)
+          )
         case _ => () // IndexedWriteRules checks the command that creates it
       }
       super.createTableLike(identifier, info, source)
     }
 
   /** Before anything is made or logged; ALTER TABLE is checked in its transaction. */
-  private def check(schema: StructType, partitions: Array[Transform], properties: ju.Map[String, String]): Unit = {
-    val provider = properties.getOrDefault(TableCatalog.PROP_PROVIDER, spark.sessionState.conf.defaultDataSourceName)
+  private def check(table: NewTable): NewTable = {
+    val provider =
+      table.properties.getOrDefault(TableCatalog.PROP_PROVIDER, spark.sessionState.conf.defaultDataSourceName)
     if (IndexedTables.isQbeast(provider) || IndexedTables.isDelta(provider)) {
-      val (own, options) = QbeastProperties.parted(properties)
-      MetadataCheck.created(own, schema, partitions.toSeq.flatMap(QbeastProperties.partitionColumn))
-      if (IndexedTables.isQbeast(provider)) IndexedWrite.checked(options)
+      MetadataCheck.created(table.ownProperties, table.schema, table.plainPartitionColumns)
+      if (IndexedTables.isQbeast(provider)) IndexedWrite.checkedOptions(table.options)
     }
+    table
   }
-
-  private def isQbeast(properties: ju.Map[String, String]): Boolean =
-    IndexedTables.isQbeast(properties.get(TableCatalog.PROP_PROVIDER))
 
   private def writable(table: Table): Table = table match {
     case own: UseDeltaTable => own
@@ -218,41 +218,23 @@ class UseDeltaCatalog extends DeltaCatalog {
     case other => other
   }
 
-  private def staged(
-      identifier: Identifier,
-      schema: StructType,
-      partitions: Array[Transform],
-      properties: ju.Map[String, String],
-      mode: TableCreationModes.CreationMode
-  )(empty: ju.Map[String, String] => StagedTable): StagedTable =
-    new IndexedStagedTable(identifier, schema, partitions, properties)(
-      () => empty(plain(identifier, schema, partitions, properties)).commitStagedChanges(),
-      (rows, options) => createAsSelect(identifier, schema, partitions, properties, options, rows, mode)
-    )
-
   /** The properties of the Delta table that a table USING qbeast is. */
-  private def plain(
-      identifier: Identifier,
-      schema: StructType,
-      partitions: Array[Transform],
-      properties: ju.Map[String, String]
-  ): ju.Map[String, String] = {
-    val (own, options) = QbeastProperties.parted(properties)
-    val (wished, rest) = IndexedWrite.parted(options)
-    val result = new ju.HashMap[String, String](own.asJava)
+  private def deltaProperties(table: NewTable): ju.Map[String, String] = {
+    val (indexOptions, rest) = IndexedWrite.splitOptions(table.options)
+    val result = new ju.HashMap[String, String](table.ownProperties.asJava)
     rest.foreach { case (key, value) =>
       result.put(key, value)
       result.put(TableCatalog.OPTION_PREFIX + key, value)
     }
     result.put(TableCatalog.PROP_PROVIDER, "delta")
     // A table that is there already brings its schema and properties along.
-    if (schema.nonEmpty && !indexedAt(identifier, properties))
+    if (table.schema.nonEmpty && !indexedAt(table))
       result.putAll(
         IndexedWrite.settingsOf(
-          wished,
-          Metadata(configuration = own),
-          schema,
-          QbeastProperties.partitionColumns(partitions),
+          indexOptions,
+          Metadata(configuration = table.ownProperties),
+          table.schema,
+          table.partitionColumns,
           replaces = true,
           keepsSchema = false,
           writes = false
@@ -261,32 +243,29 @@ class UseDeltaCatalog extends DeltaCatalog {
     result
   }
 
-  private def indexedAt(identifier: Identifier, properties: ju.Map[String, String]): Boolean = {
-    val place =
-      if (isPathIdentifier(identifier)) Some(identifier.name())
-      else Option(properties.get(TableCatalog.PROP_LOCATION))
-    place.exists { path =>
-      val log = DeltaLog.forTable(spark, new Path(path))
-      log.tableExists && IndexedTables.onWrite(log.update().metadata.configuration)
-    }
+  /** Whether the statement names the place of a table that indexes what is written to it. */
+  private def indexedAt(table: NewTable): Boolean = placeOf(table).exists { path =>
+    val log = DeltaLog.forTable(spark, new Path(path))
+    log.tableExists && IndexedTables.onWrite(log.update().metadata.configuration)
   }
+
+  private def placeOf(table: NewTable): Option[String] =
+    if (isPathIdentifier(table.identifier)) Some(table.identifier.name())
+    else Option(table.properties.get(TableCatalog.PROP_LOCATION))
 
   /** As Delta creates a table from a query, with the files written and tagged in the same commit. */
   private def createAsSelect(
-      identifier: Identifier,
-      schema: StructType,
-      partitions: Array[Transform],
-      properties: ju.Map[String, String],
+      table: NewTable,
       writeOptions: Map[String, String],
       rows: DataFrame,
       mode: TableCreationModes.CreationMode
   ): Unit = {
-    val (own, sqlOptions) = QbeastProperties.parted(properties)
-    val (wished, options) = IndexedWrite.checked(if (writeOptions.isEmpty) sqlOptions else writeOptions)
-    val byPath = isPathIdentifier(identifier)
+    val identifier = table.identifier
+    val (indexOptions, options) =
+      IndexedWrite.checkedOptions(if (writeOptions.isEmpty) table.options else writeOptions)
     val id = TableIdentifier(identifier.name(), identifier.namespace().lastOption)
     val existing = getExistingTableIfExists(id, Some(identifier), mode)
-    val place = if (byPath) Some(identifier.name()) else Option(properties.get(TableCatalog.PROP_LOCATION))
+    val place = placeOf(table)
     val location = place
       .map(CatalogUtils.stringToURI)
       .orElse(existing.flatMap(_.storage.locationUri))
@@ -296,24 +275,24 @@ class UseDeltaCatalog extends DeltaCatalog {
     val overwrites = options.contains("__v1_save_as_table_overwrite")
     val deltaOptions = new DeltaOptions(options, spark.sessionState.conf)
     val added = IndexedWrite.settingsOf(
-      wished,
-      if (overwrites) log.update().metadata else Metadata(configuration = own),
-      schema,
-      QbeastProperties.partitionColumns(partitions),
+      indexOptions,
+      if (overwrites) log.update().metadata else Metadata(configuration = table.ownProperties),
+      table.schema,
+      table.partitionColumns,
       replaces = deltaOptions.replaceWhere.isEmpty,
       keepsSchema = overwrites && !deltaOptions.canOverwriteSchema
     )
-    val table = verifyTableAndSolidify(
+    val definition = verifyTableAndSolidify(
       CatalogTable(
         id,
         if (place.isEmpty) CatalogTableType.MANAGED else CatalogTableType.EXTERNAL,
         DataSource.buildStorageFormatFromOptions(options).copy(locationUri = Some(location)),
-        schema,
+        table.schema,
         provider = Some("delta"),
-        partitionColumnNames = QbeastProperties.partitionColumns(partitions),
-        properties =
-          QbeastProperties.ofTable(own) ++ options.filter(_._1.toLowerCase.startsWith("delta.")) ++ added.asScala,
-        comment = Option(properties.get(TableCatalog.PROP_COMMENT))
+        partitionColumnNames = table.partitionColumns,
+        properties = NewTable.withoutWordsOfCatalog(table.ownProperties) ++
+          options.filter(_._1.toLowerCase.startsWith("delta.")) ++ added.asScala,
+        comment = Option(table.properties.get(TableCatalog.PROP_COMMENT))
       ),
       None,
       None
@@ -322,52 +301,13 @@ class UseDeltaCatalog extends DeltaCatalog {
       log,
       mode.mode,
       deltaOptions,
-      table.partitionColumnNames,
-      table.properties ++ table.comment.map("comment" -> _),
+      definition.partitionColumnNames,
+      definition.properties ++ definition.comment.map("comment" -> _),
       rows,
-      Some(table)
+      Some(definition)
     )
-    CreateDeltaTableCommand(
-      table,
-      existing,
-      mode.mode,
-      Some(new IndexedCreation(write, added)),
-      mode,
-      tableByPath = byPath
-    )
-      .run(spark)
+    val creation = Some(new IndexedCreation(write, added))
+    val byPath = isPathIdentifier(identifier)
+    CreateDeltaTableCommand(definition, existing, mode.mode, creation, mode, tableByPath = byPath).run(spark)
   }
-}
-
-/** Properties as a statement gives them: its own, and options under their name and under `option.` and their name. */
-private object QbeastProperties {
-  // Words of the catalog, which are no properties of the table.
-  private val OfCatalog = Set(
-    TableCatalog.PROP_LOCATION,
-    TableCatalog.PROP_PROVIDER,
-    TableCatalog.PROP_COMMENT,
-    TableCatalog.PROP_OWNER,
-    TableCatalog.PROP_EXTERNAL,
-    TableCatalog.PROP_IS_MANAGED_LOCATION,
-    "path"
-  )
-
-  /** The statement's own properties, and its options. */
-  def parted(properties: ju.Map[String, String]): (Map[String, String], Map[String, String]) = {
-    val prefix = TableCatalog.OPTION_PREFIX
-    val (prefixed, others) = properties.asScala.toMap.partition(_._1.startsWith(prefix))
-    val options = prefixed.map { case (key, value) => key.stripPrefix(prefix) -> value }
-    (others -- options.keys, options)
-  }
-
-  def ofTable(properties: Map[String, String]): Map[String, String] = properties -- OfCatalog
-
-  def partitionColumns(partitions: Array[Transform]): Seq[String] = partitions.toSeq.map { transform =>
-    partitionColumn(transform).getOrElse {
-      throw UseException.notSupported(s"${transform.name()} is not available for tables USING qbeast.")
-    }
-  }
-
-  def partitionColumn(transform: Transform): Option[String] =
-    if (transform.name() != "identity") None else Some(transform.references().head.fieldNames().mkString("."))
 }

@@ -34,7 +34,7 @@ object MetadataCheck {
   private def ask(before: Metadata, after: Metadata): Map[String, Option[String]] =
     if (!Python.attached || !concernsUs(before, after)) Map.empty
     else {
-      val answer = Python.text("check_metadata", Map("before" -> facts(before), "after" -> facts(after)))
+      val answer = Python.text(Operation.CHECK_METADATA, Map("before" -> facts(before), "after" -> facts(after)))
       val entries = new ObjectMapper().readTree(answer.getOrElse("{}"))
       entries.properties().asScala.map(e => e.getKey -> Option(e.getValue).filterNot(_.isNull).map(_.asText())).toMap
     }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
-/** Tells Python of changes that this session made to the catalog; a statement never fails or waits for it. */
+/** Reports changes that this session made to the catalog to Python; a statement never fails or waits for it. */
 object CatalogChanges extends Logging {
 
   /** Notifies the service of a table that was created, replaced or altered. */
@@ -30,7 +30,7 @@ object CatalogChanges extends Logging {
 
   private def send(kind: String, name: String, before: String, location: String): Unit =
     Python.text(
-      "catalog_changed",
+      Operation.CATALOG_CHANGED,
       Map("kind" -> kind, "name" -> name, "before" -> before, "location" -> location)
     )
 

@@ -21,7 +21,7 @@ object IndexedTables {
 
   def isDelta(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("delta")
 
-  /** Whether the table was made or written through qbeast, and not told to stop since. */
+  /** Whether the table was made or written through qbeast, and not asked to stop since. */
   def onWrite(table: DeltaTableV2): Boolean =
     Python.attached && table.tableExists && onWrite(table.initialSnapshot.metadata.configuration)
 
@@ -49,7 +49,7 @@ object IndexedTables {
   /** Inserts rows into an existing table. */
   def insert(table: DeltaTableV2, options: Map[String, String], mode: SaveMode, data: DataFrame): Unit = {
     val session = data.sparkSession
-    val (wished, rest) = IndexedWrite.checked(options)
+    val (indexOptions, rest) = IndexedWrite.checkedOptions(options)
     val configuration = table.deltaLog.unsafeVolatileSnapshot.metadata.configuration
     val write = WriteIntoDelta(
       table.deltaLog,
@@ -60,7 +60,7 @@ object IndexedTables {
       data,
       table.catalogTable
     )
-    IndexedWrite.run(write, wished)
+    IndexedWrite.run(write, indexOptions)
     // Cached plans over the table are stale now, as after any insert.
     session.sharedState.cacheManager.recacheByPlan(session.asInstanceOf[classic.SparkSession], table.toLogicalRelation)
   }

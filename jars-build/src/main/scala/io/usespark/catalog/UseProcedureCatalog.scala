@@ -25,7 +25,7 @@ class UseProcedureCatalog extends ProcedureCatalog {
     declared.map(new UseProcedure(_)).getOrElse {
       val wanted = (identifier.namespace() :+ identifier.name()).mkString(".")
       // Python words the refusal, so that it can name the nearest match.
-      Python.text("unknown_procedure", Map("name" -> wanted))
+      Python.text(Operation.UNKNOWN_PROCEDURE, Map("name" -> wanted))
       throw UseException.notSupported(s"There is no procedure $wanted.")
     }
   }
@@ -81,7 +81,7 @@ final class BoundUseProcedure(declaration: ProcedureDeclaration) extends BoundPr
       val value = CatalystTypeConverters.convertToScala(input.get(i, p.dataType), p.dataType)
       values.put(p.name, UseProcedure.toJava(value))
     }
-    val (schema, rows) = Python.rows("call", Map("name" -> declaration.name, "arguments" -> values))
+    val (schema, rows) = Python.rows(Operation.CALL, Map("name" -> declaration.name, "arguments" -> values))
     if (schema.isEmpty) ju.Collections.emptyIterator[Scan]()
     else ju.List.of[Scan](new RowsScan(schema, () => rows, s"use.${declaration.name}")).iterator()
   }

@@ -79,7 +79,7 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
     if (asked.isEmpty || asked.size != changes.size) refuse("ALTER TABLE")
     val properties = new ObjectMapper().writeValueAsString(asked.toMap.asJava)
     val table = Identifiers.quoted(identifier.namespace().toSeq :+ identifier.name())
-    Python.text("manual_trigger", Map("table" -> table, "properties" -> properties))
+    Python.text(Operation.MANUAL_TRIGGER, Map("table" -> table, "properties" -> properties))
     loadTable(identifier)
   }
 

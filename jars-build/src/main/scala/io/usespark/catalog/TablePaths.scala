@@ -62,7 +62,7 @@ object TablePaths {
    * @param name the table as SQL reads it
    */
   def check(session: SparkSession, table: DeltaTableV2, name: => String): Unit =
-    if (!isReadable(session, table)) Python.text("check_table", Map("table" -> name))
+    if (!isReadable(session, table)) Python.text(Operation.CHECK_TABLE, Map("table" -> name))
 
   private def isReadable(session: SparkSession, table: DeltaTableV2): Boolean =
     try {

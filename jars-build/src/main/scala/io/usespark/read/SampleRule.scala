@@ -92,7 +92,7 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
         "lower" -> sample.lowerBound,
         "upper" -> sample.upperBound
       )
-      val answer = new ObjectMapper().readTree(Python.text("plan_sample", question).get)
+      val answer = new ObjectMapper().readTree(Python.text(Operation.PLAN_SAMPLE, question).get)
       if (answer.has("reason")) refuse(answer.get("reason").asText(), answer.get("detail").asText())
       else {
         val names = answer.get("columns").elements().asScala.map(_.asText()).toSeq

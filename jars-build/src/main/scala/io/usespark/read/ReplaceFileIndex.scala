@@ -47,7 +47,7 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
       if (conditions.isEmpty) None
       else
         Python.text(
-          "plan_read",
+          Operation.PLAN_READ,
           Map("configuration" -> IndexedRelation.json(metadata.configuration), "conditions" -> conditions.get)
         )
     answer.map(BlockPruning.parse).fold(scan) { pruning =>

@@ -15,14 +15,14 @@ object Python {
   def attached: Boolean = Bridge.handler() != null
 
   /** Asks for a DataFrame, whose rows are not computed here. */
-  def data(operation: String, arguments: Map[String, Any]): DataFrame =
+  def data(operation: Operation, arguments: Map[String, Any]): DataFrame =
     ask(operation, arguments) {
       case data: Dataset[_] => data.toDF()
       case other => throw new IllegalStateException(s"$operation returned $other, not a DataFrame")
     }
 
   /** Asks for rows: the schema and the rows of the DataFrame that Python returns. */
-  def rows(operation: String, arguments: Map[String, Any]): (StructType, Array[InternalRow]) =
+  def rows(operation: Operation, arguments: Map[String, Any]): (StructType, Array[InternalRow]) =
     ask(operation, arguments) {
       case data: Dataset[_] => (data.schema, data.queryExecution.executedPlan.executeCollect())
       case null => (new StructType(), Array.empty[InternalRow])
@@ -30,19 +30,20 @@ object Python {
     }
 
   /** Asks for a text; None when Python has nothing to say. */
-  def text(operation: String, arguments: Map[String, Any]): Option[String] =
+  def text(operation: Operation, arguments: Map[String, Any]): Option[String] =
     ask(operation, arguments) {
       case null => None
       case text: String => Some(text)
       case other => throw new IllegalStateException(s"$operation returned ${other.getClass.getName}, not a text")
     }
 
-  private def ask[T](operation: String, arguments: Map[String, Any])(take: AnyRef => T): T = {
+  private def ask[T](operation: Operation, arguments: Map[String, Any])(take: AnyRef => T): T = {
     if (!attached) throw UseException.notAttached
     val values = new ju.HashMap[String, Object]()
     arguments.foreach { case (name, value) => values.put(name, value.asInstanceOf[Object]) }
+    operation.check(values.keySet)
     val session = SparkSession.active
-    CallbackThreads.run(session)(Bridge.instance().ask(operation, session, values)) {
+    CallbackThreads.run(session)(Bridge.instance().ask(operation.toString, session, values)) {
       case error: Throwable => throw error
       case error: ju.Map[_, _] =>
         val text = error.asScala.map { case (k, v) => String.valueOf(k) -> String.valueOf(v) }

@@ -1,0 +1,36 @@
+"""Looks at files through Hadoop's file systems."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from catalog.jvm.java_values import java_data, jvm, jvm_session
+
+
+def is_plain_folder(spark: SparkSession, path: str) -> bool:
+    """Whether a folder exists and has no Delta log."""
+    return bool(jvm(spark).io.usespark.TablePaths.isPlainFolder(jvm_session(spark), path))
+
+
+def file_size(spark: SparkSession, path: str) -> int | None:
+    """Size of a file in bytes; None for a folder.
+
+    Raises:
+        Py4JJavaError: the file does not exist or its file system refuses.
+    """
+    hadoop = jvm(spark).org.apache.hadoop.fs.Path(path)
+    status = hadoop.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(hadoop)
+    return int(status.getLen()) if status.isFile() else None
+
+
+def partition_schema(files: DataFrame) -> StructType:
+    """The columns that the folders of a data source stand for.
+
+    Args:
+        files: a read of one data source of files, and nothing else.
+    """
+    relation = java_data(files).queryExecution().analyzed().collectLeaves().head().relation()
+    return StructType.fromJson(json.loads(relation.location().partitionSchema().json()))

@@ -1,0 +1,44 @@
+"""The shim's end of the bridge: which Python handler it asks, and what Python has declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from catalog.jvm.java_values import JavaValue, jvm
+from catalog.jvm.python_handler import PythonHandler
+
+
+@dataclass(frozen=True)
+class ShimBridge:
+    """The shim's ``Bridge``, of which a JVM has one.
+
+    Attributes:
+        spark: a session of the JVM.
+    """
+
+    spark: SparkSession
+
+    @property
+    def _java(self) -> JavaValue:
+        return jvm(self.spark).io.usespark.Bridge
+
+    def attach(self, handler: PythonHandler) -> None:
+        """Makes the shim ask this handler; it replaces an earlier one."""
+        self._java.instance().attach(handler)
+
+    def is_attached(self) -> bool:
+        """Returns whether the shim has a handler; False where the JVM has no shim."""
+        try:
+            return self._java.handler() is not None
+        except TypeError:  # what Py4J raises when the JVM has no such class
+            return False
+
+    def declare(self, declarations: str) -> None:
+        """Sends the names, parameters and schemas of procedures and virtual tables, as JSON."""
+        self._java.instance().declare(declarations)
+
+    def listen(self, wanted: bool) -> None:
+        """Sets whether the shim reports changes of the catalog."""
+        self._java.instance().listen(wanted)

@@ -1,0 +1,131 @@
+package org.apache.spark.sql.delta.usespark
+
+import java.{util => ju}
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import io.usespark.TableState
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{Column, DataFrame, Dataset}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.constraints.Constraint
+
+/** A transaction that notes which files it has written, with their blocks, and deletes them when it is not committed. */
+trait WritingTransaction extends OptimisticTransaction with BlockTracking {
+  private var written: Seq[FileAction] = Nil
+
+  override def writeFiles(
+      data: Dataset[_],
+      options: Option[DeltaOptions],
+      isOptimize: Boolean,
+      constraints: Seq[Constraint]
+  ): Seq[FileAction] = {
+    val files = super.writeFiles(data, options, isOptimize, constraints)
+    written ++= files
+    files
+  }
+
+  /** Deletes what was written, when it is certain that no commit names it; returns how many files are left. */
+  def deleteWritten(failed: (FileAction, Throwable) => Unit): Int = {
+    val root = deltaLog.dataPath
+    val files = root.getFileSystem(deltaLog.newDeltaHadoopConf())
+    val left = written.count { file =>
+      try !files.delete(new Path(root, new Path(new java.net.URI(file.path))), false)
+      catch {
+        case NonFatal(error) =>
+          failed(file, error)
+          true
+      }
+    }
+    written = Nil
+    left
+  }
+}
+
+/** A transaction that replaces files by files with the same rows. */
+final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base: Snapshot)
+    extends OptimisticTransaction(log, table, base)
+    with WritingTransaction
+
+/**
+ * Files that a transaction writes, step by step as Python asks: what rewrites and indexed writes have in common.
+ *
+ * @param options write options, passed on to Delta
+ * @param constraints to be checked on the rows
+ */
+abstract class FileWriter(
+    protected val transaction: WritingTransaction,
+    options: Option[DeltaOptions],
+    constraints: Seq[Constraint]
+) {
+  private var adds: Seq[AddFile] = Nil
+  private var others: Seq[FileAction] = Nil
+
+  /** The table that the files join. */
+  def state: TableState
+
+  /** Runs one step that Python asks for. */
+  protected def step[T](body: => T): T = body
+
+  /** Sets the table's properties within the commit. */
+  protected def setConfiguration(configuration: Map[String, String]): Unit
+
+  /** Changes the table's properties within the commit. */
+  def configure(entries: ju.Map[String, String], removed: ju.List[String]): Unit = step {
+    setConfiguration(transaction.metadata.configuration -- removed.asScala ++ entries.asScala)
+  }
+
+  /**
+   * Writes the rows, one file per partition (and table partition); JSON of path, size, rows, statistics and blocks per
+   * file. `cube` and `weight`, or null, place a row as it is stored.
+   */
+  def write(rows: DataFrame, cube: Column, weight: Column): String = step {
+    val written = transaction.tracking(cube, weight)(transaction.writeFiles(rows, options, true, constraints))
+    adds = written.collect { case add: AddFile => add }
+    others = written.filterNot(_.isInstanceOf[AddFile])
+    val json = new ObjectMapper().createArrayNode()
+    adds.foreach { file =>
+      val entry = json.addObject().put("path", file.path).put("size", file.size).put("stats", file.stats)
+      entry.put("rows", file.numLogicalRecords.getOrElse(-1L))
+      transaction.putBlocks(file, entry)
+    }
+    json.toString
+  }
+
+  /** The rows as they were written. */
+  def readWritten(): DataFrame = step {
+    transaction.deltaLog.createDataFrame(
+      new WrittenState(transaction.deltaLog, transaction.readVersion, transaction.metadata, transaction.protocol),
+      adds
+    )
+  }
+
+  /** Adds tags to the files written, by path. */
+  protected def setTags(tagsByPath: ju.Map[String, ju.Map[String, String]]): Unit =
+    adds = adds.map { file =>
+      Option(tagsByPath.get(file.path)).fold(file)(tags => file.copy(tags = file.tagsOrEmpty ++ tags.asScala))
+    }
+
+  /** The data files written, with their tags. */
+  protected def addedFiles: Seq[AddFile] = adds
+
+  /** Everything written: data files, and files of a change feed. */
+  private[usespark] def files: Seq[FileAction] = adds ++ others
+}
+
+/** The table as a commit under way will make it, for reading files of that commit. */
+final private class WrittenState(
+    override val deltaLog: DeltaLog,
+    override val version: Long,
+    override val metadata: Metadata,
+    override val protocol: Protocol
+) extends SnapshotDescriptor {
+  override def logPath: Path = deltaLog.logPath
+  override def dataPath: Path = deltaLog.dataPath
+  override protected[delta] def numOfFilesIfKnown: Option[Long] = None
+  override protected[delta] def sizeInBytesIfKnown: Option[Long] = None
+}
