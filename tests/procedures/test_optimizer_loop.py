@@ -98,7 +98,8 @@ def test_a_dry_run_shows_the_groups_of_the_next_iteration_and_does_nothing():
 
 
 def test_a_strategy_that_chooses_its_own_output_is_ended():
-    fake = FakeOptimizer(sizes=(5,))
+    # The limit ends the test, should the loop not end by itself.
+    fake = FakeOptimizer(sizes=(5,), groups=9)
 
     def everything(request):
         files = tuple(input_file(path) for path in fake.table.files)

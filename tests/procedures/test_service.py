@@ -11,10 +11,10 @@ from tables import NUMBERS, DeltaTable, another_engine, numbers
 
 import sql_ext
 from catalog.clock import SYSTEM_CLOCK
+from catalog.history import event_store
 from catalog.jvm.session import TIME_ZONE_KEY
 from catalog.state import lease
 from procedures.application import application
-from procedures.optimizer import engine
 from procedures.selection.timestamps import instant
 from procedures.service import Service
 from procedures.service.execution import SparkEngine, background_session
@@ -154,7 +154,7 @@ def test_suspended_by_call_and_resumed(spark, new_table, rounds):
 @pytest.mark.slow
 def test_commits_of_ours_do_not_count(spark, new_table):
     table = new_table("a BIGINT", index="a")
-    looks = SparkEngine(spark)
+    looks = SparkEngine(spark, application())
     place = table.managed.location
     for start in range(3):
         table.append(spark.range(start, start + 5).selectExpr("id a"))
@@ -257,7 +257,7 @@ def shared_plain(spark, shared_table):
 def test_a_trigger_that_fails_in_the_background_leaves_a_row(spark, new_table, monkeypatch):
     table = new_table("a BIGINT", index="a").append(spark.range(20).selectExpr("id a"))
 
-    def broken(*_):
+    def broken(*_, **__):
         raise sql_ext.UseError("Broken.", code="USE_BROKEN")
 
     monkeypatch.setattr("procedures.service.manual.optimize", broken)
@@ -285,7 +285,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
         table.append(spark.range(start, start + 10).selectExpr("id a"))
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.optimization.batch-bytes'='1')")
     seen, groups = [], []
-    record = engine.record
+    record = event_store.record
 
     def once(*arguments):
         record(*arguments)
@@ -296,7 +296,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
             seen.append(row)
             seen.append(spark.sql(f"CALL use.cancel('{row.run_id}')").collect()[0])
 
-    monkeypatch.setattr(engine, "record", once)
+    monkeypatch.setattr(event_store, "record", once)
     rounds()
     row, cancelled = seen
     assert (row.state, row.trigger, row.committed_groups) == ("running", "automatic", 1)
