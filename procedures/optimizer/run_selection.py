@@ -52,7 +52,7 @@ class RunSelection:
         if files is not None:
             if self._named_paths is None:  # Later snapshots no longer have the files that this run has rewritten.
                 self._named_paths = find_files(snapshot, files)
-            paths = self._named_paths
+            paths = list(self._named_paths)
             snapshot = snapshot.only(lambda rows: rows.where(F.col("path").isin(paths)))
         if where is not None:
             spark, schema = snapshot.spark, snapshot.schema
