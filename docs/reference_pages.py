@@ -17,12 +17,16 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from catalog import errors
+from catalog.properties.names import PROPERTIES
 from catalog.properties.optimization_properties import option_key
+from catalog.properties.session_settings import SESSION_SETTINGS
+from catalog.properties.setting import Setting
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.declaration import Parameter
 from procedures.registry import procedures
-from procedures.selection import DEFAULT_STRATEGIES, STRATEGIES
+from procedures.selection import DEFAULT_STRATEGIES, strategies
+from procedures.service.service_settings import SERVICE_SETTINGS
 
 COMMAND = "use-spark"
 _COLUMN = re.compile(r", (?=\w+ )")
@@ -91,7 +95,7 @@ def procedure_pages() -> str:
 def strategy_pages() -> str:
     """All strategies with their options, and the table properties that give the same."""
     parts = [f"`CALL use.optimize` asks, in this order, {' and '.join(map(_code, DEFAULT_STRATEGIES))}.\n"]
-    for name, found in STRATEGIES.items():
+    for name, found in strategies().items():
         rows = [
             (
                 _code(o.name),
@@ -105,6 +109,28 @@ def strategy_pages() -> str:
         options = _table(("option", "table property", "type", "default", "meaning"), rows) if rows else "No options.\n"
         parts.append(f"## {name}\n\n{_plain(found.doc)}\n\n{options}")
     return "\n".join(parts)
+
+
+def property_pages() -> str:
+    """The table properties that owners set, options of strategies aside."""
+    return _settings("property", PROPERTIES.values())
+
+
+def setting_pages() -> str:
+    """The settings of a session and of the automatic service."""
+    return _settings("conf", (*SESSION_SETTINGS, *SERVICE_SETTINGS))
+
+
+def _settings(header: str, declared: Iterable[Setting[object]]) -> str:
+    rows = [
+        (_code(s.name), s.type.name, _default(s), f"{_plain(s.doc)} Accepted: {_plain(s.type.accepted)}.")
+        for s in declared
+    ]
+    return _table((header, "type", "default", "meaning"), rows)
+
+
+def _default(setting: Setting[object]) -> str:
+    return _code(setting.default) if setting.default else _plain(setting.unset)
 
 
 def virtual_table_pages() -> str:
@@ -148,6 +174,8 @@ def _plain(text: str) -> str:
 TOPICS: dict[str, Callable[[], str]] = {
     "procedures": procedure_pages,
     "strategies": strategy_pages,
+    "properties": property_pages,
+    "settings": setting_pages,
     "virtual-tables": virtual_table_pages,
     "errors": error_pages,
     "commands": command_pages,

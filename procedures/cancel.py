@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimizer.runs import RUNS
-
-RESULT = "run_id string, table string, state string"
+from procedures.result_rows import CancelRow, data_frame_of, ddl_of
 
 
 def _run(call: Call) -> DataFrame:
-    run = RUNS.cancel(call["id"].strip())
-    return call.spark.createDataFrame([(run.run_id, run.table, "stopping")], RESULT)
+    run = application().runs.cancel(call["id"].strip())
+    return data_frame_of(call.spark, CancelRow, [CancelRow(run.run_id, run.table, "stopping")])
 
 
 CANCEL = Procedure(
     "cancel",
     "Asks a run to stop at the next boundary between groups; what it committed stays.",
     (Parameter("id", "STRING", "The run's id, as use.status shows it."),),
-    RESULT,
+    ddl_of(CancelRow),
     _run,
 )

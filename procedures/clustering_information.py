@@ -21,19 +21,13 @@ from pyspark.sql.types import (
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.column_names import find_column, split_names, written_name
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.checking.clustering_overlap import Overlap, overlap_of
 from procedures.declaration import Call, Parameter, Procedure
+from procedures.result_rows import ClusteringInformationRow, data_frame_of, ddl_of
 
-RESULT = (
-    "columns string, files bigint, bytes bigint, rows bigint, unindexed_files_share double, "
-    "unindexed_bytes_share double, unknown_files bigint, constant_files bigint, average_overlaps double, "
-    "max_overlaps bigint, average_depth double, max_depth bigint, depth_histogram map<bigint,bigint>, "
-    "advice string, message string"
-)
 # From these shares on, the advice is to do something.
 _UNINDEXED_SHARE = 0.1
 _DEPTH_SHARE = 0.5
@@ -105,9 +99,7 @@ class _MeasuredColumn:
 def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_MeasuredColumn]:
     text = call["columns"]
     if text is None:
-        found = IndexConfiguration.of(
-            snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-        )
+        found = snapshot.index_configuration
         if found is None:
             raise IndexConfigurationError.no_columns(table.name, "clustering_information without columns")
         names = list(found.logical_columns)
@@ -152,7 +144,7 @@ def _run(call: Call) -> DataFrame:
     indexed = snapshot.latest_revision.columns if snapshot.latest_revision else ()
     is_indexed = all(".".join(c.path) in indexed for c in columns)
     rows = [
-        (
+        ClusteringInformationRow(
             name,
             totals.files,
             totals.bytes,
@@ -169,7 +161,7 @@ def _run(call: Call) -> DataFrame:
         )
         for name, found in measured
     ]
-    return call.spark.createDataFrame(rows, RESULT)
+    return data_frame_of(call.spark, ClusteringInformationRow, rows)
 
 
 def _combined(per_column: list[Overlap], files: int) -> Overlap:
@@ -217,6 +209,6 @@ CLUSTERING_INFORMATION = Procedure(
         Parameter("table", "STRING", "Table name, delta.`path` or path."),
         Parameter("columns", "STRING", "Columns separated by commas; the indexed ones when left out.", None),
     ),
-    RESULT,
+    ddl_of(ClusteringInformationRow),
     _run,
 )

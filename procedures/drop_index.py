@@ -9,9 +9,8 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import LAST_REVISION_KEY
 from procedures.declaration import Call, Parameter, Procedure
+from procedures.result_rows import DropIndexRow, data_frame_of, ddl_of
 from procedures.rewrite.untag import Untagging, tagged, untag
-
-RESULT = "version bigint, files bigint, bytes bigint, properties array<string>, message string"
 
 _PREFIXES = ("use.index.", "qbeast.")
 # What other writers of the format leave for display, beside the revisions.
@@ -42,13 +41,13 @@ def _run(call: Call) -> DataFrame:
     files, size = done.files + (late.files if late else 0), done.bytes + (late.bytes if late else 0)
     version = late.version if late else done.version
     message = f"{files} files lost their tags and the table {len(properties)} properties; no row was touched"
-    return call.spark.createDataFrame([(version, files, size, properties, message)], RESULT)
+    return data_frame_of(call.spark, DropIndexRow, [DropIndexRow(version, files, size, properties, message)])
 
 
 DROP_INDEX = Procedure(
     "drop_index",
     "Removes the index of a table: its properties and the tags of its files. Rows and files stay as they are.",
     (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
-    RESULT,
+    ddl_of(DropIndexRow),
     _run,
 )

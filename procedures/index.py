@@ -20,12 +20,9 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.indexing.parquet_source import ParquetSource
+from procedures.result_rows import IndexRow, data_frame_of, ddl_of
 
 OPERATION = "USE INDEX"
-RESULT = (
-    "table string, properties map<string,string>, version bigint, converted boolean, unindexed_files bigint, "
-    "unindexed_bytes bigint, advice string, message string"
-)
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
@@ -85,8 +82,8 @@ def _run(call: Call) -> DataFrame:
             .collect()[0]
         )
     advice, message = _advice(table.name, snapshot, wished, changed, unindexed.files)
-    row = (table.name, wished, version, converted, unindexed.files, unindexed.bytes, advice, message)
-    return call.spark.createDataFrame([row], RESULT)
+    row = IndexRow(table.name, wished, version, converted, unindexed.files, unindexed.bytes, advice, message)
+    return data_frame_of(call.spark, IndexRow, [row])
 
 
 def _set(transaction: TableTransaction, changed: dict[str, str]) -> int:
@@ -141,7 +138,7 @@ INDEX = Procedure(
         ),
         Parameter("convert", "BOOLEAN", "Convert a Parquet table to Delta in place first.", False),
     ),
-    RESULT,
+    ddl_of(IndexRow),
     _run,
     _validate,
 )

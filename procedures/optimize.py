@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 from pyspark.sql import DataFrame
 
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.report import RESULT
 from procedures.optimizer.runs import CALL, Run
+from procedures.result_rows import OptimizeRow, data_frame_of, ddl_of
 
 
 def _run(call: Call) -> DataFrame:
     settings = OptimizeSettings.of(call.arguments)
     table = ManagedTable.find(call.spark, call["table"])
-    rows = optimize(table, settings, Run.of(table, CALL, settings.parameters))
-    return call.spark.createDataFrame([astuple(row) for row in rows], RESULT)
+    rows = optimize(table, settings, Run.of(table, CALL, settings.parameters, application().clock))
+    return data_frame_of(call.spark, OptimizeRow, rows)
 
 
 OPTIMIZE = Procedure(
@@ -61,6 +60,6 @@ OPTIMIZE = Procedure(
         Parameter("dry_run", "BOOLEAN", "Show the next groups and change nothing.", False),
         Parameter("options", "MAP<STRING,STRING>", "Options of the strategies, such as batch_bytes.", {}),
     ),
-    RESULT,
+    ddl_of(OptimizeRow),
     _run,
 )

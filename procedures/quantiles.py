@@ -14,13 +14,14 @@ from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats, 
 from catalog.properties.index_properties import indexable_type, transformations_of
 from catalog.table.column_names import FoundColumn, find_column
 from catalog.table.managed_table import ManagedTable
+from otree.data_types import STRING
 from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
-from otree.transformer import QUANTILES, STRING, Transformer
+from otree.transformer import QUANTILES, Transformer
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.layout.index_columns import finite_value
 from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
+from procedures.result_rows import QuantilesRow, data_frame_of, ddl_of
 
-RESULT = "position int, fraction double, value string"
 MOST_QUANTILES = 10_000
 _RELATIVE_ERRORS = (0.0001, 0.5)
 
@@ -56,10 +57,10 @@ def _run(call: Call) -> DataFrame:
         _store(table, column, found)
     values: Sequence[float | str] = found
     rows = [
-        (position, fraction, str(written(value, column.data_type)))
+        QuantilesRow(position, fraction, str(written(value, column.data_type)))
         for position, (fraction, value) in enumerate(zip(fractions(count), values, strict=False))
     ]
-    return call.spark.createDataFrame(rows, RESULT)
+    return data_frame_of(call.spark, QuantilesRow, rows)
 
 
 def _estimated(
@@ -111,7 +112,7 @@ QUANTILES_PROCEDURE = Procedure(
         Parameter("relative_error", "DOUBLE", "How far a quantile's rank may be off, as a share of the rows.", 0.01),
         Parameter("store", "BOOLEAN", "Keep them in the table property use.index.columnStats.", False),
     ),
-    RESULT,
+    ddl_of(QuantilesRow),
     _run,
     _validate,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.errors import UnknownNameError
+from procedures.application import application
 from procedures.cancel import CANCEL
 from procedures.check import CHECK
 from procedures.clustering_information import CLUSTERING_INFORMATION
@@ -17,17 +18,33 @@ from procedures.status import STATUS
 from procedures.suspend import SUSPEND
 from procedures.vacuum import VACUUM
 
-_PROCEDURES: dict[str, Procedure] = {}
+
+def built_in_procedures() -> tuple[Procedure, ...]:
+    """The procedures that every application has."""
+    return (
+        help_procedure(procedures),
+        INDEX,
+        DROP_INDEX,
+        QUANTILES_PROCEDURE,
+        OPTIMIZE,
+        CLUSTERING_INFORMATION,
+        CHECK,
+        VACUUM,
+        CANCEL,
+        SUSPEND,
+        RESUME,
+        STATUS,
+    )
 
 
 def register(procedure: Procedure) -> None:
     """Makes a procedure callable; a later registration of the same name replaces the earlier one."""
-    _PROCEDURES[procedure.name] = procedure
+    application().procedures[procedure.name] = procedure
 
 
 def procedures() -> dict[str, Procedure]:
     """Returns the registered procedures by name."""
-    return dict(_PROCEDURES)
+    return dict(application().procedures)
 
 
 def procedure(name: str) -> Procedure:
@@ -36,24 +53,7 @@ def procedure(name: str) -> Procedure:
     Raises:
         UnknownNameError: no procedure of this name; the text gives the nearest match.
     """
-    found = _PROCEDURES.get(name.lower())
-    if found is None:
-        raise UnknownNameError.of("procedure", name, _PROCEDURES)
-    return found
-
-
-for _ours in (
-    help_procedure(procedures),
-    INDEX,
-    DROP_INDEX,
-    QUANTILES_PROCEDURE,
-    OPTIMIZE,
-    CLUSTERING_INFORMATION,
-    CHECK,
-    VACUUM,
-    CANCEL,
-    SUSPEND,
-    RESUME,
-    STATUS,
-):
-    register(_ours)
+    registered = application().procedures
+    if name.lower() not in registered:
+        raise UnknownNameError.of("procedure", name, registered)
+    return registered[name.lower()]

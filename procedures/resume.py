@@ -9,9 +9,8 @@ from catalog.state.automation import SCHEDULED
 from catalog.state.suspension import resume
 from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
+from procedures.result_rows import ResumeRow, data_frame_of, ddl_of
 from procedures.service.service import RESUMED, Told, tell
-
-RESULT = "table string, state string, message string"
 
 
 def _run(call: Call) -> DataFrame:
@@ -20,13 +19,13 @@ def _run(call: Call) -> DataFrame:
     tell(Told(RESUMED, table.name, table.location))
     state = SCHEDULED if effective_type(table.snapshot().configuration) is not None else "idle"
     message = "It is optimized as its properties ask for." if was else "It was not suspended."
-    return call.spark.createDataFrame([(table.name, state, message)], RESULT)
+    return data_frame_of(call.spark, ResumeRow, [ResumeRow(table.name, state, message)])
 
 
 RESUME = Procedure(
     "resume",
     "Ends the suspension of a table.",
     (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
-    RESULT,
+    ddl_of(ResumeRow),
     _run,
 )

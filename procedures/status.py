@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,42 +12,17 @@ from catalog.history.moments import moment
 from catalog.jvm.log_probe import qualified
 from catalog.properties.checks import described
 from catalog.state import automation
-from catalog.state.automation import AUTOMATIONS, Automation
-from catalog.state.lease import Lease, holder_of, now_millis
+from catalog.state.automation import Automation
+from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimizer.runs import AUTOMATIC, RUNS, Run
+from procedures.optimizer.runs import AUTOMATIC, Run
+from procedures.result_rows import StatusRow, data_frame_of, ddl_of
 
-RESULT = (
-    "table string, location string, state string, trigger string, run_id string, strategy string, current string, "
-    "committed_groups bigint, committed_bytes bigint, started_at timestamp, last_run timestamp, next_run timestamp, "
-    "last_error string, lease_holder string, lease_expires_at timestamp, message string"
-)
 IDLE = "idle"
-
-
-@dataclass(frozen=True)
-class StatusRow:
-    """One row; columns as in ``RESULT``."""
-
-    table: str
-    location: str
-    state: str
-    trigger: str | None
-    run_id: str | None
-    strategy: str | None
-    current: str | None
-    committed_groups: int | None
-    committed_bytes: int | None
-    started_at: datetime | None
-    last_run: datetime | None
-    next_run: datetime | None
-    last_error: str | None
-    lease_holder: str | None
-    lease_expires_at: datetime | None
-    message: str | None
 
 
 def status_row(
@@ -105,9 +79,12 @@ def status_row(
 
 
 def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
-    known: dict[str, tuple[str, Automation | None]] = {a.location: (a.table, a) for a in AUTOMATIONS.all()}
+    app = application()
+    known: dict[str, tuple[str, Automation | None]] = {
+        a.location: (a.table, a) for a in application().automations.all()
+    }
     runs: dict[str, list[Run]] = {}
-    for run in RUNS.live():
+    for run in app.runs.live():
         runs.setdefault(qualified(spark, run.location), []).append(run)
         known.setdefault(qualified(spark, run.location), (run.table, None))
     if wanted is not None:
@@ -148,7 +125,9 @@ def _of_files(spark: SparkSession, name: str) -> _Facts:
     """The lease, the suspension, and mistakes in the properties of a table; none of a table that has gone meanwhile."""
     try:
         table = ManagedTable.find(spark, name)
-        return _Facts(holder_of(table, now_millis()), suspension_of(table), table.snapshot().property_errors)
+        return _Facts(
+            holder_of(table, application().clock.now()), suspension_of(table), table.snapshot().property_errors
+        )
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
             return _Facts()
@@ -157,13 +136,13 @@ def _of_files(spark: SparkSession, name: str) -> _Facts:
 
 def _run(call: Call) -> DataFrame:
     rows = sorted(_rows(call.spark, call["table"]), key=lambda row: (row.table, row.run_id or ""))
-    return call.spark.createDataFrame([astuple(row) for row in rows], RESULT)
+    return data_frame_of(call.spark, StatusRow, rows)
 
 
 STATUS = Procedure(
     "status",
     "Shows the runs of this process, the tables that its service takes care of, and the leases on them.",
     (Parameter("table", "STRING", "Only this table, also when nothing is known of it; all when left out.", None),),
-    RESULT,
+    ddl_of(StatusRow),
     _run,
 )

@@ -18,11 +18,11 @@ from catalog.history.events import DELETED, FilesTotals, event_of_vacuum
 from catalog.jvm.files import file_size
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import described_jobs, work_session
-from catalog.state.lease import now_millis
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
+from procedures.result_rows import VacuumRow, data_frame_of, ddl_of
 
-RESULT = "path string, reason string, files bigint, bytes bigint, state string"
 MODES = ("full", "lite")
 _TASKS_PER_CORE = 4
 MAX_PATHS_SHOWN = 1000
@@ -71,7 +71,7 @@ def _run(call: Call) -> DataFrame:
         if call["dry_run"]:
             return _candidates(session, handle.vacuum(session, retention, mode, True))
         table.check_writable()
-        begun = now_millis()
+        begun = application().clock.now()
         try:
             handle.vacuum(session, retention, mode, False)
         except BaseException as error:
@@ -79,8 +79,8 @@ def _run(call: Call) -> DataFrame:
             raise
     outcome = _outcome(table)
     _record(table, call, begun, outcome)
-    rows = [(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)]
-    return table.spark.createDataFrame(rows, RESULT)
+    row = VacuumRow(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)
+    return data_frame_of(table.spark, VacuumRow, [row])
 
 
 def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> None:
@@ -90,13 +90,13 @@ def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> N
         # The files are deleted, whatever becomes of the table now.
         table_bytes = None
     removed = FilesTotals(outcome.files, outcome.bytes)
-    times = begun, now_millis()
+    times = begun, application().clock.now()
     event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), times, removed, table_bytes)
     record_vacuum(table, event, outcome.version)
 
 
 def _record_failure(table: ManagedTable, call: Call, begun: int, error: UseError) -> None:
-    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, now_millis()))
+    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, application().clock.now()))
     record_failure(table, event, error)
 
 
@@ -112,17 +112,17 @@ def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
     rows = [_candidate(spark, path) for path in found]
     rest = paths.count() - len(found) if len(found) == MAX_PATHS_SHOWN else 0
     if rest:
-        rows.append((None, _UNREFERENCED, rest, None, "planned"))
-    return spark.createDataFrame(rows, RESULT)
+        rows.append(VacuumRow(None, _UNREFERENCED, rest, None, "planned"))
+    return data_frame_of(spark, VacuumRow, rows)
 
 
-def _candidate(spark: SparkSession, path: str) -> tuple[Any, ...]:
+def _candidate(spark: SparkSession, path: str) -> VacuumRow:
     """One row per path that would be deleted; directories and files gone meanwhile have no size."""
     try:
         size = file_size(spark, path)
     except (Py4JJavaError, PySparkException):
         size = None
-    return path, _UNREFERENCED, 0 if size is None else 1, size or 0, "planned"
+    return VacuumRow(path, _UNREFERENCED, 0 if size is None else 1, size or 0, "planned")
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ VACUUM = Procedure(
         Parameter("force", "BOOLEAN", "Allow a retention below the table's own.", False),
         Parameter("parallelism", "INT", "Tasks that list and delete at the same time; 4 per core when left out.", None),
     ),
-    RESULT,
+    ddl_of(VacuumRow),
     _run,
     _validate,
 )

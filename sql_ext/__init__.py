@@ -8,13 +8,7 @@ from catalog.errors import UseError
 from catalog.pruning.read_planning import SampleReason
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.selection import SelectionSettings, Strategy, register_strategy
-from sql_ext.attachment import attach, call, register_procedure
-from sql_ext.configuration import configure, spark_conf
-from sql_ext.facade.all_tables import metastore_summary, optimizations, status
-from sql_ext.facade.inspection import Inspect
-from sql_ext.facade.maintenance import Maintenance
-from sql_ext.facade.rows import (
+from procedures.result_rows import (
     CancelRow,
     CheckRow,
     ClusteringInformationRow,
@@ -27,6 +21,12 @@ from sql_ext.facade.rows import (
     SuspendRow,
     VacuumRow,
 )
+from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
+from sql_ext.attachment import attach, call, register_procedure
+from sql_ext.configuration import configure, spark_conf
+from sql_ext.facade.all_tables import metastore_summary, optimizations, status
+from sql_ext.facade.inspection import Inspect
+from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.table import Table, table
 from sql_ext.reading import ReadReport, ScanReport, SparkSample, WeightSample, read_report
 
@@ -51,6 +51,7 @@ __all__ = [
     "ScanReport",
     "Selection",
     "SelectionSettings",
+    "Selector",
     "SkippedGroup",
     "SparkSample",
     "StatusRow",

@@ -13,12 +13,13 @@ from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error
 from catalog.jvm.python_handler import Refusal
+from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
-from catalog.system_tables import SYSTEM_TABLES
+from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
-from procedures.layout.current_trees import CURRENT_TREES
+from procedures.application import application
 from procedures.registry import procedure, procedures
 from procedures.service.manual import trigger
 from procedures.service.service import Told, tell
@@ -46,9 +47,6 @@ from sql_ext.bridge_operations import (
 )
 
 logger = logging.getLogger(__name__)
-
-_SAMPLING = "spark.qbeast.use.sampling.enabled"
-_PRUNING = "spark.qbeast.use.pruning.enabled"
 
 _A = TypeVar("_A", bound=Arguments)
 # What an operation answers: rows, a text, or nothing.
@@ -134,7 +132,9 @@ def _virtual_table(spark: SparkSession, given: VirtualTableRows) -> DataFrame:
 @_answers(SystemTableRows)
 def _system_table(spark: SparkSession, given: SystemTableRows) -> DataFrame:
     with as_one_line(spark):
-        return SYSTEM_TABLES[given.kind].read(spark, list(given.columns))
+        app = application()
+        query = SystemQuery(spark, list(given.columns), app.automations, app.clock.now())
+        return SYSTEM_TABLES[given.kind].read(query)
 
 
 @_answers(CheckTable)
@@ -145,14 +145,16 @@ def _check_table(spark: SparkSession, given: CheckTable) -> None:
 
 @_answers(PlanSample)
 def _plan_sample(spark: SparkSession, given: PlanSample) -> str:
-    if not _enabled(spark, _SAMPLING):
-        return refused_sample(SampleReason.SWITCHED_OFF, f"{_SAMPLING} is false")
+    if not SAMPLING_ENABLED.of_conf_or_default(spark.conf.get):
+        return refused_sample(SampleReason.SWITCHED_OFF, f"{SAMPLING_ENABLED.name} is false")
     return plan_sample(given.configuration, given.lower, given.upper)
 
 
 @_answers(PlanRead)
 def _plan_read(spark: SparkSession, given: PlanRead) -> str | None:
-    return plan_read(given.configuration, given.conditions) if _enabled(spark, _PRUNING) else None
+    if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
+        return None
+    return plan_read(given.configuration, given.conditions)
 
 
 @_answers(CheckMetadata)
@@ -175,12 +177,12 @@ def _index_settings(_: SparkSession, given: IndexSettings) -> str:
 
 @_answers(WriteFiles)
 def _write_files(spark: SparkSession, given: WriteFiles) -> None:
-    write_indexed(IndexedRows(spark, given.write))
+    write_indexed(IndexedRows(spark, given.write), application())
 
 
 @_answers(WriteCommitted)
 def _write_committed(_: SparkSession, given: WriteCommitted) -> None:
-    CURRENT_TREES.committed(given.write, given.version)
+    application().trees.committed(given.write, given.version)
 
 
 @_answers(CatalogChanged)
@@ -191,7 +193,3 @@ def _catalog_changed(_: SparkSession, given: CatalogChanged) -> None:
 @_answers(ManualTrigger)
 def _manual_trigger(spark: SparkSession, given: ManualTrigger) -> None:
     trigger(spark, given.table, given.properties)
-
-
-def _enabled(spark: SparkSession, key: str) -> bool:
-    return (spark.conf.get(key, "true") or "true").strip().lower() != "false"

@@ -24,6 +24,7 @@ from py4j.java_gateway import JavaObject, PythonProxyPool, quiet_close, quiet_sh
 from py4j.protocol import AUTH_COMMAND_NAME, END, OUTPUT_VOID_COMMAND, Py4JJavaError
 from pyspark import SparkContext
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import NotSupportedError, first_line
 
 logger = logging.getLogger(__name__)
@@ -114,7 +115,7 @@ class CallbackServer(PythonServer):  # type: ignore[misc]  # Py4J has no types
         clock: seconds that never go back.
     """
 
-    def __init__(self, gateway: Any, token: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, gateway: Any, token: str, clock: Callable[[], float] = SYSTEM_CLOCK.monotonic) -> None:
         parameters = gateway.python_parameters
         # As PySpark does: the end of the interpreter waits for no callback.
         parameters.daemonize = parameters.daemonize_connections = True

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import InvalidArgumentError, UseError, WriteDeniedError
 
 JAVA_OPTIONS_KEY = "spark.driver.extraJavaOptions"
@@ -73,7 +74,7 @@ def metastore_log(folder: Path) -> Path:
 def open_warehouse(
     folder: Path,
     seconds: float = _SECONDS_FOR_PREDECESSOR,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] = SYSTEM_CLOCK.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Makes the folder where it is missing, and claims its metastore for this process, to its end.

@@ -17,6 +17,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import UseError
 from catalog.history.event_files import (
     Marker,
@@ -29,8 +30,7 @@ from catalog.history.event_files import (
 )
 from catalog.history.event_rows import history_of, stored_events, united, with_lists
 from catalog.history.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
-from catalog.state.lease import now_millis
-from catalog.state.state_files import Unreadable, access_problem, read
+from catalog.state.state_files import Missing, Unreadable, access_problem, read
 from catalog.table.managed_table import ManagedTable
 from otree.revision import LAST_REVISION_KEY
 
@@ -62,40 +62,44 @@ _MARKER_ADVICE = "Events are copied from the log once more, and the file is repl
 # ------------------------------------------------------------------------------------------------------- writing
 
 
-def record(table: ManagedTable, event: OptimizationEvent, version: int) -> None:
+def record(table: ManagedTable, event: OptimizationEvent, version: int, clock: Clock = SYSTEM_CLOCK) -> None:
     """Keeps the event of a commit, which may outlive the log; never fails, since the commit also has it."""
-    _keep(table, event, {"state": COMMITTED, "version": version})
+    _keep(table, event, {"state": COMMITTED, "version": version}, clock)
 
 
-def record_failure(table: ManagedTable, event: OptimizationEvent, error: UseError) -> None:
+def record_failure(table: ManagedTable, event: OptimizationEvent, error: UseError, clock: Clock = SYSTEM_CLOCK) -> None:
     """Keeps the event of a group that was not committed; never fails."""
     # Its lists of files, when they are long, are not worth a file.
-    _keep(table, event, {"state": FAILED, "error": error.message, "error_code": error.code, "overflow_file": None})
+    more = {"state": FAILED, "error": error.message, "error_code": error.code, "overflow_file": None}
+    _keep(table, event, more, clock)
 
 
-def record_ignored(table: ManagedTable, event: OptimizationEvent) -> None:
+def record_ignored(table: ManagedTable, event: OptimizationEvent, clock: Clock = SYSTEM_CLOCK) -> None:
     """Keeps the event of a trigger that did not lead to a run; its ``reason`` says why. Never fails."""
-    _keep(table, event, {"state": IGNORED})
+    _keep(table, event, {"state": IGNORED}, clock)
 
 
-def record_vacuum(table: ManagedTable, event: OptimizationEvent, version: int | None) -> None:
+def record_vacuum(
+    table: ManagedTable, event: OptimizationEvent, version: int | None, clock: Clock = SYSTEM_CLOCK
+) -> None:
     """Keeps the event of a vacuum; never fails.
 
     Args:
         table: the table.
         event: see ``catalog.history.events.event_of_vacuum``.
         version: of the commit with which Delta notes the end of a vacuum, None without one.
+        clock: the time.
     """
-    _keep(table, event, {"state": DELETED, "version": version})
+    _keep(table, event, {"state": DELETED, "version": version}, clock)
 
 
-def _keep(table: ManagedTable, event: OptimizationEvent, more: Mapping[str, object]) -> None:
+def _keep(table: ManagedTable, event: OptimizationEvent, more: Mapping[str, object], clock: Clock) -> None:
     # Whatever goes wrong here, the optimization that it tells of is done.
     try:
         named = event if event.table_id else replace(event, table_id=table.snapshot().table_id)
         text = json.dumps({**json.loads(named.commit_json()), **more}, separators=(",", ":"))
         table.write_state(f"{EVENTS_FOLDER}/{event.started_at}-{event.write_id}.json", text)
-        merge(table, now_millis())
+        merge(table, clock.now())
     except Exception as error:  # noqa: BLE001
         logger.warning("%s: an event could not be kept: %s", table.name, access_problem(error))
 
@@ -201,8 +205,8 @@ def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[st
 
 def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
     """The events of a file of the store; None when any of it cannot be read as events."""
-    found = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
-    return None if isinstance(found, Unreadable) else found
+    events = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
+    return None if isinstance(events, (Missing, Unreadable)) else events
 
 
 # ------------------------------------------------------------------------------------------------------- reading

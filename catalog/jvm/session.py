@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import jvm, jvm_session
+from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
 
@@ -30,8 +31,8 @@ _WORK_SETTINGS = {
     # Auto compaction after our commit would write the files again, without their tags.
     "spark.databricks.delta.autoCompact.enabled": "false",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
-    "spark.qbeast.use.sampling.enabled": "false",
-    "spark.qbeast.use.pruning.enabled": "false",
+    SAMPLING_ENABLED.name: "false",
+    PRUNING_ENABLED.name: "false",
 }
 
 

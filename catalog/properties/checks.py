@@ -6,23 +6,17 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql.types import StructType
 
-from catalog.errors import InvalidArgumentError, UseError
+from catalog.errors import UseError
 from catalog.properties.declared_stats import declared_stats
 from catalog.properties.index_properties import (
     COLUMN_STATS_KEY,
     COLUMNS_KEY,
-    COMPATIBILITIES,
     COMPATIBILITY_KEY,
     CUBE_SIZE_KEY,
-    ON_WRITE_KEY,
     TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
-    bytes_of,
-    column_entries,
-    rows_of,
 )
-from catalog.properties.names import ignored_property, in_namespace
-from catalog.properties.optimization_properties import PREFIX, check_value
+from catalog.properties.names import PROPERTIES, ignored_property, in_namespace
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
 
@@ -42,22 +36,12 @@ def check_property(key: str, text: str, schema: StructType, partition: tuple[str
     Raises:
         UseError: the value is not accepted.
     """
-    if key.startswith(PREFIX):
-        check_value(key, text)
-    elif key == COLUMNS_KEY:
-        column_entries(key, text)
-        if schema.fields:
-            IndexConfiguration.of({key: text}, schema, None, partition)
-    elif key == CUBE_SIZE_KEY:
-        rows_of(key, text)
-    elif key == TARGET_FILE_BYTES_KEY:
-        bytes_of(key, text)
+    if key in PROPERTIES:
+        PROPERTIES[key].parse(text)
+    if key == COLUMNS_KEY and schema.fields:
+        IndexConfiguration.of({key: text}, schema, None, partition)
     elif key == COLUMN_STATS_KEY and schema.fields:
         declared_stats(text, schema)
-    elif key == COMPATIBILITY_KEY and text not in COMPATIBILITIES:
-        raise InvalidArgumentError.of(key, text, "'qbeast', or nothing")
-    elif key == ON_WRITE_KEY and text.strip().lower() not in ("true", "false"):
-        raise InvalidArgumentError.of(key, text, "true or false")
 
 
 def check_index(configuration: Mapping[str, str], schema: StructType, partition: tuple[str, ...]) -> None:

@@ -7,32 +7,24 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql.types import BooleanType, DataType, StringType, StructType
+from pyspark.sql.types import DataType, StringType, StructType
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
+from catalog.properties.setting import BOOLEAN, SIZE, TEXT, Setting, choice, whole_number
 from catalog.table.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
+from otree.data_types import EXTENDED_TYPES, format_data_type
 from otree.revision import (
     REVISION_KEY_PREFIX,
     STAGING_REVISION_ID,
     Revision,
 )
-from otree.transformation import DeclaredStats
-from otree.transformer import (
-    EMPTY,
-    EXTENDED_TYPES,
-    HASHING,
-    LINEAR,
-    QUANTILES,
-    STRING,
-    Transformer,
-    format_data_type,
-)
+from otree.transformation import KINDS, DeclaredStats, kinds_for
+from otree.transformer import EMPTY, QUANTILES, Transformer
 
 __all__ = [
     "COLUMN_STATS_KEY",
     "IndexConfiguration",
-    "bytes_of",
     "hash_type",
     "indexable_type",
     "logical_name",
@@ -53,34 +45,71 @@ ON_WRITE_KEY = "use.index.onWrite"
 
 DEFAULT_TARGET_FILE_BYTES = 128 * 1024 * 1024
 CUBE_SIZE_RANGE = (1_000, 5_000_000)
-TRANSFORMATIONS = (LINEAR, HASHING, QUANTILES)
 COMPATIBILITIES = ("", "qbeast")
 _MOST_COLUMNS = 16
 
-_UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
 
-
-def bytes_of(key: str, text: str) -> int:
-    """Parses a size such as ``134217728`` or ``128MB``.
+def column_entries(key: str, text: str) -> list[tuple[str, str]]:
+    """The columns of a text such as ``a,`b,c`:hashing``, by name, and the transformation of each ('' = its type's own).
 
     Raises:
-        InvalidArgumentError: not a positive size.
+        InvalidArgumentError: an empty name, or an open backquote.
+        UnknownNameError: a transformation that does not exist.
     """
-    match = re.fullmatch(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*", text)
-    if match is None or match[2].lower() not in _UNITS or int(match[1]) == 0:
-        raise InvalidArgumentError.of(key, text, "a positive number of bytes, such as 134217728 or 128MB")
-    return int(match[1]) * _UNITS[match[2].lower()]
+    expected = (
+        "column names separated by commas, such as 'a,b:hashing', in backquotes where one holds a comma, colon or dot"
+    )
+    try:
+        entries = split_names(text)
+    except ValueError as error:
+        raise InvalidArgumentError.of(key, text, f"{error}; {expected}") from error
+    for name, kind in entries:
+        if not name:
+            raise InvalidArgumentError.of(key, text, expected)
+        if kind.lower() == "histogram":
+            raise InvalidArgumentError.of(key, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}")
+        offered = [known.name for known in KINDS.values() if known.offered]
+        if kind and kind.lower() not in offered:
+            raise UnknownNameError.of("transformation", kind, offered)
+    if len(entries) > _MOST_COLUMNS:
+        raise InvalidArgumentError.of(key, text, f"at most {_MOST_COLUMNS} columns")
+    return [(name, kind.lower()) for name, kind in entries]
 
 
-def rows_of(key: str, text: str) -> int:
-    """Parses the number of rows of a cube.
-
-    Raises:
-        InvalidArgumentError: not a positive whole number of at most nine digits.
-    """
-    if not re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) or int(text) < 1:
-        raise InvalidArgumentError.of(key, text, "a positive whole number of rows")
-    return int(text)
+COLUMNS = Setting(
+    COLUMNS_KEY,
+    TEXT,
+    "Columns to index, separated by commas, each with its transformation if need be: 'a,b:hashing'.",
+    check=column_entries,
+)
+CUBE_SIZE = Setting(
+    CUBE_SIZE_KEY,
+    whole_number(1, 9, "a positive whole number of rows"),
+    "Rows that an inner cube holds.",
+    unset="rows of one target file, 1,000 to 5,000,000",
+)
+TARGET_FILE_BYTES = Setting(
+    TARGET_FILE_BYTES_KEY,
+    SIZE,
+    "Size that rewritten data files should have: bytes, or with a unit, 128MB.",
+    str(DEFAULT_TARGET_FILE_BYTES),
+)
+COLUMN_STATS = Setting(COLUMN_STATS_KEY, TEXT, "What the owner knows of the values of columns, as JSON.")
+COMPATIBILITY = Setting(
+    COMPATIBILITY_KEY,
+    choice(COMPATIBILITIES, "'qbeast', or nothing"),
+    "With 'qbeast', an index that other writers of the format cannot read is refused.",
+    "",
+)
+ON_WRITE = Setting(ON_WRITE_KEY, BOOLEAN, "Whether inserts are indexed as they are written.")
+INDEX_SETTINGS: tuple[Setting[object], ...] = (
+    COLUMNS,
+    CUBE_SIZE,
+    TARGET_FILE_BYTES,
+    COLUMN_STATS,
+    COMPATIBILITY,
+    ON_WRITE,
+)
 
 
 @dataclass(frozen=True)
@@ -123,11 +152,8 @@ class IndexConfiguration:
             IndexConfigurationError: a column type that cannot be indexed.
             InvalidArgumentError: a malformed value.
         """
-        target = bytes_of(
-            TARGET_FILE_BYTES_KEY, configuration.get(TARGET_FILE_BYTES_KEY, str(DEFAULT_TARGET_FILE_BYTES))
-        )
-        size_text = configuration.get(CUBE_SIZE_KEY)
-        cube_size = None if size_text is None else rows_of(CUBE_SIZE_KEY, size_text)
+        target = TARGET_FILE_BYTES.value(configuration)
+        cube_size = CUBE_SIZE.given(configuration)
         text = configuration.get(COLUMNS_KEY)
         as_indexed = (
             latest is not None
@@ -138,22 +164,22 @@ class IndexConfiguration:
             columns = _columns(text, schema, partition)
         else:
             # Resolved when the revision was made: since then a column may have been renamed, or its type widened.
-            made = latest or _staged(configuration)
-            if made is None:
+            revision = latest or _staged(configuration)
+            if revision is None:
                 return None
-            cube_size = cube_size or (None if text else made.desired_cube_size)
-            columns = [(_stored(schema, t.column), t.kind) for t in made.transformers]
+            cube_size = cube_size or (None if text else revision.desired_cube_size)
+            columns = [(_stored(schema, t.column), t.kind) for t in revision.transformers]
         transformers = tuple(_transformer(column, kind) for column, kind in columns)
-        found = [column for column, _ in columns]
-        extensions = _extensions(found, transformers)
+        indexed = [column for column, _ in columns]
+        extensions = _extensions(indexed, transformers)
         _check_compatibility(configuration, extensions, partition)
         return cls(
             transformers,
-            tuple(column.name for column in found),
+            tuple(column.name for column in indexed),
             cube_size,
             target,
-            tuple(hash_type(column.type_name) for column in found),
-            _declared(configuration, schema, found, transformers),
+            tuple(hash_type(column.type_name) for column in indexed),
+            _declared(configuration, schema, indexed, transformers),
             extensions,
         )
 
@@ -187,48 +213,22 @@ def indexable_type(data_type: DataType) -> str | None:
     return format_data_type(data_type.simpleString())
 
 
-def column_entries(key: str, text: str) -> list[tuple[str, str]]:
-    """The columns of a text such as ``a,`b,c`:hashing``, by name, and the transformation of each ('' = its type's own).
-
-    Raises:
-        InvalidArgumentError: an empty name, or an open backquote.
-        UnknownNameError: a transformation that does not exist.
-    """
-    expected = (
-        "column names separated by commas, such as 'a,b:hashing', in backquotes where one holds a comma, colon or dot"
-    )
-    try:
-        entries = split_names(text)
-    except ValueError as error:
-        raise InvalidArgumentError.of(key, text, f"{error}; {expected}") from error
-    for name, kind in entries:
-        if not name:
-            raise InvalidArgumentError.of(key, text, expected)
-        if kind.lower() == "histogram":
-            raise InvalidArgumentError.of(key, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}")
-        if kind and kind.lower() not in TRANSFORMATIONS:
-            raise UnknownNameError.of("transformation", kind, TRANSFORMATIONS)
-    if len(entries) > _MOST_COLUMNS:
-        raise InvalidArgumentError.of(key, text, f"at most {_MOST_COLUMNS} columns")
-    return [(name, kind.lower()) for name, kind in entries]
-
-
 def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[tuple[FoundColumn, str]]:
     """The columns that the property names, and their transformations ('' = the type's own)."""
-    found: list[tuple[FoundColumn, str]] = []
+    resolved: list[tuple[FoundColumn, str]] = []
     for name, kind in column_entries(COLUMNS_KEY, text):
         column = find_column(schema, name)
         if column is None:
             raise UnknownNameError.of("column", name, schema.names)
-        if any(column.path == earlier.path for earlier, _ in found):
+        if any(column.path == earlier.path for earlier, _ in resolved):
             raise InvalidArgumentError.of(COLUMNS_KEY, text, f"column '{name}' must be named once")
         if column.path[0] in partition:
             raise InvalidArgumentError.of(
                 COLUMNS_KEY, text, f"'{name}' is a partition column, whose values already select files"
             )
         check_distinct(schema, column)
-        found.append((column, kind))
-    return found
+        resolved.append((column, kind))
+    return resolved
 
 
 def check_distinct(schema: StructType, column: FoundColumn) -> None:
@@ -262,17 +262,7 @@ def _staged(configuration: Mapping[str, str]) -> Revision | None:
 def transformations_of(data_type: DataType) -> tuple[str, ...]:
     """The transformations that a column of this type can have, the default first; none when it cannot be indexed."""
     name = indexable_type(data_type)
-    match data_type.simpleString(), name:
-        case _, None:
-            return ()
-        case "binary", _:
-            return (HASHING,)
-        case "boolean", _:
-            return LINEAR, HASHING
-        case _, found if found == STRING:
-            return HASHING, QUANTILES
-        case _:
-            return LINEAR, HASHING, QUANTILES
+    return () if name is None else kinds_for(name, data_type.simpleString())
 
 
 def _transformer(column: FoundColumn, kind: str) -> Transformer:
@@ -296,43 +286,35 @@ def _declared(
     columns: Sequence[FoundColumn],
     transformers: Sequence[Transformer],
 ) -> tuple[DeclaredStats, ...]:
-    said = declared_stats(configuration.get(COLUMN_STATS_KEY), schema)
+    stats = declared_stats(configuration.get(COLUMN_STATS_KEY), schema)
     declared = []
     for column, transformer in zip(columns, transformers, strict=True):
-        stats = said.get(column.stored, DeclaredStats())
-        if transformer.kind == QUANTILES:
-            declared.append(DeclaredStats(quantiles=stats.quantiles))
-        elif transformer.kind == LINEAR and isinstance(column.data_type, BooleanType):
-            # Both values, whatever the data has so far: a boolean never needs another range.
-            declared.append(DeclaredStats(0, 1))
-        elif transformer.kind == LINEAR:
-            declared.append(DeclaredStats(stats.minimum, stats.maximum))
-        else:
-            declared.append(DeclaredStats())
+        of_column = stats.get(column.stored, DeclaredStats())
+        declared.append(KINDS[transformer.kind].relevant(of_column, column.type_name))
     return tuple(declared)
 
 
 def _extensions(columns: Sequence[FoundColumn], transformers: Sequence[Transformer]) -> dict[str, str]:
     """What other writers of the format could not index so: nested fields, some types, hashes of times."""
-    found = {}
+    extensions = {}
     for column, transformer in zip(columns, transformers, strict=True):
-        times = transformer.kind == HASHING and transformer.data_type in ("DateDataType", "TimestampDataType")
-        if column.is_nested or column.type_name in EXTENDED_TYPES or times:
-            found[column.stored] = column.type_name
-    return found
+        is_extension = KINDS[transformer.kind].is_extension(transformer.data_type)
+        if column.is_nested or column.type_name in EXTENDED_TYPES or is_extension:
+            extensions[column.stored] = column.type_name
+    return extensions
 
 
 def _check_compatibility(
     configuration: Mapping[str, str], extensions: Mapping[str, str], partition: tuple[str, ...]
 ) -> None:
-    wished = configuration.get(COMPATIBILITY_KEY, "")
-    if wished not in COMPATIBILITIES:
-        raise InvalidArgumentError.of(COMPATIBILITY_KEY, wished, "'qbeast', or nothing")
-    if not wished:
+    required = COMPATIBILITY.value(configuration)
+    if not required:
         return
     for column, type_name in extensions.items():
         raise IndexConfigurationError.unindexable(
-            column, type_name, f"{COMPATIBILITY_KEY} = '{wished}' asks for an index that every reader of the format has"
+            column,
+            type_name,
+            f"{COMPATIBILITY_KEY} = '{required}' asks for an index that every reader of the format has",
         )
     unread = {
         "deletion vectors": configuration.get("delta.enableDeletionVectors", "").lower() == "true",
@@ -342,5 +324,7 @@ def _check_compatibility(
     for feature, present in unread.items():
         if present:
             raise InvalidArgumentError.of(
-                COMPATIBILITY_KEY, wished, f"the table has {feature}, with which other readers of the format lose rows"
+                COMPATIBILITY_KEY,
+                required,
+                f"the table has {feature}, with which other readers of the format lose rows",
             )

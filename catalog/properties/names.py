@@ -8,18 +8,16 @@ from collections.abc import Iterable
 from catalog.errors import UnknownNameError, nearest_name
 from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
-    COLUMN_STATS_KEY,
-    COLUMNS_KEY,
-    COMPATIBILITY_KEY,
-    CUBE_SIZE_KEY,
     EXTENSIONS_KEY_PREFIX,
     HASH_TYPES_KEY_PREFIX,
-    ON_WRITE_KEY,
-    TARGET_FILE_BYTES_KEY,
+    INDEX_SETTINGS,
 )
-from catalog.properties.optimization_properties import NEWER_FAMILY, OLDER_FAMILY, PREFIX, TRIGGERS, option_key
+from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
+from catalog.properties.setting import Setting
 
-INDEX_KEYS = (COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, COLUMN_STATS_KEY, COMPATIBILITY_KEY, ON_WRITE_KEY)
+PROPERTIES: dict[str, Setting[object]] = {s.name: s for s in (*INDEX_SETTINGS, *OPTIMIZATION_SETTINGS)}
+"""The table properties that owners set, by name; options of strategies are properties besides."""
+
 _NAMESPACE = "use."
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
@@ -60,4 +58,4 @@ def _exists(key: str) -> bool:
 
 
 def _known() -> tuple[str, ...]:
-    return (*INDEX_KEYS, *OLDER_FAMILY, *NEWER_FAMILY, *TRIGGERS, *map(option_key, sorted(_options)))
+    return (*PROPERTIES, *map(option_key, sorted(_options)))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
+from catalog.properties.setting import BOOLEAN, SHARE, TEXT, Setting, names_of, whole_number
 
 PREFIX = "use.optimization."
 TYPE_KEY = f"{PREFIX}type"
@@ -26,21 +27,73 @@ TRIGGER_UNINDEXED_BYTES_KEY = f"{PREFIX}trigger.unindexed-bytes"
 TRIGGER_UNINDEXED_SHARE_KEY = f"{PREFIX}trigger.unindexed-share"
 TRIGGER_SMALL_FILES_KEY = f"{PREFIX}trigger.small-files"
 
-OLDER_FAMILY = (TYPE_KEY, BYTES_PER_ITER_KEY, REVISION_REWRITE_KEY, REVISION_ID_KEY)
-NEWER_FAMILY = (
-    AUTO_ENABLED_KEY,
-    AUTO_REVISION_ID_KEY,
-    UNINDEXED_ENABLED_KEY,
-    UNINDEXED_PRIORITIZE_KEY,
+TYPE = Setting(
+    TYPE_KEY,
+    names_of("a strategy, or several separated by commas"),
+    "The strategies that are asked for files, in this order; it switches automatic optimization on.",
+)
+BYTES_PER_ITER = Setting(
+    BYTES_PER_ITER_KEY,
+    whole_number(1),
+    "Bytes of files taken in an iteration.",
+    unset="1000000000; 10000000000 for UnindexedFiles and RevisionRewrite",
+)
+REVISION_REWRITE = Setting(
+    REVISION_REWRITE_KEY,
+    BOOLEAN,
+    "Indexes older revisions, or the one of revision-id, again into the newest.",
+    "false",
+)
+REVISION_ID = Setting(REVISION_ID_KEY, whole_number(0), "Revision to optimize.", unset="the newest")
+
+AUTO_ENABLED = Setting(AUTO_ENABLED_KEY, BOOLEAN, "Switches automatic optimization on or off.")
+AUTO_REVISION_ID = Setting(
+    AUTO_REVISION_ID_KEY, whole_number(0), "Revision to compact; 0: unindexed files only.", unset="the newest"
+)
+UNINDEXED_ENABLED = Setting(UNINDEXED_ENABLED_KEY, BOOLEAN, "Also indexes unindexed files.", "true")
+UNINDEXED_PRIORITIZE = Setting(UNINDEXED_PRIORITIZE_KEY, BOOLEAN, "Takes unindexed files before it compacts.", "true")
+UNINDEXED_BATCH_BYTES = Setting(
     UNINDEXED_BATCH_BYTES_KEY,
+    whole_number(1),
+    "Bytes of unindexed files taken in an iteration.",
+    unset="10000000000",
+)
+UNINDEXED_FROM_TIMESTAMP = Setting(
     UNINDEXED_FROM_TIMESTAMP_KEY,
+    TEXT,
+    "Leaves files alone that were modified before it: epoch milliseconds, or 'yyyy-MM-dd HH:mm:ss'.",
+    unset="0",
 )
-TRIGGERS = (
-    TRIGGER_COMMITS_KEY,
-    TRIGGER_UNINDEXED_BYTES_KEY,
-    TRIGGER_UNINDEXED_SHARE_KEY,
+
+TRIGGER_COMMITS = Setting(
+    TRIGGER_COMMITS_KEY, whole_number(1), "A run starts after so many commits since the last optimization."
+)
+TRIGGER_UNINDEXED_BYTES = Setting(
+    TRIGGER_UNINDEXED_BYTES_KEY, whole_number(1), "A run starts when unindexed files hold so many bytes."
+)
+TRIGGER_UNINDEXED_SHARE = Setting(
+    TRIGGER_UNINDEXED_SHARE_KEY, SHARE, "A run starts when unindexed files hold this share of the table's bytes."
+)
+TRIGGER_SMALL_FILES = Setting(
     TRIGGER_SMALL_FILES_KEY,
+    whole_number(1),
+    "A run starts when so many files are below half of use.index.targetFileBytes.",
 )
+
+_OLDER = (TYPE, BYTES_PER_ITER, REVISION_REWRITE, REVISION_ID)
+_NEWER = (
+    AUTO_ENABLED,
+    AUTO_REVISION_ID,
+    UNINDEXED_ENABLED,
+    UNINDEXED_PRIORITIZE,
+    UNINDEXED_BATCH_BYTES,
+    UNINDEXED_FROM_TIMESTAMP,
+)
+_TRIGGERS = (TRIGGER_COMMITS, TRIGGER_UNINDEXED_BYTES, TRIGGER_UNINDEXED_SHARE, TRIGGER_SMALL_FILES)
+OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (*_OLDER, *_NEWER, *_TRIGGERS)
+OLDER_FAMILY = tuple(setting.name for setting in _OLDER)
+NEWER_FAMILY = tuple(setting.name for setting in _NEWER)
+TRIGGERS = tuple(setting.name for setting in _TRIGGERS)
 
 _UNINDEXED, _COMPACTION = "UnindexedFiles", "LeveledCompaction"
 
@@ -113,7 +166,7 @@ class OptimizationProperties:
         triggers = _triggers(ours)
         if AUTO_ENABLED_KEY in ours:
             # The newer family decides, also where it says no.
-            return _newer(ours, triggers) if _boolean(ours, AUTO_ENABLED_KEY, False) else None
+            return _newer(ours, triggers) if AUTO_ENABLED.given(ours) else None
         return None if TYPE_KEY not in ours else _older(ours, triggers)
 
     @classmethod
@@ -142,25 +195,6 @@ def option_key(option: str) -> str:
     return PREFIX + option.replace("_", "-")
 
 
-def check_value(key: str, text: str) -> None:
-    """Checks the value of one property of automatic optimization on its own; options of strategies are not looked at.
-
-    Raises:
-        InvalidArgumentError: a value that is not accepted.
-    """
-    given = {key: text}
-    if key == TYPE_KEY and not all(name.strip() for name in text.split(",")):
-        raise InvalidArgumentError.of(key, text, "a strategy, or several separated by commas")
-    if key in (REVISION_REWRITE_KEY, AUTO_ENABLED_KEY, UNINDEXED_ENABLED_KEY, UNINDEXED_PRIORITIZE_KEY):
-        _boolean(given, key, False)
-    elif key in (REVISION_ID_KEY, AUTO_REVISION_ID_KEY):
-        _whole(given, key, 0)
-    elif key in (BYTES_PER_ITER_KEY, UNINDEXED_BATCH_BYTES_KEY):
-        _whole(given, key, 1)
-    elif key in TRIGGERS:
-        _triggers(given)
-
-
 def effective_type(configuration: Mapping[str, str]) -> str | None:
     """The strategies that automatic optimization runs on a table, separated by commas; None when it is off.
 
@@ -185,9 +219,7 @@ def _check_keys(given: Mapping[str, str], known: Collection[str], options: Colle
 
 
 def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
-    names = tuple(name.strip() for name in given[TYPE_KEY].split(","))
-    if not all(names):
-        raise InvalidArgumentError.of(TYPE_KEY, given[TYPE_KEY], "a strategy, or several separated by commas")
+    names = TYPE.value(given)
     options = {
         key.removeprefix(PREFIX).replace("-", "_"): value
         for key, value in given.items()
@@ -195,9 +227,9 @@ def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
     }
     return OptimizationProperties(
         strategies=names,
-        bytes_per_iter=_whole(given, BYTES_PER_ITER_KEY, 1),
-        revision_id=_whole(given, REVISION_ID_KEY, 0),
-        revision_rewrite=_boolean(given, REVISION_REWRITE_KEY, False),
+        bytes_per_iter=BYTES_PER_ITER.given(given),
+        revision_id=REVISION_ID.given(given),
+        revision_rewrite=REVISION_REWRITE.value(given),
         options=options,
         triggers=triggers,
         asked={key: value for key, value in given.items() if key not in NEWER_FAMILY},
@@ -205,10 +237,10 @@ def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
 
 
 def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
-    revision_id = _whole(given, AUTO_REVISION_ID_KEY, 0)
-    unindexed = _boolean(given, UNINDEXED_ENABLED_KEY, True)
-    first = _boolean(given, UNINDEXED_PRIORITIZE_KEY, True)
-    batch = _whole(given, UNINDEXED_BATCH_BYTES_KEY, 1)
+    revision_id = AUTO_REVISION_ID.given(given)
+    unindexed = UNINDEXED_ENABLED.value(given)
+    first = UNINDEXED_PRIORITIZE.value(given)
+    batch = UNINDEXED_BATCH_BYTES.given(given)
     if revision_id == 0 and not unindexed:
         raise InvalidArgumentError.of(
             UNINDEXED_ENABLED_KEY, "false", f"with {AUTO_REVISION_ID_KEY} = 0, nothing would be optimized"
@@ -233,35 +265,9 @@ def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
 
 
 def _triggers(given: Mapping[str, str]) -> Triggers:
-    share: float | None = None
-    text = given.get(TRIGGER_UNINDEXED_SHARE_KEY)
-    if text is not None:
-        try:
-            share = float(text)
-        except ValueError:
-            share = 0.0
-        if not 0 < share <= 1:
-            raise InvalidArgumentError.of(TRIGGER_UNINDEXED_SHARE_KEY, text, "a number above 0 and at most 1")
     return Triggers(
-        commits=_whole(given, TRIGGER_COMMITS_KEY, 1),
-        unindexed_bytes=_whole(given, TRIGGER_UNINDEXED_BYTES_KEY, 1),
-        unindexed_share=share,
-        small_files=_whole(given, TRIGGER_SMALL_FILES_KEY, 1),
+        commits=TRIGGER_COMMITS.given(given),
+        unindexed_bytes=TRIGGER_UNINDEXED_BYTES.given(given),
+        unindexed_share=TRIGGER_UNINDEXED_SHARE.given(given),
+        small_files=TRIGGER_SMALL_FILES.given(given),
     )
-
-
-def _whole(given: Mapping[str, str], key: str, least: int) -> int | None:
-    text = given.get(key)
-    if text is None:
-        return None
-    stripped = text.strip()
-    if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 18 and int(stripped) >= least):
-        raise InvalidArgumentError.of(key, text, f"a whole number of at least {least}")
-    return int(stripped)
-
-
-def _boolean(given: Mapping[str, str], key: str, default: bool) -> bool:
-    text = given.get(key, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise InvalidArgumentError.of(key, given[key], "true or false")
-    return text == "true"

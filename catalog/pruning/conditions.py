@@ -8,10 +8,10 @@ from typing import Any
 
 from catalog.properties.index_properties import hash_type
 from catalog.pruning.literals import Bounds, bounds, is_comparable
+from otree.data_types import format_data_type
 from otree.region import Box, Interval, Region
 from otree.revision import Revision
 from otree.transformation import Transformation, Value
-from otree.transformer import format_data_type
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}

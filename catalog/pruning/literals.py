@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from otree.data_types import format_data_type
 from otree.transformation import Value
-from otree.transformer import format_data_type
 
 _MILLIS_PER_DAY = 86_400_000
 # Dates of tables by other writers may be stored as local midnight of any zone: widen by the largest offset and a bit.

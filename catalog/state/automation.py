@@ -63,6 +63,3 @@ class Automations:
         """All tables, by name."""
         with self._lock:
             return sorted(self._by_location.values(), key=lambda a: a.table)
-
-
-AUTOMATIONS = Automations()

@@ -11,7 +11,6 @@ import logging
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,8 +19,9 @@ from functools import partial
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.history.moments import LAST_MILLIS
-from catalog.state.state_files import NOT_ACCESSIBLE, Unreadable, access_problem, parse, read, warn_once
+from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read, warn_once
 from catalog.table.managed_table import ManagedTable
 
 logger = logging.getLogger(__name__)
@@ -96,12 +96,30 @@ def read_lease(table: ManagedTable, now: int | None = None) -> Lease | None:
         table: the table.
         now: as for ``parse_lease``.
     """
-    found = read(table, LEASE_FILE, partial(parse_lease, now=now), _ADVICE)
-    return None if isinstance(found, Unreadable) else found
+    lease = read(table, LEASE_FILE, partial(parse_lease, now=now), _ADVICE)
+    return None if isinstance(lease, (Missing, Unreadable)) else lease
+
+
+@dataclass(frozen=True)
+class Acquired:
+    """The run holds the lease.
+
+    Attributes:
+        is_stored: whether other processes can see it; False where the file system does not let anybody write it.
+    """
+
+    is_stored: bool = True
+
+
+@dataclass(frozen=True)
+class HeldBy:
+    """Another run holds the lease."""
+
+    lease: Lease
 
 
 def holder_of(table: ManagedTable, now: int) -> Lease | None:
-    """The lease that blocks a run, None when the table is free; it ends within ``MOST_LEASE_TIMES`` lease times.
+    """The unexpired lease on a table, None when the table is free; it ends within ``MOST_LEASE_TIMES`` lease times.
 
     Args:
         table: the table.
@@ -111,58 +129,62 @@ def holder_of(table: ManagedTable, now: int) -> Lease | None:
     return lease if lease is not None and lease.expires_at > now else None
 
 
-def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Lease | None:
-    """Takes the lease.
+def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Acquired | HeldBy:
+    """Takes the lease, unless another run holds it.
 
-    Where the file system lets nobody write it, as when a folder has its name, the run goes on without.
-
-    Returns:
-        None when it was taken, else the lease of somebody else that blocks the run.
+    Args:
+        table: the table.
+        run_id: the run that asks; it may hold the lease already.
+        trigger: who asked for the run.
+        now: epoch milliseconds.
     """
-    held = holder_of(table, now)
-    if held is not None and held.run_id != run_id:
-        return held
+    held = _lease_of_another(table, run_id, now)
+    if held is not None:
+        return HeldBy(held)
     mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS)
     if not table.create_state(LEASE_FILE, mine.to_json()):
-        held = holder_of(table, now)
-        if held is not None and held.run_id != run_id:
-            # Somebody was faster.
-            return held
+        # Another run created the file since; otherwise the file has expired, or cannot be read.
+        held = _lease_of_another(table, run_id, now)
+        if held is not None:
+            return HeldBy(held)
         try:
-            # One that has expired, or cannot be read.
             table.write_state(LEASE_FILE, mine.to_json())
         except (Py4JError, PySparkException, OSError) as error:
             warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
-            return None
-    # Of two that found it free, the last to write has it.
-    found = holder_of(table, now)
-    return None if found is None or found.run_id == run_id else found
+            return Acquired(is_stored=False)
+    # Of two runs that saw the table free, the last one to write the file holds the lease.
+    held = _lease_of_another(table, run_id, now)
+    return Acquired() if held is None else HeldBy(held)
+
+
+def _lease_of_another(table: ManagedTable, run_id: str, now: int) -> Lease | None:
+    lease = holder_of(table, now)
+    return lease if lease is not None and lease.run_id != run_id else None
 
 
 @contextmanager
-def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], int]) -> Iterator[None]:
-    """Renews an acquired lease in the background while the block runs, and gives it back afterwards.
+def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
+    """Renews an acquired lease in the background while the block runs, and deletes it afterwards.
 
     Args:
         table: the table.
         run_id: the run that acquired it.
         trigger: who asked for the run.
-        clock: epoch milliseconds.
+        clock: the time.
     """
     ended = threading.Event()
-    acquired = clock()
+    acquired = clock.now()
 
     def keep() -> None:
-        # Given back from here too: the caller's thread may be interrupted, and then writes no file any more.
-        while not ended.wait(LEASE_MILLIS / 3000):
+        # This thread also deletes the lease: the caller's thread may be interrupted, and then cannot write files.
+        while not clock.wait(ended, LEASE_MILLIS / 3000):
             attempt(renew)
-        attempt(partial(_give_back, table, run_id))
+        attempt(partial(_release, table, run_id))
 
     def renew() -> None:
-        now = clock()
-        held = holder_of(table, now)
-        # Otherwise this process slept for long, and somebody took it over.
-        if held is None or held.run_id == run_id:
+        now = clock.now()
+        # Another run holds the lease if this process was suspended for longer than a lease time.
+        if _lease_of_another(table, run_id, now) is None:
             lease = Lease(run_id, this_process(), trigger, acquired, now + LEASE_MILLIS)
             table.write_state(LEASE_FILE, lease.to_json())
 
@@ -170,7 +192,7 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], 
         try:
             step()
         except (Py4JError, PySparkException, OSError) as error:
-            # The lease is a courtesy: the run goes on, and the next attempt may succeed.
+            # Correctness does not depend on the lease: the run goes on, and the next attempt may succeed.
             problem = Unreadable(NOT_ACCESSIBLE, access_problem(error))
             warn_once(table, LEASE_FILE, problem, _BLOCKED_ADVICE)
 
@@ -183,12 +205,7 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Callable[[], 
         thread.join()
 
 
-def _give_back(table: ManagedTable, run_id: str) -> None:
-    found = read_lease(table)
-    if found is not None and found.run_id == run_id:
+def _release(table: ManagedTable, run_id: str) -> None:
+    lease = read_lease(table)
+    if lease is not None and lease.run_id == run_id:
         table.delete_state(LEASE_FILE)
-
-
-def now_millis() -> int:
-    """Epoch milliseconds of the system's clock."""
-    return time.time_ns() // 1_000_000

@@ -50,6 +50,11 @@ class Unreadable:
         return f"{self.code}: {self.detail}"
 
 
+@dataclass(frozen=True)
+class Missing:
+    """There is no state file of this name."""
+
+
 class FieldError(Exception):
     """A field is missing or its value is not accepted; only ``parse`` sees it."""
 
@@ -150,7 +155,7 @@ def _refuse_constant(name: str) -> float:
 
 def read(
     table: ManagedTable, file: str, parsed: Callable[[str], _Value | Unreadable], advice: str
-) -> _Value | Unreadable | None:
+) -> _Value | Unreadable | Missing:
     """Reads a state file; what cannot be read is logged as a warning once per file, until it can be read again.
 
     Args:
@@ -158,21 +163,18 @@ def read(
         file: path relative to ``_use/``.
         parsed: total function of the file's text.
         advice: what follows from it and what to do, as sentences.
-
-    Returns:
-        None when there is no such file.
     """
     try:
         text = table.read_state(file)
     except (Py4JError, PySparkException, OSError) as error:
-        found: _Value | Unreadable | None = Unreadable(NOT_ACCESSIBLE, access_problem(error))
+        result: _Value | Unreadable | Missing = Unreadable(NOT_ACCESSIBLE, access_problem(error))
     else:
-        found = None if text is None else parsed(text)
-    if isinstance(found, Unreadable):
-        warn_once(table, file, found, advice)
+        result = Missing() if text is None else parsed(text)
+    if isinstance(result, Unreadable):
+        warn_once(table, file, result, advice)
     else:
         _forget(table, file)
-    return found
+    return result
 
 
 def access_problem(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from catalog.errors import WriteDeniedError
 from catalog.history.moments import moment
 from catalog.state.lease import this_process
-from catalog.state.state_files import Unreadable, access_problem, parse, read
+from catalog.state.state_files import Missing, Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 
 SUSPENSION_FILE = "suspended.json"
@@ -51,8 +51,10 @@ def parse_suspension(text: str) -> Suspension | Unreadable:
 
 def suspension_of(table: ManagedTable) -> Suspension | None:
     """The table's suspension, None when it is not suspended; a file that cannot be read suspends too."""
-    found = read(table, SUSPENSION_FILE, parse_suspension, _ADVICE)
-    return Suspension(0, "unknown", str(found)) if isinstance(found, Unreadable) else found
+    suspension = read(table, SUSPENSION_FILE, parse_suspension, _ADVICE)
+    if isinstance(suspension, Missing):
+        return None
+    return Suspension(0, "unknown", str(suspension)) if isinstance(suspension, Unreadable) else suspension
 
 
 def suspend(table: ManagedTable, now: int) -> Suspension:

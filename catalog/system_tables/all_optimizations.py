@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from catalog.history.event_store import EVENTS_FOLDER, optimizations
 from catalog.history.events import OPTIMIZATIONS_SCHEMA
 from catalog.history.moments import moment
-from catalog.system_tables.system_table import SystemTable, error_code, error_text, listed_tables
+from catalog.system_tables.system_table import SystemQuery, SystemTable, error_code, error_text, listed_tables
 from catalog.table.managed_table import ManagedTable
 from otree.revision import last_revision_id
 
@@ -24,12 +24,12 @@ _MOMENTS = {"started_time": "started_at", "finished_time": "finished_at"}
 _UNREADABLE = "unreadable"
 
 
-def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    wanted = [name for name in columns if name != "table"]
+def _rows(query: SystemQuery) -> Iterator[Mapping[str, Any]]:
+    wanted = [name for name in query.columns if name != "table"]
     of_event = list(dict.fromkeys(_MOMENTS.get(name, name) for name in wanted))
-    for listed in listed_tables(spark):
+    for listed in listed_tables(query):
         try:
-            rows = _rows_of(spark, listed.lookup, of_event)
+            rows = _rows_of(query.spark, listed.lookup, of_event)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
             text = error_text(error)
             logger.warning("%s: its optimizations cannot be read: %s", listed.lookup, text)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from catalog.errors import UseError
@@ -14,12 +13,11 @@ from catalog.history.event_store import newest_event
 from catalog.history.events import FAILED
 from catalog.history.moments import moment
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
-from catalog.state.lease import holder_of, now_millis
+from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
-from catalog.system_tables.system_table import Listed, SystemTable, error_text, listed_tables
+from catalog.system_tables.system_table import Listed, SystemQuery, SystemTable, error_text, listed_tables
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 
@@ -38,14 +36,14 @@ _UNKNOWN: Mapping[str, Any] = dict.fromkeys(
 )
 
 
-def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    wanted = frozenset(columns)
-    for listed in listed_tables(spark):
+def _rows(query: SystemQuery) -> Iterator[Mapping[str, Any]]:
+    wanted = frozenset(query.columns)
+    for listed in listed_tables(query):
         row = {**_UNKNOWN, **listed.shown}
         mistakes: list[UseError] = []
         if wanted - _OF_LISTING:
             try:
-                mistakes = _look(spark, listed, wanted, row)
+                mistakes = _look(query, listed, wanted, row)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
                 logger.info("%s cannot be read: %s", listed.lookup, error_text(error))
                 row["last_error"] = error_text(error)
@@ -55,12 +53,13 @@ def _rows(spark: SparkSession, columns: Sequence[str]) -> Iterator[Mapping[str, 
         yield row
 
 
-def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> list[UseError]:
+def _look(query: SystemQuery, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> list[UseError]:
     """Fills in what the table itself tells, as far as it is asked for, until something cannot be read.
 
     Returns:
         Mistakes in the table's properties.
     """
+    spark = query.spark
     table = ManagedTable.find(spark, listed.lookup)
     snapshot = table.snapshot()
     row["last_version"], row["table_properties"] = snapshot.version, snapshot.configuration
@@ -69,7 +68,7 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
         suspension = suspension_of(table)
         if suspension is not None:
             row["state"], row["message"] = SUSPENDED, suspension.note
-        elif holder_of(table, now_millis()) is not None:
+        elif holder_of(table, query.now) is not None:
             row["state"] = RUNNING
     if wanted & _OF_FILES:
         with described_jobs(spark, f"USE metastore_summary: unindexed files of {table.name}"):
@@ -82,9 +81,7 @@ def _look(spark: SparkSession, listed: Listed, wanted: frozenset[str], row: dict
     row["table_properties"] = others if effective is None else {**others, TYPE_KEY: effective}
     if effective is not None and row["state"] is None:
         row["state"] = SCHEDULED
-    index = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    index = snapshot.index_configuration
     row["index_columns"] = None if index is None else list(index.logical_columns)
     return snapshot.property_errors
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,8 +12,25 @@ from pyspark.sql.types import StructType
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.log_probe import qualified
 from catalog.jvm.metastore import SESSION_CATALOG, KnownTable, tables_of
-from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.automation import Automation, Automations
 from catalog.state.state_files import printable
+
+
+@dataclass(frozen=True)
+class SystemQuery:
+    """A query of a system table.
+
+    Attributes:
+        spark: session of the query.
+        columns: names of the columns that it needs.
+        automations: the tables that the service of this process optimizes.
+        now: epoch milliseconds.
+    """
+
+    spark: SparkSession
+    columns: Sequence[str]
+    automations: Automations
+    now: int
 
 
 @dataclass(frozen=True)
@@ -28,20 +45,16 @@ class SystemTable:
 
     name: str
     schema: str
-    rows: Callable[[SparkSession, Sequence[str]], Iterable[Mapping[str, Any]]]
+    rows: Callable[[SystemQuery], Iterable[Mapping[str, Any]]]
 
-    def read(self, spark: SparkSession, columns: Sequence[str]) -> DataFrame:
-        """The rows with these columns only; with one that costs nothing when there are none, as for a count.
-
-        Args:
-            spark: session of the query.
-            columns: names of columns of the schema.
-        """
+    def read(self, query: SystemQuery) -> DataFrame:
+        """The rows with the columns of the query; with one that costs nothing when there are none, as for a count."""
         # Its static type is that of any data type.
         schema: Any = StructType.fromDDL(self.schema)
-        wanted = list(columns) or schema.names[:1]
-        rows = [tuple(row[name] for name in wanted) for row in self.rows(spark, wanted)]
-        return spark.createDataFrame(rows, StructType([schema[name] for name in wanted]))
+        query = replace(query, columns=list(query.columns) or schema.names[:1])
+        wanted = query.columns
+        rows = [tuple(row[name] for name in wanted) for row in self.rows(query)]
+        return query.spark.createDataFrame(rows, StructType([schema[name] for name in wanted]))
 
 
 @dataclass(frozen=True)
@@ -59,16 +72,17 @@ class Listed:
     automation: Automation | None
 
 
-def listed_tables(spark: SparkSession) -> list[Listed]:
+def listed_tables(query: SystemQuery) -> list[Listed]:
     """The tables of the metastore, then those by path; no log is read for it."""
+    spark, automations = query.spark, query.automations
     known = tables_of(spark)
     places = [qualified(spark, table.location) for table in known]
     tables = [
-        Listed(table.full_name, _shown(table), AUTOMATIONS.get(place))
+        Listed(table.full_name, _shown(table), automations.get(place))
         for table, place in zip(known, places, strict=True)
     ]
     locations = set(places)
-    for automation in AUTOMATIONS.all():
+    for automation in automations.all():
         if automation.location not in locations:
             shown = {
                 "catalog": None,

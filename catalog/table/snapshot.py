@@ -14,6 +14,7 @@ from catalog.errors import TableError, UseError
 from catalog.jvm.row_expressions import RowExpressions
 from catalog.jvm.table_state import TableState
 from catalog.properties.checks import property_errors
+from catalog.properties.index_properties import IndexConfiguration
 from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
@@ -124,6 +125,16 @@ class TableSnapshot:
         tagged = self.log_files.where(F.col("tags")[BLOCKS_TAG].isNotNull()).select(tag.alias("revision")).distinct()
         named = {r.revision for r in tagged.where("revision IS NOT NULL").collect()}
         return self.stored_revisions.numbers | named | {last_revision_id(self.configuration) or 0}
+
+    @cached_property
+    def index_configuration(self) -> IndexConfiguration | None:
+        """What the table's properties and its newest revision say about its index; None without index columns.
+
+        Raises:
+            UseError: a property is wrong or does not fit the schema; see ``IndexConfiguration.of``.
+            IndexFormatError: the properties name a newest revision that is missing or cannot be read.
+        """
+        return IndexConfiguration.of(self.configuration, self.schema, self.latest_revision, self.partition_columns)
 
     @property
     def property_errors(self) -> list[UseError]:

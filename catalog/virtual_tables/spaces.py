@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
@@ -11,14 +10,7 @@ from pyspark.sql.types import StructType
 from catalog.table.column_names import find_stored, written_name
 from otree.cube import CubeId
 from otree.revision import Revision
-from otree.transformation import (
-    IdentityTransformation,
-    LinearTransformation,
-    NumericQuantilesTransformation,
-    StringQuantilesTransformation,
-    Transformation,
-)
-from otree.transformation.number import is_whole
+from otree.transformation import Transformation
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -41,11 +33,7 @@ def descriptions(revision: Revision) -> list[str]:
 
 
 def _description(kind: str, transformation: Transformation) -> str:
-    if isinstance(transformation, LinearTransformation):
-        return f"linear {value_at(transformation, 0.0)} to {value_at(transformation, 1.0)}"
-    if isinstance(transformation, IdentityTransformation):
-        return f"identity {value_at(transformation, 0.0) or 'null'}"
-    return kind
+    return transformation.describe(kind, lambda value: _text(value, transformation))
 
 
 def value_at(transformation: Transformation, coordinate: float) -> str | None:
@@ -58,25 +46,12 @@ def value_at(transformation: Transformation, coordinate: float) -> str | None:
     Returns:
         A number, a date, a timestamp in UTC, or a string. Between two whole values or strings, the upper one.
     """
-    if isinstance(transformation, IdentityTransformation):
-        return None if transformation.value is None else _text(transformation.value, transformation.data_type)
-    if isinstance(transformation, StringQuantilesTransformation):
-        return transformation.quantiles[math.ceil(coordinate * (len(transformation.quantiles) - 1))]
-    if isinstance(transformation, NumericQuantilesTransformation):
-        below, part = divmod(coordinate * (len(transformation.quantiles) - 1), 1)
-        ends = transformation.quantiles[int(below) : int(below) + 2]
-        value = ends[0] + (ends[-1] - ends[0]) * part
-        return _text(math.ceil(value) if is_whole(transformation.data_type) else value, transformation.data_type)
-    if not isinstance(transformation, LinearTransformation):
-        return None
-    low, high = transformation.minimum, transformation.maximum
-    if coordinate in (0.0, 1.0):
-        return _text(high if coordinate else low, transformation.data_type)
-    value = float(low) + (float(high) - float(low)) * coordinate
-    return _text(math.ceil(value) if is_whole(transformation.data_type) else value, transformation.data_type)
+    value = transformation.value_at(coordinate)
+    return value if value is None or isinstance(value, str) else _text(value, transformation)
 
 
-def _text(value: int | float, data_type: str) -> str:
+def _text(value: int | float, transformation: Transformation) -> str:
+    data_type = getattr(transformation, "data_type", "")
     if data_type not in ("DateDataType", "TimestampDataType"):
         return str(value)
     try:

@@ -1,7 +1,7 @@
 """What every transformation from column values to coordinates can do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -100,6 +100,19 @@ class Transformation(ABC):
     def null_interval(self) -> tuple[float, float]:
         """Where nulls may lie: the one point, or the whole axis when the writer did not record its choice."""
         return self.null_coordinate, self.null_coordinate
+
+    def value_at(self, coordinate: float) -> int | float | str | None:  # noqa: ARG002 - for those that can tell
+        """Return a value that lies at a coordinate; None where coordinates do not lead back to values."""
+        return None
+
+    def describe(self, kind: str, shown: Callable[[int | float], str]) -> str:  # noqa: ARG002 - for those with values
+        """Return the transformation in words, such as "linear 0 to 99".
+
+        Args:
+            kind: The kind of the column.
+            shown: Spells a number of the column's data type, which may be a date or a timestamp.
+        """
+        return kind
 
     @abstractmethod
     def covers(self, stats: ColumnStats) -> bool:

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from otree.transformation.base import CLASS_PREFIX, ColumnStats, Transformation, Value
+from otree.transformation.kind import Kind
 
 EMPTY_CLASS = CLASS_PREFIX + "EmptyTransformation"
 
@@ -36,3 +38,24 @@ class EmptyTransformation(Transformation):
     def from_json(cls, node: Mapping[str, object]) -> "EmptyTransformation":  # noqa: ARG003 - there are no fields
         """Read the format's JSON object."""
         return cls()
+
+
+class EmptyKind(Kind):
+    """Columns of the staging revision, which have no data type in the format."""
+
+    name: ClassVar[str] = "empty"
+    offered: ClassVar[bool] = False
+    transformer_classes: ClassVar[tuple[str, ...]] = (CLASS_PREFIX + "EmptyTransformer",)
+    transformations: ClassVar[Mapping[str, type[Transformation]]] = {EMPTY_CLASS: EmptyTransformation}
+
+    def to_json(self, column: str, data_type: str) -> dict[str, object]:  # noqa: ARG002 - there is none
+        """See `Kind.to_json`."""
+        return {"className": self.transformer_classes[0], "columnName": column}
+
+    def read_data_type(self, node: Mapping[str, object]) -> str:  # noqa: ARG002 - there is none
+        """Return ''."""
+        return ""
+
+    def make(self, column: str, data_type: str, stats: ColumnStats, previous: Transformation | None) -> Transformation:  # noqa: ARG002 - all are the same
+        """See `Kind.make`."""
+        return EmptyTransformation()

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import ClassVar
 
 from otree import format_json
 from otree.transformation.base import CLASS_PREFIX, ColumnStats, Transformation, Value
+from otree.transformation.kind import Kind
 
 HASH_CLASS = CLASS_PREFIX + "HashTransformation"
 HASH_SEED = 0x3C074A61
@@ -90,6 +92,22 @@ class HashTransformation(Transformation):
         if node.get("nullValue") is None:
             return cls(None)
         return cls(format_json.whole_field(node, "nullValue", format_json.INT_BOUNDS))
+
+
+class HashingKind(Kind):
+    """The kind of strings and binaries by default; it accepts every type."""
+
+    name: ClassVar[str] = "hashing"
+    transformer_classes: ClassVar[tuple[str, ...]] = (CLASS_PREFIX + "HashTransformer",)
+    transformations: ClassVar[Mapping[str, type[Transformation]]] = {HASH_CLASS: HashTransformation}
+
+    def is_extension(self, data_type: str) -> bool:
+        """Say yes for dates and timestamps, which other writers do not hash."""
+        return data_type in ("DateDataType", "TimestampDataType")
+
+    def make(self, column: str, data_type: str, stats: ColumnStats, previous: Transformation | None) -> Transformation:  # noqa: ARG002 - hashes hold all values
+        """See `Kind.make`."""
+        return previous if isinstance(previous, HashTransformation) else HashTransformation.for_column(column)
 
 
 def java_text(number: float) -> str:

@@ -1,6 +1,6 @@
 """Coordinates of a column that holds one value only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from otree import format_json
@@ -42,6 +42,14 @@ class IdentityTransformation(Transformation):
     def interval(self, lower: Value, upper: Value) -> tuple[float, float]:  # noqa: ARG002 - likewise
         """Return (0, 0): every value lies there, so this holds for every range."""
         return 0.0, 0.0
+
+    def value_at(self, coordinate: float) -> int | float | None:  # noqa: ARG002 - the same everywhere
+        """Return the one value."""
+        return self.value
+
+    def describe(self, kind: str, shown: Callable[[int | float], str]) -> str:  # noqa: ARG002 - may be of any kind
+        """Return "identity", and the value."""
+        return f"identity {'null' if self.value is None else shown(self.value)}"
 
     def covers(self, stats: ColumnStats) -> bool:
         """Say whether all values are null or the one value."""

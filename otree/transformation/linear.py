@@ -5,13 +5,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import ClassVar
 
 from otree import format_json
 from otree.errors import IndexFormatError
 from otree.transformation import number
-from otree.transformation.base import CLASS_PREFIX, ColumnStats, Transformation, Value
+from otree.transformation.base import CLASS_PREFIX, ColumnStats, DeclaredStats, Transformation, Value
+from otree.transformation.empty import EmptyTransformation
+from otree.transformation.identity import IDENTITY_CLASS, IdentityTransformation
+from otree.transformation.kind import DataFacts, Kind
+from otree.transformation.legacy_zero import IDENTITY_TO_ZERO_CLASS, NULL_TO_ZERO_CLASS, LegacyZeroTransformation
 
 LINEAR_CLASS = CLASS_PREFIX + "LinearTransformation"
+
+Ends = tuple[int | float, int | float]
+"""Both ends of a range, in the data type's unit."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,17 @@ class LinearTransformation(Transformation):
         ends = [number.clamp(number.typed(end, self.data_type), self.data_type) for end in stats.ends]
         return all(self.minimum <= end <= self.maximum for end in ends)
 
+    def value_at(self, coordinate: float) -> int | float:
+        """Return the value at a coordinate; between two whole values, the upper one."""
+        if coordinate in (0.0, 1.0):
+            return self.maximum if coordinate else self.minimum
+        value = float(self.minimum) + (float(self.maximum) - float(self.minimum)) * coordinate
+        return math.ceil(value) if number.is_whole(self.data_type) else value
+
+    def describe(self, kind: str, shown: Callable[[int | float], str]) -> str:  # noqa: ARG002 - may be of any kind
+        """Return "linear", and the ends of the range."""
+        return f"linear {shown(self.minimum)} to {shown(self.maximum)}"
+
     def _scaled(self, value: int | float | Decimal | str | bytes, to_whole: Callable[[float | Decimal], int]) -> float:
         if isinstance(value, (str, bytes)):
             raise TypeError(f"A {self.data_type} column holds numbers, not {value!r}")
@@ -124,3 +143,99 @@ class LinearTransformation(Transformation):
         maximum = number.read(node, "maxNumber", data_type)
         null_value = None if node.get("nullValue") is None else number.read(node, "nullValue", data_type)
         return cls(minimum, maximum, null_value, data_type)
+
+
+class LinearKind(Kind):
+    """The kind of numbers, dates, timestamps and booleans by default."""
+
+    name: ClassVar[str] = "linear"
+    transformer_classes: ClassVar[tuple[str, ...]] = (CLASS_PREFIX + "LinearTransformer",)
+    transformations: ClassVar[Mapping[str, type[Transformation]]] = {
+        LINEAR_CLASS: LinearTransformation,
+        # What a range of one value, or of none, becomes.
+        IDENTITY_CLASS: IdentityTransformation,
+        IDENTITY_TO_ZERO_CLASS: LegacyZeroTransformation,
+        NULL_TO_ZERO_CLASS: LegacyZeroTransformation,
+    }
+
+    def accepts(self, data_type: str, sql_type: str) -> bool:  # noqa: ARG002 - booleans are numbers here
+        """See `Kind.accepts`."""
+        return data_type in number.ORDERED_DATA_TYPES
+
+    def check(self, column: str, data_type: str) -> None:
+        """See `Kind.check`."""
+        if data_type not in number.ORDERED_DATA_TYPES:
+            raise IndexFormatError.of_field("dataType", data_type, f"numbers for linear column '{column}'")
+
+    def data_facts(self, data_type: str) -> DataFacts:  # noqa: ARG002 - the same for all
+        """See `Kind.data_facts`."""
+        return DataFacts(span=True)
+
+    def relevant(self, declared: DeclaredStats, sql_type: str) -> DeclaredStats:
+        """See `Kind.relevant`."""
+        if sql_type == "boolean":
+            # Both values, whatever the data has so far: a boolean never needs another range.
+            return DeclaredStats(0, 1)
+        return DeclaredStats(declared.minimum, declared.maximum)
+
+    def suits(self, data_type: str, space: Transformation, stats: ColumnStats) -> bool:
+        """See `Kind.suits`."""
+        return not isinstance(space, EmptyTransformation) and super().suits(data_type, space, stats)
+
+    def make(
+        self,
+        column: str,  # noqa: ARG002 - the place of a value does not depend on it
+        data_type: str,
+        stats: ColumnStats,
+        previous: Transformation | None,
+    ) -> Transformation:
+        """See `Kind.make`.
+
+        Where the data left the previous range, the new one goes beyond it by the span of both together: a column that
+        keeps growing by steady steps then needs a new range O(log n) times only. A declared range is taken as it is:
+        what lies inside needs no head-room.
+        """
+        if previous is not None and self.suits(data_type, previous, stats):
+            return previous
+        before = range_of(previous, data_type)
+        known = hull(before, typed_ends(stats.declared_span, data_type))
+        seen = typed_ends(stats.span, data_type)
+        if before is None or known is None or seen is None:
+            return of_range(hull(known, seen), data_type)
+        low, high = min(known[0], seen[0]), max(known[1], seen[1])
+        span = high - low
+        with_room = (
+            low - span if seen[0] < known[0] else low,
+            high + span if seen[1] > known[1] else high,
+        )
+        return of_range(with_room, data_type)
+
+
+def typed_ends(ends: Ends | None, data_type: str) -> Ends | None:
+    """Return the range as the data type holds it."""
+    return None if ends is None else (number.typed(ends[0], data_type), number.typed(ends[1], data_type))
+
+
+def hull(one: Ends | None, other: Ends | None) -> Ends | None:
+    """Return the smallest range that holds both."""
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def range_of(space: Transformation | None, data_type: str) -> Ends | None:
+    """Return the range that a transformation was made for, or None where it does not tell."""
+    if isinstance(space, LinearTransformation):
+        return space.minimum, space.maximum
+    if isinstance(space, (IdentityTransformation, LegacyZeroTransformation)) and space.value is not None:
+        value = number.typed(space.value, data_type)
+        return value, value
+    return None
+
+
+def of_range(ends: Ends | None, data_type: str) -> Transformation:
+    """Return the transformation of a range; a constant one where it is one value, or none."""
+    if ends is None or ends[0] == ends[1]:
+        return IdentityTransformation(None if ends is None else ends[0], data_type)
+    low, high = number.separated(number.clamp(ends[0], data_type), number.clamp(ends[1], data_type), data_type)
+    return LinearTransformation(low, high, low, data_type)

@@ -85,6 +85,13 @@ class NumericQuantilesTransformation(Transformation):
             end = min(end + self._doubt(first, last), 1.0)
         return start, end
 
+    def value_at(self, coordinate: float) -> int | float:
+        """Return the value at a coordinate; between two whole values, the upper one."""
+        below, part = divmod(coordinate * (len(self.quantiles) - 1), 1)
+        ends = self.quantiles[int(below) : int(below) + 2]
+        value = ends[0] + (ends[-1] - ends[0]) * part
+        return math.ceil(value) if number.is_whole(self.data_type) else value
+
     def covers(self, stats: ColumnStats) -> bool:
         """Say whether these are the quantiles declared, or none are: every value has a place."""
         declared = stats.declared.quantiles

@@ -1,5 +1,6 @@
 """Coordinates of strings by their place among quantiles."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -91,6 +92,10 @@ class StringQuantilesTransformation(Transformation):
             first, last = range_in(self._bytes, _utf8(upper))
             end = self._place(last - 1 if first < last else last, hit=first < last)
         return (start, end) if self._one_order else (0.0, 1.0)
+
+    def value_at(self, coordinate: float) -> str:
+        """Return the quantile at a coordinate; between two, the upper one."""
+        return self.quantiles[math.ceil(coordinate * (len(self.quantiles) - 1))]
 
     def covers(self, stats: ColumnStats) -> bool:
         """Say whether these are the quantiles declared, or none are: every string has a place."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-SCHEMA = "check string, severity string, path string, revision_id bigint, cube_id string, message string"
+from procedures.result_rows import CheckRow, ddl_of
+
+SCHEMA = ddl_of(CheckRow)
 ERROR, WARNING = "error", "warning"
 # Errors that go away when the file is indexed again; a file that is gone does not come back by that.
 UNTAGGING_HELPS = (

@@ -66,7 +66,3 @@ class CurrentTrees:
             (table, read, revision), tree = found
             if version == read + 1:
                 self.put((table, version, revision), tree)
-
-
-CURRENT_TREES = CurrentTrees(limit=64)
-"""The trees of this driver."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timezone
 
 from otree.transformation import ColumnStats
-from otree.transformer import EMPTY, HASHING, LINEAR, Transformer
+from otree.transformer import Transformer
 
 _UNIX_EPOCH = date(1970, 1, 1)
 _MILLIS_PER_DAY = 86_400_000
@@ -29,11 +29,12 @@ def ranges_of_files(statistics: Sequence[str | None], transformers: Sequence[Tra
         return None
     ranges = []
     for transformer in transformers:
-        if transformer.kind in (HASHING, EMPTY):
+        needed = transformer.data_facts
+        if needed.quantiles:
+            return None
+        if not needed.span:
             ranges.append(ColumnStats(None, None))
             continue
-        if transformer.kind != LINEAR:
-            return None
         values: list[int | float] = []
         for file in files:
             if file.get("nullCount", {}).get(transformer.column) == file["numRecords"]:

@@ -8,34 +8,19 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.errors import IndexUnreadableError
 from catalog.jvm.row_expressions import RowExpressions
 from otree.cardinality import WeightCardinality
 from otree.revision import Revision
-from otree.transformation import (
-    ColumnStats,
-    DeclaredStats,
-    EmptyTransformation,
-    HashTransformation,
-    IdentityTransformation,
-    LegacyZeroTransformation,
-    LinearTransformation,
-    NumericQuantilesTransformation,
-    StringQuantilesTransformation,
-    Transformation,
-)
-from otree.transformer import LINEAR, QUANTILES, STRING, Transformer, needs_quantiles
+from otree.transformation import ColumnStats, DeclaredStats
+from otree.transformer import Transformer, needs_quantiles
 from otree.tree import OrdinalTable
+from procedures.layout.coordinates import coordinate_column
 from procedures.layout.quantile_estimates import numeric_quantiles, string_quantiles
 
 # So many that neighbours differ by little, and the borders of cubes fall on quantiles; strings are not interpolated.
 _NUMERIC_QUANTILES = 65
 _STRING_QUANTILES = 257
 _RELATIVE_ERROR = 0.005
-
-
-# All values of the column lie at coordinate 0.
-_AT_ZERO = (EmptyTransformation, IdentityTransformation, LegacyZeroTransformation)
 
 
 def index_value(spark: SparkSession, column: Column) -> Column:
@@ -95,14 +80,14 @@ def observation_of(
         F.approx_count_distinct(F.hash(*[F.col(name) for name in columns])).alias("weights"),
     ]
     for i, (transformer, name) in enumerate(zip(transformers, columns, strict=True)):
-        if not _is_numeric(transformer):
+        if not transformer.data_facts.span:
             continue
         value = finite_value(spark, transformer, F.col(name))
         aggregates += [F.min(value).alias(f"min{i}"), F.max(value).alias(f"max{i}")]
         if estimated[i]:
             aggregates.append(numeric_quantiles(value, _NUMERIC_QUANTILES, _RELATIVE_ERROR).alias(f"quantiles{i}"))
     found = rows.agg(*aggregates).collect()[0].asDict()
-    texts = [i for i, t in enumerate(transformers) if estimated[i] and not _is_numeric(t)]
+    texts = [i for i, t in enumerate(transformers) if estimated[i] and not t.data_facts.span]
     strings: dict[int, tuple[str, ...]] = {}
     if texts:
         wanted = [F.col(columns[i]) for i in texts]
@@ -115,10 +100,6 @@ def observation_of(
         for i, said in enumerate(declared)
     )
     return Observation(stats, WeightCardinality(found["rows"], found["weights"]))
-
-
-def _is_numeric(transformer: Transformer) -> bool:
-    return transformer.kind == LINEAR or (transformer.kind == QUANTILES and transformer.data_type != STRING)
 
 
 @dataclass(frozen=True)
@@ -148,7 +129,7 @@ class IndexColumns:
     def coordinates(self) -> list[Column]:
         """The row's coordinates, never null, each in [0, 1]."""
         parts = zip(self.revision.transformers, self.revision.transformations, self.columns, strict=True)
-        return [self._coordinate(transformer, transformation, name) for transformer, transformation, name in parts]
+        return [coordinate_column(self.spark, transformer, space, name) for transformer, space, name in parts]
 
     def cell(self, depth: int) -> Column:
         """The cell of ``depth`` levels that the row lies in, as a long that sorts along the curve."""
@@ -157,32 +138,3 @@ class IndexColumns:
     def cube(self, ordinals: OrdinalTable) -> Column:
         """The ordinal of the row's cube."""
         return RowExpressions(self.spark).cube(self.coordinates, self.weight, ordinals)
-
-    def _coordinate(self, transformer: Transformer, transformation: Transformation, name: str) -> Column:
-        column = F.col(name)
-        value = index_value(self.spark, column)
-        null = F.lit(float(transformation.null_coordinate))
-        expressions = RowExpressions(self.spark)
-        if isinstance(transformation, LinearTransformation):
-            low, high = float(transformation.minimum), float(transformation.maximum)
-            # The same double arithmetic as LinearTransformation.coordinate; NaN sorts above 1 and becomes 1.
-            scaled = (value.cast("double") - F.lit(low)) * F.lit(1.0 / (high - low))
-            return F.greatest(F.least(F.coalesce(scaled, null), F.lit(1.0)), F.lit(0.0))
-        if isinstance(transformation, HashTransformation):
-            # Text and bytes are hashed as they are; a decimal by its own digits, not by the double it is elsewhere.
-            if transformer.data_type == STRING:
-                text = column.cast("string")
-            elif transformer.data_type == "DecimalDataType":
-                text = expressions.java_text(column)
-            else:
-                text = expressions.java_text(value)
-            return F.coalesce(expressions.hash_coordinate(text), null)
-        if isinstance(transformation, NumericQuantilesTransformation):
-            numbers = value.cast("double")
-            return F.coalesce(expressions.numeric_quantile_coordinate(numbers, transformation.quantiles), null)
-        if isinstance(transformation, StringQuantilesTransformation):
-            return F.coalesce(expressions.string_quantile_coordinate(column, transformation.quantiles), null)
-        if isinstance(transformation, _AT_ZERO):
-            return F.lit(0.0)
-        # Any other coordinate would place rows where no reader looks for them, and the blocks would agree with it.
-        raise IndexUnreadableError.transformation(type(transformation).__name__, name)

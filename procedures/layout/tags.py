@@ -131,6 +131,13 @@ def tags_of(file: WrittenFile, revision_id: int, write_id: str, first_time: int,
     }
 
 
+def tags_by_path(
+    files: Sequence[WrittenFile], revision_id: int, write_id: str, first_time: int, last_time: int
+) -> dict[str, dict[str, str]]:
+    """The tags of the files of one write, by their paths; see ``tags_of``."""
+    return {file.path: tags_of(file, revision_id, write_id, first_time, last_time) for file in files}
+
+
 def facts_of(files: Sequence[WrittenFile]) -> list[FileFacts]:
     """The files as the event tells of them; the blocks of a cube count as one for the level."""
     per_cube: dict[str, int] = defaultdict(int)

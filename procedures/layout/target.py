@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.properties.index_properties import CUBE_SIZE_RANGE, HASH_TYPES_KEY_PREFIX, IndexConfiguration, logical_name
 from catalog.table.column_names import find_stored
 from catalog.table.snapshot import TableSnapshot
@@ -97,6 +97,7 @@ def target_for_new_rows(
     rows: DataFrame,
     size_of: Callable[[int], float],
     location: str,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Target:
     """The target of rows that are not indexed yet: the newest revision when it covers them, else a new one.
 
@@ -108,11 +109,12 @@ def target_for_new_rows(
         rows: the rows.
         size_of: bytes that a number of such rows takes in files, measured or estimated.
         location: the table's root, noted in a new revision.
+        clock: the time, noted in a new revision.
     """
     count = seen.weights.rows
     size = max(size_of(count), 1.0)
     revision, new = revision_for(
-        snapshot, found, seen.stats, int(found.target_file_bytes * count / size), location, seen.weights
+        snapshot, found, seen.stats, int(found.target_file_bytes * count / size), location, seen.weights, clock
     )
     columns = columns_of(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
@@ -127,6 +129,7 @@ def revision_for(
     rows_of_file: int,
     location: str,
     weights: WeightCardinality | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Revision, dict[str, str]]:
     """The revision that covers data of these ranges, and the properties that make it where it does not exist yet.
 
@@ -137,6 +140,7 @@ def revision_for(
         rows_of_file: rows of a file of the target size, the default of a cube's size.
         location: the table's root.
         weights: rows and distinct weights of the data, noted in a new revision.
+        clock: the time, noted in a new revision.
     """
     latest = snapshot.latest_revision
     smallest, largest = CUBE_SIZE_RANGE
@@ -144,7 +148,7 @@ def revision_for(
         latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
     )
     renew = hashed_otherwise(snapshot, found)
-    now = time.time_ns() // 1_000_000
+    now = clock.now()
     revision = next_revision(latest, found.transformers, stats, cube_size, now, location, renew=renew)
     if latest is not None and revision.revision_id == latest.revision_id:
         return revision, {}

@@ -1,10 +1,9 @@
-"""Groups at work: each in a thread of its own, while the caller watches for requests to stop."""
+"""Rewrites groups side by side: each in a thread of its own, while the caller watches for requests to stop."""
 
 from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,9 @@ from types import FrameType
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from catalog.jvm.session import activate, interrupted
+from catalog.clock import Clock
+from catalog.jvm.session import activate
+from procedures.optimizer.parts import GroupThreads
 from procedures.optimizer.plan import FileGroup
 from procedures.optimizer.runs import Run
 from procedures.rewrite.group_rewrite import RewriteResult
@@ -21,63 +22,110 @@ from procedures.rewrite.group_rewrite import RewriteResult
 _LOOK_SECONDS = 0.1
 
 
-@dataclass
-class GroupOutcome:
-    """What became of one group: a result or an error, and the time it took."""
+@dataclass(frozen=True)
+class CommittedGroup:
+    """A group whose commit is in the log, and the time that it took."""
 
     group: FileGroup
-    milliseconds: int = 0
-    result: RewriteResult | None = None
-    error: BaseException | None = None
+    milliseconds: int
+    result: RewriteResult
+
+
+@dataclass(frozen=True)
+class FailedGroup:
+    """A group that ended with an error, and the time that it took."""
+
+    group: FileGroup
+    milliseconds: int
+    error: BaseException
+
+
+GroupOutcome = CommittedGroup | FailedGroup
 
 
 def run_groups(
-    spark: SparkSession, run: Run, groups: Sequence[FileGroup], work: Callable[[FileGroup], RewriteResult]
+    groups: Sequence[FileGroup],
+    rewrite: Callable[[FileGroup], RewriteResult],
+    run: Run,
+    threads: GroupThreads,
+    interrupted: Callable[[], bool],
+    clock: Clock,
 ) -> list[GroupOutcome]:
-    """Rewrites groups side by side and waits for all of them; a request to stop lets them end.
+    """Rewrites groups side by side and waits for all of them; a request to stop does not end them.
 
-    Each has a thread, and so a thread of the JVM, of its own: an interrupt of the caller's, as cancelling a JDBC
-    statement causes, then reaches this loop and not a Spark job in the middle of a group.
+    Args:
+        groups: they share no file.
+        rewrite: rewrites one.
+        run: is asked to stop when the caller is interrupted.
+        threads: starts a thread per group.
+        interrupted: whether the caller was interrupted.
+        clock: the time.
+
+    Returns:
+        One outcome per group, in the order of the groups.
+    """
+    outcomes: dict[int, GroupOutcome] = {}
+
+    def work(number: int, group: FileGroup) -> None:
+        started = clock.monotonic()
+
+        def milliseconds() -> int:
+            return int((clock.monotonic() - started) * 1000)
+
+        try:
+            threads.prepare()
+            result = rewrite(group)
+            outcomes[number] = CommittedGroup(group, milliseconds(), result)
+        except BaseException as error:  # noqa: BLE001 - the caller of run_groups decides
+            outcomes[number] = FailedGroup(group, milliseconds(), error)
+
+    started = [
+        threads.start(number, lambda number=number, group=group: work(number, group))  # type: ignore[misc]
+        for number, group in enumerate(groups)
+    ]
+    for thread in started:
+        while thread.is_alive():
+            thread.join(_LOOK_SECONDS)
+            if interrupted():
+                run.interrupt()
+    return [outcomes[number] for number in range(len(groups))]
+
+
+class SparkThreads:
+    """Threads with a JVM thread each, in the caller's session but outside its job group.
+
+    An interrupt of the caller, as cancelling a JDBC statement causes, then reaches the loop and no Spark job in the
+    middle of a group.
 
     Args:
         spark: session of the caller.
-        run: told when the caller is interrupted.
-        groups: they share no file.
-        work: rewrites one.
+        run: names the threads and the job group.
     """
-    outcomes = [GroupOutcome(group) for group in groups]
 
-    def one(outcome: GroupOutcome) -> None:
-        begun = time.monotonic()
+    def __init__(self, spark: SparkSession, run: Run) -> None:
+        self._spark = spark
+        self._run = run
+
+    def start(self, number: int, work: Callable[[], None]) -> threading.Thread:
+        """See ``GroupThreads.start``."""
+        thread: threading.Thread = InheritableThread(target=work, name=f"use-{self._run.run_id}-{number}")
+        thread.start()
+        return thread
+
+    def prepare(self) -> None:
+        """See ``GroupThreads.prepare``."""
+        spark, run = self._spark, self._run
         activate(spark)
-        # Not the statement's group and tags, by which a client cancels its jobs.
+        # A client cancels its jobs by the group and the tags of the statement: those of a group must have others.
         spark.sparkContext.clearJobTags()
         spark.sparkContext.setJobGroup(f"use-{run.run_id}", f"USE {run.trigger} run {run.run_id}", False)
-        try:
-            outcome.result = work(outcome.group)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller, who decides
-            outcome.error = error
-        outcome.milliseconds = int((time.monotonic() - begun) * 1000)
-
-    threads = [
-        InheritableThread(target=one, args=(outcome,), name=f"use-{run.run_id}-{i}")
-        for i, outcome in enumerate(outcomes)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(_LOOK_SECONDS)
-            if interrupted(spark):
-                run.request_stop("INTERRUPTED", "interrupted")
-    return outcomes
 
 
 @contextmanager
 def stopped_by_keyboard(run: Run) -> Iterator[None]:
-    """Makes the first Ctrl-C end the run at the next boundary, and the second one whatever it did before.
+    """Makes the first Ctrl-C end the run at the next boundary, and the second one do what it did before.
 
-    Without it, Spark would cancel all jobs of the application at the first.
+    Otherwise Spark would cancel all jobs of the application at the first.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -85,7 +133,7 @@ def stopped_by_keyboard(run: Run) -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
 
     def stop(_: int, __: FrameType | None) -> None:
-        run.request_stop("INTERRUPTED", "interrupted")
+        run.interrupt()
         signal.signal(signal.SIGINT, before)
 
     signal.signal(signal.SIGINT, stop)

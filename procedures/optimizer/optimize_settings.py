@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.pruning.file_conditions import files_that_may_match
+from catalog.properties.setting import OF_SQL_TYPE, TEXT, duration
 from catalog.pruning.row_predicate import RowPredicate
-from catalog.table.named_files import find_files
-from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter, expected
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
 from procedures.selection.file_list import NAME as FILE_LIST
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
+from procedures.selection.selection_strategy import BATCH_OPTION
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 DEFAULT_BYTES_PER_ITER = 1_000_000_000
-# The option of strategies that make progress with any number of files: bytes that they take in an iteration.
-_BATCH = "batch_bytes"
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_DURATION = duration(
+    "a positive duration such as '10 minutes' or '90 seconds'", units=("s", "m", "h", "d"), spark_syntax=False
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,6 @@ class OptimizeSettings:
         parameters: the call's arguments as text, for the event.
         where: only files that may hold rows of it are chosen; None = all.
         files: only these files are chosen, as the caller spells them; None = all.
-        found: the paths of ``files`` in the log, once they were looked up.
     """
 
     strategies: tuple[Strategy, ...]
@@ -55,7 +49,6 @@ class OptimizeSettings:
     parameters: Mapping[str, str]
     where: RowPredicate | None = None
     files: tuple[str, ...] | None = None
-    found: list[str] = field(default_factory=list, compare=False)
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> OptimizeSettings:
@@ -107,38 +100,6 @@ class OptimizeSettings:
             files=None if files is None else tuple(files),
         )
 
-    def with_batches_of(self, most: int) -> OptimizeSettings:
-        """The same with smaller batches, for the strategies that make some progress with any number of files.
-
-        Args:
-            most: bytes of files taken in an iteration, at most; the crossing file is taken too.
-        """
-        selection = {
-            name: replace(told, options={**told.options, _BATCH: min(most, told.options[_BATCH])})
-            if _BATCH in told.options
-            else told
-            for name, told in self.selection.items()
-        }
-        return replace(self, selection=selection)
-
-    def restricted(self, snapshot: TableSnapshot) -> TableSnapshot:
-        """The snapshot with the files that may be chosen.
-
-        Raises:
-            UnknownNameError: ``files`` names one that the table did not have when the run began, or ``where`` a column
-                that it does not have.
-            InvalidArgumentError: ``where`` is no condition over the table's columns.
-        """
-        if self.files is not None:
-            if not self.found:  # later on, files that were rewritten are rightly gone
-                self.found.extend(find_files(snapshot, self.files))
-            snapshot = snapshot.only(lambda files: files.where(F.col("path").isin(self.found)))
-        if self.where is not None:
-            spark, schema = snapshot.spark, snapshot.schema
-            self.where.check(spark, schema)
-            snapshot = snapshot.only(files_that_may_match(spark, schema, snapshot.partition_columns, self.where))
-        return snapshot
-
 
 def _strategies(arguments: Mapping[str, Any]) -> tuple[Strategy, ...]:
     text, revision_id, rewrite = arguments["strategy"], arguments["revision_id"], arguments["revision_rewrite"]
@@ -182,13 +143,13 @@ def _options_of(chosen: Strategy, given: Mapping[str, str], bytes_per_iter: int 
         InvalidArgumentError: a value does not fit its option, or contradicts ``bytes_per_iter``.
     """
     options = {option.name: option_value(option, given.get(option.name)) for option in chosen.options}
-    if _BATCH not in options or bytes_per_iter is None:
+    if BATCH_OPTION not in options or bytes_per_iter is None:
         return options
-    if _BATCH not in given:
-        return {**options, _BATCH: bytes_per_iter}
-    if options[_BATCH] > bytes_per_iter:
+    if BATCH_OPTION not in given:
+        return {**options, BATCH_OPTION: bytes_per_iter}
+    if options[BATCH_OPTION] > bytes_per_iter:
         accepted = f"at most bytes_per_iter = {bytes_per_iter}; leave one of the two out"
-        raise InvalidArgumentError.of(_BATCH, options[_BATCH], accepted)
+        raise InvalidArgumentError.of(BATCH_OPTION, options[BATCH_OPTION], accepted)
     return options
 
 
@@ -203,27 +164,7 @@ def option_value(option: Parameter, text: str | None) -> Any:
             needed = f"{expected(option.type, 'required')}: {option.doc.rstrip('.')}"
             raise InvalidArgumentError.missing(option.name, needed)
         return option.default
-    if option.type in ("BIGINT", "INT"):
-        if not re.fullmatch(r"\s*\d{1,18}\s*", text) or int(text) < 1:
-            raise InvalidArgumentError.of(option.name, text, "a whole number of at least 1")
-        return int(text)
-    if option.type == "DOUBLE":
-        return _finite(option.name, text)
-    if option.type == "BOOLEAN":
-        if text.strip().lower() not in ("true", "false"):
-            raise InvalidArgumentError.of(option.name, text, "true or false")
-        return text.strip().lower() == "true"
-    return text
-
-
-def _finite(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InvalidArgumentError.of(name, text, "a number")
-    return value
+    return OF_SQL_TYPE.get(option.type, TEXT).parse(option.name, text)
 
 
 def duration_seconds(name: str, text: str | None) -> float | None:
@@ -232,11 +173,4 @@ def duration_seconds(name: str, text: str | None) -> float | None:
     Raises:
         InvalidArgumentError: not a positive duration.
     """
-    if text is None:
-        return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", text)
-    unit = match[2].lower() if match else ""
-    unit = unit if unit in _SECONDS else unit.removesuffix("s")
-    if match is None or unit not in _SECONDS or float(match[1]) <= 0:
-        raise InvalidArgumentError.of(name, text, "a positive duration such as '10 minutes' or '90 seconds'")
-    return float(match[1]) * _SECONDS[unit]
+    return None if text is None else _DURATION.parse(name, text) / 1000

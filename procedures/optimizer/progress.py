@@ -10,13 +10,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-PROGRESS_KEY = "spark.qbeast.use.progress"
+from catalog.properties.session_settings import PROGRESS
 
 
 def _shown(spark: SparkSession) -> bool:
-    wish = (spark.conf.get(PROGRESS_KEY, "auto") or "auto").strip().lower()
-    if wish in ("true", "false"):
-        return wish == "true"
+    shown = PROGRESS.of_conf_or_default(spark.conf.get)
+    if shown != "auto":
+        return shown == "true"
     return sys.stderr.isatty() or _in_notebook()
 
 

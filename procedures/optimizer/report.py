@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from catalog.errors import UseError
 from procedures.optimizer.plan import FileGroup, SkippedGroup
+from procedures.result_rows import OptimizeRow
 from procedures.rewrite.group_rewrite import RewriteResult
 
 PLANNED, COMMITTED, SKIPPED, FAILED = "planned", "committed", "skipped", "failed"
 
-RESULT = (
-    "iteration int, strategy string, reason string, state string, input_files bigint, input_bytes bigint, "
-    "output_files bigint, output_bytes bigint, rows bigint, version bigint, duration_ms bigint, message string"
-)
-
-
-@dataclass(frozen=True)
-class ReportRow:
-    """One row of the report; columns as in ``RESULT``."""
-
-    iteration: int
-    strategy: str | None
-    reason: str
-    state: str
-    input_files: int
-    input_bytes: int
-    output_files: int
-    output_bytes: int
-    rows: int | None
-    version: int | None
-    duration_ms: int
-    message: str
+ReportRow: TypeAlias = OptimizeRow
+"""One row of the report."""
 
 
 def with_warnings(rows: Sequence[ReportRow], warnings: Sequence[str]) -> list[ReportRow]:

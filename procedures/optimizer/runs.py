@@ -7,11 +7,24 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import UnknownNameError
-from catalog.state.lease import now_millis
 from catalog.table.managed_table import ManagedTable
 
 CALL, MANUAL, AUTOMATIC, CLI = "call", "manual", "automatic", "cli"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a run ends before all work is done.
+
+    Attributes:
+        code: reason code, such as ``CANCELLED``.
+        message: the same for people.
+    """
+
+    code: str
+    message: str
 
 
 @dataclass
@@ -40,12 +53,12 @@ class Run:
     committed: int = 0
     committed_bytes: int = 0
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
-    _reason: tuple[str, str] | None = None
+    _reason: Stop | None = None
 
     @classmethod
-    def of(cls, table: ManagedTable, trigger: str, parameters: Mapping[str, str]) -> Run:
-        """A new run, begun now."""
-        return cls(table.name, table.location, trigger, parameters, now_millis())
+    def of(cls, table: ManagedTable, trigger: str, parameters: Mapping[str, str], clock: Clock = SYSTEM_CLOCK) -> Run:
+        """A new run that begins now."""
+        return cls(table.name, table.location, trigger, parameters, clock.now())
 
     def request_stop(self, code: str, message: str) -> None:
         """Asks it to stop at the next boundary between groups; the first reason given stays.
@@ -55,12 +68,17 @@ class Run:
             message: the same for people.
         """
         if self._reason is None:
-            self._reason = code, message
+            self._reason = Stop(code, message)
         self._stop.set()
 
+    def interrupt(self) -> Stop:
+        """Asks it to stop because its caller was interrupted; returns the first reason to stop that was given."""
+        self.request_stop("INTERRUPTED", "interrupted")
+        return self._reason or Stop("INTERRUPTED", "interrupted")
+
     @property
-    def stop_reason(self) -> tuple[str, str] | None:
-        """Code and message of the request to stop; None while nobody asked."""
+    def stop_reason(self) -> Stop | None:
+        """The request to stop; None while there is none."""
         return self._reason if self._stop.is_set() else None
 
 
@@ -101,6 +119,3 @@ class Runs:
             raise UnknownNameError.of("run", run_id, known)
         run.request_stop("CANCELLED", f"run {run_id} was cancelled")
         return run
-
-
-RUNS = Runs()

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import (
     CommitUnknownError,
     ConcurrentChangeError,
     IndexConfigurationError,
-    RowsChangedError,
     TableError,
     UseError,
 )
 from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
 from catalog.jvm.table_transaction import TableTransaction
-from catalog.properties.index_properties import IndexConfiguration
-from catalog.state.lease import now_millis
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.layout.index_columns import observation_of
-from procedures.layout.row_layout import arranged, lay_out
-from procedures.layout.tags import WrittenFile, carry_thresholds, facts_of, noted_blocks, tags_of
-from procedures.layout.target import Target, stored_columns_of, target_for_new_rows, target_in_revision
+from procedures.layout.layout_writer import LayoutWriter
+from procedures.layout.step import Step, StepObserver, ignore_step
+from procedures.layout.tags import WrittenFile, facts_of, tags_by_path
+from procedures.layout.target import Target, target_for_new_rows, target_in_revision
 from procedures.optimizer.plan import FileGroup
 from procedures.rewrite.commit import commit
 
@@ -42,13 +41,14 @@ class RewriteContext:
     Attributes:
         trigger: who asked: ``call`` for SQL and Python.
         parameters: arguments of the call, for the event.
-        observe: called with the name of each step before it begins: ``read``, ``write``, ``verify``, ``commit``; a
-            caller that raises in it stops the rewrite there.
+        observe: sees each step before it begins.
+        clock: the time.
     """
 
     trigger: str = "call"
     parameters: Mapping[str, str] = field(default_factory=dict)
-    observe: Callable[[str], None] = lambda _: None
+    observe: StepObserver = ignore_step
+    clock: Clock = SYSTEM_CLOCK
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
         CommitUnknownError: the outcome is not known; every file is kept.
         TableError: the table was dropped meanwhile.
     """
-    started = now_millis()
+    started = context.clock.now()
     session = work_session(table.spark)
     transaction = table.transaction(session)
-    context.observe("read")
+    context.observe(Step.READ)
     _take(transaction, group)
     try:
         with described_jobs(session, f"USE {group.strategy}: {len(group.files)} files of {table.name}"):
@@ -128,25 +128,13 @@ def _run(
     inputs = _input_facts(snapshot, group)
     rows = transaction.read()
     write_id = uuid.uuid4().hex
-    target = _target(session, table, snapshot, group, rows)
+    context.observe(Step.PLACE)
+    target = _target(session, table, snapshot, group, rows, context.clock)
     written: list[WrittenFile] = []
     if target is not None:
-        if target.new_properties:
-            transaction.configure(target.new_properties)
-        context.observe("write")
-        layout = lay_out(rows, target.rows, target.tree, target.columns, target.file_share, target.beside)
-        session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
-        stored = stored_columns_of(session, snapshot, target.columns.revision)
-        placed = arranged(rows, layout, target.columns)
-        noted = noted_blocks(transaction.write(placed, stored.cube(target.tree.ordinals()), stored.weight), target.tree)
-        context.observe("verify")
-        if noted is None:
-            raise RowsChangedError("The writer noted no rows; nothing was committed.")
-        written = noted
-        count = sum(f.rows for f in written)
-        if count != layout.rows:
-            raise RowsChangedError(f"{layout.rows} rows were read and {count} written; nothing was committed.")
-        written = carry_thresholds(written, target.tree, target.remaining)
+        # The settings of a rewrite's session collect statistics, so that blocks are counted while rows are written.
+        writer = LayoutWriter(session, transaction, snapshot, context.observe, strict=True)
+        written = writer.write_laid_out(target, rows)
     revision_id = target.columns.revision.revision_id if target else -1
     times = min(f.first_time for f in group.files), max(f.last_time for f in group.files)
     inputs_stats, outputs_stats = FilesStats.of(inputs), FilesStats.of(facts_of(written))
@@ -156,7 +144,7 @@ def _run(
         table_id=snapshot.table_id,
         revision_id=revision_id,
         started_at=started,
-        finished_at=now_millis(),
+        finished_at=context.clock.now(),
         input_files_stats=inputs_stats,
         output_files_stats=outputs_stats,
         trigger=context.trigger,
@@ -164,8 +152,8 @@ def _run(
         parameters=context.parameters,
         table_bytes=snapshot.bytes - inputs_stats.bytes + outputs_stats.bytes,
     )
-    tags = {f.path: tags_of(f, revision_id, write_id, *times) for f in written}
-    context.observe("commit")
+    tags = tags_by_path(written, revision_id, write_id, *times)
+    context.observe(Step.COMMIT)
     version = commit(table, transaction, event, tags)
     new_revision = revision_id if target and target.new_properties else None
     size, rows_written = sum(f.size for f in written), sum(f.rows for f in written)
@@ -175,12 +163,10 @@ def _run(
 
 
 def _target(
-    session: SparkSession, table: ManagedTable, snapshot: TableSnapshot, group: FileGroup, rows: DataFrame
+    session: SparkSession, table: ManagedTable, snapshot: TableSnapshot, group: FileGroup, rows: DataFrame, clock: Clock
 ) -> Target | None:
     """The revision and tree to write to; None when there are no rows to place."""
-    found = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    found = snapshot.index_configuration
     if found is None:
         raise IndexConfigurationError.no_columns(table.name, group.strategy)
     if group.revision_id:
@@ -191,7 +177,7 @@ def _target(
     seen = observation_of(rows, found.transformers, found.logical_columns, found.declared, snapshot.latest_revision)
     if seen.weights.rows == 0:
         return None
-    return target_for_new_rows(session, snapshot, found, seen, rows, lambda _: group.bytes, table.location)
+    return target_for_new_rows(session, snapshot, found, seen, rows, lambda _: group.bytes, table.location, clock)
 
 
 def _input_facts(snapshot: TableSnapshot, group: FileGroup) -> list[FileFacts]:

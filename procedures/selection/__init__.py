@@ -1,18 +1,22 @@
-"""File selection, one strategy per file. Adding one is adding a file and its line in ``STRATEGIES``."""
+"""File selection, one strategy per file. Adding one is adding a file and its line in ``built_in_strategies``."""
 
 from catalog.errors import UnknownNameError
 from catalog.properties.names import declare_options
+from procedures.application import application
 from procedures.selection.cube_defragmentation import CubeDefragmentation
 from procedures.selection.file_list import FileList
 from procedures.selection.leveled_compaction import LeveledCompaction
 from procedures.selection.revision_rewrite import RevisionRewrite
 from procedures.selection.sampling_overhead import SamplingOverheadReduction
-from procedures.selection.selection_strategy import SelectionSettings, Strategy
+from procedures.selection.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
 from procedures.selection.unindexed_files import UnindexedFiles
 
-STRATEGIES: dict[str, Strategy] = {
-    s.name: s
-    for s in (
+DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
+
+
+def built_in_strategies() -> tuple[Strategy, ...]:
+    """The strategies that every application has."""
+    return (
         UnindexedFiles(),
         LeveledCompaction(),
         CubeDefragmentation(),
@@ -20,16 +24,30 @@ STRATEGIES: dict[str, Strategy] = {
         RevisionRewrite(),
         FileList(),
     )
-}
-DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
-for _strategy in STRATEGIES.values():
+
+
+# The options of strategies are table properties too.
+for _strategy in built_in_strategies():
     declare_options(option.name for option in _strategy.options)
 
 
-def register_strategy(made: Strategy) -> None:
-    """Makes a strategy available by its name; a later registration of the same name replaces the earlier one."""
-    STRATEGIES[made.name] = made
-    declare_options(option.name for option in made.options)
+def strategies() -> dict[str, Strategy]:
+    """Returns the registered strategies by name."""
+    return dict(application().strategies)
+
+
+def register_strategy(strategy: Strategy) -> None:
+    """Makes a strategy available by its name; a later registration of the same name replaces the earlier one.
+
+    Args:
+        strategy: an instance of a subclass that overrides ``select`` or ``begin``.
+
+    Raises:
+        InvalidArgumentError: not such an instance.
+    """
+    check_strategy(strategy)
+    application().strategies[strategy.name] = strategy
+    declare_options(option.name for option in strategy.options)
 
 
 def strategy(name: str) -> Strategy:
@@ -38,11 +56,21 @@ def strategy(name: str) -> Strategy:
     Raises:
         UnknownNameError: none of this name; the text gives the nearest match.
     """
-    by_lower = {known.lower(): found for known, found in STRATEGIES.items()}
-    found = by_lower.get(name.strip().lower())
-    if found is None:
-        raise UnknownNameError.of("strategy", name.strip(), STRATEGIES)
-    return found
+    known = strategies()
+    by_lower = {known_name.lower(): registered for known_name, registered in known.items()}
+    registered = by_lower.get(name.strip().lower())
+    if registered is None:
+        raise UnknownNameError.of("strategy", name.strip(), known)
+    return registered
 
 
-__all__ = ["DEFAULT_STRATEGIES", "STRATEGIES", "SelectionSettings", "Strategy", "register_strategy", "strategy"]
+__all__ = [
+    "DEFAULT_STRATEGIES",
+    "SelectionSettings",
+    "Selector",
+    "Strategy",
+    "built_in_strategies",
+    "register_strategy",
+    "strategies",
+    "strategy",
+]

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, IndexConfiguration
+from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
 from catalog.table.snapshot import TableSnapshot, file_levels
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
@@ -64,7 +64,7 @@ def former_index_note(snapshot: TableSnapshot) -> str | None:
     latest = snapshot.latest_revision
     if latest is None:
         return None
-    wanted = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    wanted = snapshot.index_configuration
     former = [
         number
         for number, revision in snapshot.revisions.items()
@@ -86,7 +86,7 @@ def former_index_note(snapshot: TableSnapshot) -> str | None:
 
 def _is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
     """Whether the next data that is indexed would start a revision, wherever it lies."""
-    found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    found = snapshot.index_configuration
     if found is None:
         return False
     hashed_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}")

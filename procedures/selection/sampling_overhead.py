@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.snapshot import TableSnapshot, file_levels
 from otree.block import BAND_TAG
 from otree.packing import band_limits, weight_bands
@@ -20,7 +19,13 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.block_groups import indexed_revision
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.selection.selection_strategy import (
+    MAX_FILES_PER_GROUP,
+    SelectionSettings,
+    Selector,
+    Strategy,
+    take_until,
+)
 
 NAME = "SamplingOverheadReduction"
 # A rewrite is worth its bytes when the sample then reads less of these files by this share.
@@ -99,8 +104,22 @@ class SamplingOverheadReduction(Strategy):
         if not 0.0 < fraction <= 1.0:
             raise InvalidArgumentError.of("fraction", fraction, "a number above 0 and at most 1")
 
-    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """See ``Strategy.select``."""
+    def begin(self, settings: SelectionSettings) -> Selector:
+        """See ``Strategy.begin``."""
+        return _OverheadSelector(settings)
+
+
+class _OverheadSelector(Selector):
+    """Remembers the files of the first snapshot, so that no row is rewritten twice in a run."""
+
+    def __init__(self, settings: SelectionSettings) -> None:
+        super().__init__(settings)
+        self._candidates: DataFrame | None = None
+        self._revision_rows = 0
+
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """See ``Selector.select``."""
+        settings = self.settings
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, Selection):
             return revision
@@ -108,20 +127,22 @@ class SamplingOverheadReduction(Strategy):
         if latest is not None and latest.columns != revision.columns:
             return Selection(note=f"{NAME}: samples weigh rows by other columns than those of {revision.revision_id}")
         fraction, limit = settings.options["fraction"], settings.bytes_per_iter
-        if "set" not in settings.memory:
-            settings.memory["set"] = overhead_files(snapshot, revision, fraction, limit)
-            settings.memory["rows"] = _rows_of(snapshot, revision)
-        of_revision = settings.memory["rows"]
+        if self._candidates is None:
+            self._candidates = overhead_files(snapshot, revision, fraction, limit)
+            self._revision_rows = _rows_of(snapshot, revision)
+        revision_rows = self._revision_rows
         live = snapshot.files.select("path", "deletion_vector")
-        left = settings.memory["set"].join(live, ["path", "deletion_vector"])
+        remaining = self._candidates.join(live, ["path", "deletion_vector"])
         target = _target_file_bytes(snapshot)
-        open_ = left.where(~F.col("settled"))
-        if _together(open_, fraction, of_revision).gain(fraction, target) < _SMALLEST_GAIN:
-            return _nothing(_together(left, fraction, of_revision), settings, target, revision.revision_id)
-        rows = _ordered(snapshot, open_, fraction, revision.revision_id).collect()
+        unsettled = remaining.where(~F.col("settled"))
+        if _total_overhead(unsettled, fraction, revision_rows).gain(fraction, target) < _SMALLEST_GAIN:
+            return _no_selection(
+                _total_overhead(remaining, fraction, revision_rows), settings, target, revision.revision_id
+            )
+        rows = _ordered(snapshot, unsettled, fraction, revision.revision_id).collect()
         by_path = {r.path: r for r in rows}
         files = take_until((_input_file(r) for r in rows), limit)
-        chosen = _sum([by_path[f.path] for f in files], of_revision)
+        chosen = _overhead_of_rows([by_path[f.path] for f in files], revision_rows)
         if chosen.gain(fraction, target) < _SMALLEST_GAIN:
             return Selection(None, (_too_small(chosen, limit),))
         note = f"{len(files)} files that a sample of {fraction:g} reads for a part of their rows"
@@ -197,7 +218,7 @@ def _rows_of(snapshot: TableSnapshot, revision: Revision) -> int:
     return int(found.rows or 0)
 
 
-def _together(files: DataFrame, fraction: float, of_revision: int) -> Overhead:
+def _total_overhead(files: DataFrame, fraction: float, of_revision: int) -> Overhead:
     count = len(limits_for(fraction))
     sums = [F.coalesce(F.sum(F.col("below")[i]), F.lit(0.0)).alias(f"b{i}") for i in range(count)]
     found = files.agg(
@@ -225,7 +246,7 @@ def _input_file(row: Any) -> InputFile:
     return InputFile(row.path, row.deletion_vector, row["size"], row.rows, row["level"], row.first_time, row.last_time)
 
 
-def _sum(rows: Sequence[Any], of_revision: int) -> Overhead:
+def _overhead_of_rows(rows: Sequence[Any], of_revision: int) -> Overhead:
     below = tuple(float(total) for total in np.sum([r.below for r in rows], axis=0)) if rows else ()
     return Overhead(
         len(rows),
@@ -237,14 +258,14 @@ def _sum(rows: Sequence[Any], of_revision: int) -> Overhead:
     )
 
 
-def _nothing(left: Overhead, settings: SelectionSettings, target: int, revision_id: int) -> Selection:
+def _no_selection(remaining: Overhead, settings: SelectionSettings, target: int, revision_id: int) -> Selection:
     fraction = settings.options["fraction"]
     note = (
         f"{NAME}: revision {revision_id} has no files that a rewrite would make a sample of {fraction:g} read less of"
     )
-    if left.gain(fraction, target) < _SMALLEST_GAIN:
+    if remaining.gain(fraction, target) < _SMALLEST_GAIN:
         return Selection(note=note)
-    return Selection(None, (_too_small(left, settings.bytes_per_iter),), note)
+    return Selection(None, (_too_small(remaining, settings.bytes_per_iter),), note)
 
 
 def _too_small(found: Overhead, bytes_per_iter: int) -> SkippedGroup:
@@ -253,7 +274,5 @@ def _too_small(found: Overhead, bytes_per_iter: int) -> SkippedGroup:
 
 
 def _target_file_bytes(snapshot: TableSnapshot) -> int:
-    found = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
-    return 1 if found is None else found.target_file_bytes
+    configuration = snapshot.index_configuration
+    return 1 if configuration is None else configuration.target_file_bytes

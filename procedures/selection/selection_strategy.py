@@ -1,18 +1,21 @@
-"""What a strategy is, and the arithmetic that all strategies share."""
+"""What a strategy and its selectors are, and the arithmetic that all strategies share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from catalog.errors import InvalidArgumentError
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import InputFile, Selection
 
 # A group is collected by the driver: its number of files is bounded like its bytes are.
 MAX_FILES_PER_GROUP = 10_000
+# The option of strategies that make progress with any number of files: bytes that they take in an iteration.
+BATCH_OPTION = "batch_bytes"
 
 
 @dataclass(frozen=True)
@@ -23,17 +26,54 @@ class SelectionSettings:
         bytes_per_iter: bytes after which no further file is taken; the crossing file is taken too.
         revision_id: revision to optimize, None = the newest.
         options: values of the strategy's own options, checked and complete.
-        memory: whatever the strategy wants to keep from one iteration of a run to the next; empty when a run begins.
     """
 
     bytes_per_iter: int
     revision_id: int | None
     options: Mapping[str, Any]
-    memory: dict[str, Any] = field(default_factory=dict)
+
+    def with_batch_limit(self, most_bytes: int | None) -> SelectionSettings:
+        """The same with ``batch_bytes`` of at most this size; unchanged where there is no limit or no such option."""
+        if most_bytes is None or BATCH_OPTION not in self.options:
+            return self
+        return replace(self, options={**self.options, BATCH_OPTION: min(most_bytes, self.options[BATCH_OPTION])})
+
+
+class Selector(ABC):
+    """Chooses the files of each iteration of one run. It lives as long as the run and may keep what it computes."""
+
+    def __init__(self, settings: SelectionSettings) -> None:
+        """Begins with these settings.
+
+        Args:
+            settings: what the caller asks for.
+        """
+        self._requested = settings
+        self.settings = settings
+
+    @abstractmethod
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """Returns the group to rewrite next, if there is one. Reads metadata only.
+
+        Args:
+            snapshot: the table; its files are those that may be chosen.
+        """
+
+    def limit_batches(self, most_bytes: int | None) -> None:
+        """Limits the option ``batch_bytes`` in ``settings``; strategies without this option are not limited.
+
+        Args:
+            most_bytes: the limit until the next call; None lifts it.
+        """
+        self.settings = self._requested.with_batch_limit(most_bytes)
 
 
 class Strategy(ABC):
-    """Chooses the files of one iteration from a snapshot's metadata, and touches nothing."""
+    """Says how the files of a run are chosen. It has no state: one instance serves all runs.
+
+    A subclass overrides ``select`` if each choice depends on the snapshot alone. If a run has to remember something,
+    the subclass overrides ``begin`` and returns a ``Selector`` of its own.
+    """
 
     name: ClassVar[str]
     doc: ClassVar[str]
@@ -50,14 +90,64 @@ class Strategy(ABC):
             InvalidArgumentError: such a value.
         """
 
-    @abstractmethod
+    def begin(self, settings: SelectionSettings) -> Selector:
+        """Returns the selector of a new run.
+
+        Args:
+            settings: what the caller asks for.
+        """
+        return _EachSnapshot(self, settings)
+
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """Returns the group to rewrite next, if there is one.
+        """Returns the group to rewrite next, if there is one. Reads metadata only.
 
         Args:
             snapshot: the table; its files are those that may be chosen.
             settings: what the caller asks for.
         """
+        return self.begin(settings).select(snapshot)
+
+
+@dataclass(frozen=True)
+class SettingsWithMemory(SelectionSettings):
+    """The settings that ``Strategy.select`` gets.
+
+    Attributes:
+        memory: empty when a run begins and kept to its end, for strategies written before there were selectors.
+    """
+
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+class _EachSnapshot(Selector):
+    """Selects with the ``select`` of a strategy."""
+
+    def __init__(self, strategy: Strategy, settings: SelectionSettings) -> None:
+        super().__init__(SettingsWithMemory(settings.bytes_per_iter, settings.revision_id, settings.options))
+        self._strategy = strategy
+
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """See ``Selector.select``."""
+        return self._strategy.select(snapshot, self.settings)
+
+
+def check_strategy(strategy: object) -> None:
+    """Refuses what cannot select files.
+
+    Raises:
+        InvalidArgumentError: not an instance of a subclass of ``Strategy`` that overrides ``select`` or ``begin``.
+    """
+    if not isinstance(strategy, Strategy):
+        accepted = "an instance of a subclass of sql_ext.Strategy"
+        raise InvalidArgumentError.of("strategy", repr(strategy), accepted)
+    kind = type(strategy)
+    if kind.select is Strategy.select and kind.begin is Strategy.begin:
+        accepted = "a class that overrides select(self, snapshot, settings) or begin(self, settings)"
+        raise InvalidArgumentError.of("strategy", kind.__name__, accepted)
+    for attribute in ("name", "doc"):
+        if not isinstance(getattr(strategy, attribute, None), str):
+            accepted = f"a class with an attribute {attribute} of type str"
+            raise InvalidArgumentError.of("strategy", kind.__name__, accepted)
 
 
 def take_until(files: Iterable[InputFile], limit: int) -> tuple[InputFile, ...]:

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
-from catalog.properties.index_properties import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY, bytes_of
+from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.session_settings import PROGRESS
 from catalog.table.managed_table import ManagedTable
+from procedures.application import Application
 from procedures.optimizer.engine import optimize
-from procedures.optimizer.progress import PROGRESS_KEY
 from procedures.optimizer.report import FAILED, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.service.schedule import Wish
@@ -68,15 +69,21 @@ class Engine(Protocol):
 
 
 class SparkEngine:
-    """The engine of this process, in a session of its own."""
+    """The engine of a service, in the session of its own.
 
-    def __init__(self, spark: SparkSession) -> None:
+    Args:
+        spark: the session.
+        app: lists the runs.
+    """
+
+    def __init__(self, spark: SparkSession, app: Application) -> None:
         self._spark = spark
+        self._app = app
 
     def run(self, run: Run, wish: Wish, pool: str) -> RunOutcome:
         """See ``Engine.run``; to be called in a thread of its own."""
         prepare_thread(self._spark, pool)
-        rows = optimize(ManagedTable.find(self._spark, run.table), wish.settings(), run)
+        rows = optimize(ManagedTable.find(self._spark, run.table), wish.settings(), run, app=self._app)
         return RunOutcome(settled_version(rows, run), note_of(rows))
 
     def suspended(self, location: str) -> bool:
@@ -90,8 +97,7 @@ class SparkEngine:
     def files(self, table: str) -> Files:
         """See ``Engine.files``; one Spark job."""
         snapshot = ManagedTable.find(self._spark, table).snapshot()
-        text = snapshot.configuration.get(TARGET_FILE_BYTES_KEY, str(DEFAULT_TARGET_FILE_BYTES))
-        small = bytes_of(TARGET_FILE_BYTES_KEY, text) // 2
+        small = TARGET_FILE_BYTES.value(snapshot.configuration) // 2
         size, unindexed = F.col("size"), F.col("revision") == 0
         with described_jobs(self._spark, f"USE service: looking at {table}"):
             found = snapshot.files.agg(
@@ -109,8 +115,8 @@ def background_session(spark: SparkSession) -> SparkSession:
     """
     made = spark.newSession()
     made.conf.set(TIME_ZONE_KEY, str(spark.conf.get(TIME_ZONE_KEY)))
-    asked = (spark.conf.get(PROGRESS_KEY, "auto") or "auto").strip().lower()
-    made.conf.set(PROGRESS_KEY, "true" if asked == "true" else "false")
+    is_shown = PROGRESS.of_conf_or_default(spark.conf.get) == "true"
+    made.conf.set(PROGRESS.name, "true" if is_shown else "false")
     return made
 
 

@@ -13,7 +13,7 @@ from catalog.properties.optimization_properties import TYPE_KEY, OptimizationPro
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings, option_value
-from procedures.selection import STRATEGIES, strategy
+from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 
@@ -75,14 +75,27 @@ class Wish:
         return replace(OptimizeSettings.of(self.arguments), parameters=self.parameters)
 
 
-def wish_of(configuration: Mapping[str, str]) -> Wish | UseError | None:
-    """The wish of a table's properties, the error where they are wrong, None where they ask for nothing."""
+@dataclass(frozen=True)
+class NoWish:
+    """The properties of a table ask for no automatic optimization."""
+
+
+@dataclass(frozen=True)
+class RefusedWish:
+    """The properties of a table ask for an optimization that is not accepted, and the reason."""
+
+    error: UseError
+
+
+def wish_of(configuration: Mapping[str, str]) -> Wish | RefusedWish | NoWish:
+    """What the properties of a table ask for; never raises."""
     try:
-        return Wish.of_table(configuration)
+        wish = Wish.of_table(configuration)
     except UseError as error:
-        return error
+        return RefusedWish(error)
     except Exception as error:  # noqa: BLE001 - strategies of others check their options too
-        return known_error(error)
+        return RefusedWish(known_error(error))
+    return NoWish() if wish is None else wish
 
 
 def check_wish(configuration: Mapping[str, str]) -> None:
@@ -104,7 +117,7 @@ def check_wish(configuration: Mapping[str, str]) -> None:
 
 
 def _options() -> dict[str, Parameter]:
-    return {option.name: option for known in STRATEGIES.values() for option in known.options}
+    return {option.name: option for known in strategies().values() for option in known.options}
 
 
 def _check_options(names: tuple[str, ...], given: Mapping[str, str]) -> None:

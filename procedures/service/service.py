@@ -11,10 +11,11 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from catalog.clock import Clock
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.shim_bridge import ShimBridge
+from procedures.application import Application, application
 from procedures.service.actions import Action
-from procedures.service.clock import Clock, SystemClock
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_registry import Registry
@@ -54,7 +55,8 @@ class Service:
     Args:
         spark: session of the application; the service works in a session of its own.
         tables: names or paths of the tables to care for; the whole catalog when left out.
-        clock: the time.
+        clock: the time; that of the application when left out.
+        app: where the states of its tables show; the application of the process when left out.
         engine: what touches the tables.
         source: what knows the tables.
         spawn: starts a thread.
@@ -70,6 +72,7 @@ class Service:
         tables: Sequence[str] | None = None,
         *,
         clock: Clock | None = None,
+        app: Application | None = None,
         engine: Engine | None = None,
         source: Tables | None = None,
         spawn: Spawn = spawn_thread,
@@ -78,13 +81,14 @@ class Service:
         self._settings = ServiceSettings.of(spark.conf.get)
         own = background_session(spark) if engine is None or source is None else spark
         self._own = own
-        self._clock = clock or SystemClock()
+        app = app or application()
+        self._clock = clock or app.clock
         self._tables = source or SparkTables(own, tables)
         self._told: deque[Told] = deque()
         self._registry = Registry()
         self._wake = threading.Event()
         self._ending = threading.Event()
-        self._workers = Workers(engine or SparkEngine(own), self._clock, self._wake.set, spawn)
+        self._workers = Workers(engine or SparkEngine(own, app), self._clock, app.automations, self._wake.set, spawn)
         self._workers.quiet = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
         self._looks = 0

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from catalog.errors import InvalidArgumentError
+from catalog.properties.setting import BOOLEAN, TEXT, Setting, duration, whole_number
 
-ENABLED = "spark.qbeast.use.service.enabled"
-OPTIMIZATION_INTERVAL = "spark.qbeast.use.optimization-interval"
-LISTENER_INTERVAL = "spark.qbeast.use.listener-interval"
-MAX_TABLES = "spark.qbeast.use.service.max-tables"
-POOL = "spark.qbeast.use.service.pool"
+_TIME = duration("a positive time such as '10 minutes', '90s' or '30000 ms'")
 
-_UNITS = {
-    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60_000),
-    **dict.fromkeys(("h", "hr", "hour", "hours"), 3_600_000),
-    **dict.fromkeys(("d", "day", "days"), 86_400_000),
-    **dict.fromkeys(("w", "week", "weeks"), 604_800_000),
-}
+ENABLED = Setting(
+    "spark.qbeast.use.service.enabled",
+    BOOLEAN,
+    "Attaching to a session starts the service, which is idle until a table asks; false later on pauses it.",
+    "true",
+)
+OPTIMIZATION_INTERVAL = Setting(
+    "spark.qbeast.use.optimization-interval",
+    _TIME,
+    "Between the beginnings of two runs of a table; a bare number is milliseconds.",
+    "10 minutes",
+)
+LISTENER_INTERVAL = Setting(
+    "spark.qbeast.use.listener-interval",
+    _TIME,
+    "Between two looks at the tables; a bare number is milliseconds.",
+    "30000 ms",
+)
+MAX_TABLES = Setting(
+    "spark.qbeast.use.service.max-tables", whole_number(1, digits=4), "Tables optimized at the same time.", "2"
+)
+POOL = Setting("spark.qbeast.use.service.pool", TEXT, "Scheduler pool of the service's Spark jobs.", "use")
+SERVICE_SETTINGS: tuple[Setting[object], ...] = (ENABLED, OPTIMIZATION_INTERVAL, LISTENER_INTERVAL, MAX_TABLES, POOL)
 
 
 @dataclass(frozen=True)
@@ -36,11 +46,11 @@ class ServiceSettings:
         pool: scheduler pool of its Spark jobs.
     """
 
-    enabled: bool = True
-    optimization_interval: int = 600_000
-    listener_interval: int = 30_000
-    max_tables: int = 2
-    pool: str = "use"
+    enabled: bool = ENABLED.value({})
+    optimization_interval: int = int(OPTIMIZATION_INTERVAL.value({}))
+    listener_interval: int = int(LISTENER_INTERVAL.value({}))
+    max_tables: int = MAX_TABLES.value({})
+    pool: str = POOL.value({})
 
     @classmethod
     def of(cls, conf: Callable[[str, str], str | None]) -> ServiceSettings:
@@ -52,39 +62,10 @@ class ServiceSettings:
         Raises:
             InvalidArgumentError: a value that is not accepted.
         """
-
-        def text(key: str, default: str) -> str:
-            return (conf(key, default) or default).strip()
-
-        enabled = text(ENABLED, "true").lower()
-        if enabled not in ("true", "false"):
-            raise InvalidArgumentError.of(ENABLED, enabled, "true or false")
-        tables = text(MAX_TABLES, "2")
-        if not re.fullmatch(r"\d{1,4}", tables) or int(tables) < 1:
-            raise InvalidArgumentError.of(MAX_TABLES, tables, "a whole number of at least 1")
         return cls(
-            enabled == "true",
-            time_millis(OPTIMIZATION_INTERVAL, text(OPTIMIZATION_INTERVAL, "10 minutes")),
-            time_millis(LISTENER_INTERVAL, text(LISTENER_INTERVAL, "30000 ms")),
-            int(tables),
-            text(POOL, "use"),
+            enabled=ENABLED.of_conf(conf),
+            optimization_interval=int(OPTIMIZATION_INTERVAL.of_conf(conf)),
+            listener_interval=int(LISTENER_INTERVAL.of_conf(conf)),
+            max_tables=MAX_TABLES.of_conf(conf),
+            pool=POOL.of_conf(conf),
         )
-
-
-def time_millis(name: str, text: str) -> int:
-    """Parses a time as Spark writes it: ``10 minutes``, ``90s``, ``1 hour 30 minutes``; a bare number is milliseconds.
-
-    Raises:
-        InvalidArgumentError: not a positive time.
-    """
-    rest = text.strip().lower().removeprefix("interval ")
-    parts = re.findall(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", rest)
-    whole = re.fullmatch(r"(\s*\d+(?:\.\d+)?\s*[a-z]*\s*)+", rest) is not None
-    total = 0.0
-    for number, unit in parts:
-        if unit not in _UNITS and not (unit == "" and len(parts) == 1):
-            whole = False
-        total += float(number) * _UNITS.get(unit, 1)
-    if not whole or total < 1:
-        raise InvalidArgumentError.of(name, text, "a positive time such as '10 minutes', '90s' or '30000 ms'")
-    return int(total)

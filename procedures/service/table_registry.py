@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from catalog.errors import UseError
 from catalog.jvm import log_probe
 from catalog.jvm.log_probe import Sighting
 from procedures.service.actions import ACTIONS, Action, SeenTable, TableChange
-from procedures.service.schedule import wish_of
+from procedures.service.schedule import RefusedWish, wish_of
 
 
 class Registry:
@@ -58,7 +57,7 @@ class Registry:
                 again = full and location in self._wrong
                 actions += _actions(TableChange(None if again else before, after))
                 self._wrong.discard(location)
-                if isinstance(wish_of(after.configuration), UseError):
+                if isinstance(wish_of(after.configuration), RefusedWish):
                     self._wrong.add(location)
             elif before is not None and before.name != name:
                 self._seen[location] = SeenTable(name, location, before.table_id, before.version, before.configuration)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.state import automation
-from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
 from procedures.service.schedule import Wish
 
@@ -18,9 +18,11 @@ class Worker:
         location: its root; the worker's identity.
         wish: what it asks for.
         now: epoch milliseconds; the first run is due at once.
+        automations: shows the state of the table.
     """
 
-    def __init__(self, name: str, location: str, wish: Wish, now: int) -> None:
+    def __init__(self, name: str, location: str, wish: Wish, now: int, automations: Automations) -> None:
+        self._automations = automations
         self.name = name
         self.location = location
         self.wish = wish
@@ -146,10 +148,10 @@ class Worker:
         return automation.FAILED if self.last_error else automation.SCHEDULED
 
     def publish(self) -> None:
-        """Makes ``AUTOMATIONS`` tell the truth."""
+        """Shows the state of the table to the other parts of the process."""
         notes = [self.wish.note, f"the last run passed over {self.passed_over}" if self.passed_over else ""]
         untold = self.run is not None or self.suspended or (self.by_triggers and not self.retries)
-        AUTOMATIONS.put(
+        self._automations.put(
             Automation(
                 self.name,
                 self.location,

@@ -6,12 +6,12 @@ import logging
 import threading
 from collections.abc import Callable
 
+from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.state import automation
-from catalog.state.automation import AUTOMATIONS, Automation
+from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import Run
-from procedures.service.clock import Clock
 from procedures.service.execution import Engine, RunOutcome
 from procedures.service.schedule import Wish
 from procedures.service.service_settings import ServiceSettings
@@ -35,13 +35,20 @@ class Workers:
     Args:
         engine: what touches the tables.
         clock: the time.
+        automations: shows the states of the tables.
         wake: called when a run has ended.
         spawn: starts a thread.
     """
 
     def __init__(
-        self, engine: Engine, clock: Clock, wake: Callable[[], None] = lambda: None, spawn: Spawn = spawn_thread
+        self,
+        engine: Engine,
+        clock: Clock,
+        automations: Automations,
+        wake: Callable[[], None] = lambda: None,
+        spawn: Spawn = spawn_thread,
     ) -> None:
+        self._automations = automations
         self._engine = engine
         self._clock = clock
         self._wake = wake
@@ -60,7 +67,7 @@ class Workers:
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
-                worker = self._workers[location] = Worker(name, location, wish, self._clock.now())
+                worker = self._workers[location] = Worker(name, location, wish, self._clock.now(), self._automations)
                 worker.version = version
                 worker.publish()
                 return
@@ -72,13 +79,13 @@ class Workers:
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
-                AUTOMATIONS.remove(location)
+                self._automations.remove(location)
             elif worker.run is not None:
                 worker.leaving, worker.next_wish, worker.last_error = True, None, None
                 worker.run.request_stop(code, why)
             else:
                 del self._workers[location]
-                AUTOMATIONS.remove(location)
+                self._automations.remove(location)
 
     def refuse(self, name: str, location: str, strategies: str, error: UseError) -> None:
         """Ends a table's worker, because its properties are wrong; the error stays to be seen."""
@@ -90,7 +97,7 @@ class Workers:
                 worker.last_error = text
                 return
             names = tuple(part.strip() for part in strategies.split(",") if part.strip())
-            AUTOMATIONS.put(Automation(name, location, automation.FAILED, names, last_error=text))
+            self._automations.put(Automation(name, location, automation.FAILED, names, last_error=text))
 
     def seen(self, name: str, location: str, version: int) -> None:
         """Takes notice of a table's name and newest version."""
@@ -227,7 +234,7 @@ class Workers:
         self._workers.pop(worker.location, None)
         worker.run = None
         if worker.last_error is None:
-            AUTOMATIONS.remove(worker.location)
+            self._automations.remove(worker.location)
         else:
             worker.publish()
 

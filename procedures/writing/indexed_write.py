@@ -7,37 +7,35 @@ Source:
 from __future__ import annotations
 
 import logging
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.errors import IndexConfigurationError, RowsChangedError
-from catalog.jvm.file_writer import DataFile
+from catalog.errors import IndexConfigurationError
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
 from catalog.jvm.session import described_jobs, write_session
 from catalog.properties.index_properties import AS_INDEXED_KEY, HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.table.column_names import find_stored
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
-from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, Revision
+from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT
-from procedures.layout.current_trees import CURRENT_TREES
+from procedures.application import Application
 from procedures.layout.file_ranges import ranges_of_files
 from procedures.layout.index_columns import Observation, observation_of
-from procedures.layout.row_layout import arranged, grown_tree, lay_out
-from procedures.layout.tags import WrittenFile, carry_thresholds, noted_blocks, read_blocks, tags_of
+from procedures.layout.layout_writer import LayoutWriter
+from procedures.layout.row_layout import grown_tree
+from procedures.layout.step import Step, StepObserver, ignore_step
+from procedures.layout.tags import WrittenFile, tags_by_path
 from procedures.layout.target import (
     Target,
     columns_of,
     hashed_otherwise,
     revision_for,
-    stored_columns_of,
     target_for_new_rows,
 )
 
@@ -47,14 +45,6 @@ logger = logging.getLogger(__name__)
 _FEW_SHARE = 0.25
 # Bytes of a value whose type does not tell.
 _DEFAULT_ROW_BYTES = 100
-
-
-def _nothing(_: str) -> None:
-    """Observes nothing."""
-
-
-observe: Callable[[str], None] = _nothing
-"""Called with the name of each step before it begins: ``place``, ``write``, ``verify``, ``tag``."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +61,8 @@ class _Write:
         repeatable: whether the rows can be read several times, at the cost of reading.
         mode: ``append``; ``replace`` when all rows of the table are replaced; ``partial`` when some are.
         change_type: name of the column that marks rows of a change feed, which are not rows of the table.
+        app: whose trees and clock it uses.
+        observe: sees each step before it begins.
     """
 
     session: SparkSession
@@ -82,13 +74,22 @@ class _Write:
     repeatable: bool
     mode: str
     change_type: str | None
+    app: Application
+    observe: StepObserver
+
+    @property
+    def writer(self) -> LayoutWriter:
+        """Writes the files."""
+        return LayoutWriter(self.session, self.handle, self.snapshot, self.observe, strict=False)
 
 
-def write_indexed(handle: IndexedRows) -> None:
+def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver = ignore_step) -> None:
     """Has the rows written by Delta, indexed.
 
     Args:
         handle: one call of Delta's ``writeFiles``, in the writer's session.
+        app: whose trees and clock it uses.
+        observe: sees each step before it begins.
 
     Raises:
         IndexConfigurationError: nothing says which columns to index.
@@ -96,8 +97,7 @@ def write_indexed(handle: IndexedRows) -> None:
     """
     session, facts = handle.spark, handle.facts()
     snapshot, dropped = _joined(TableSnapshot.of(handle.state()), facts)
-    latest = snapshot.latest_revision
-    found = IndexConfiguration.of(snapshot.configuration, snapshot.schema, latest, snapshot.partition_columns)
+    found = snapshot.index_configuration
     if found is None:
         raise IndexConfigurationError.no_columns(facts.location, "an indexed write")
     write = _Write(
@@ -110,10 +110,12 @@ def write_indexed(handle: IndexedRows) -> None:
         facts.repeatable,
         facts.mode,
         facts.change_type,
+        app,
+        observe,
     )
     handle.configure(facts.settings, dropped)
     with described_jobs(session, f"USE: indexed write to {write.location}"):
-        if _few(write):
+        if _is_small_append(write):
             _write_as_they_come(write, handle.rows())
         else:
             _write_measured(replace(write, session=write_session(session)))
@@ -132,7 +134,7 @@ def _joined(snapshot: TableSnapshot, facts: WriteFacts) -> tuple[TableSnapshot, 
     return replace(snapshot, configuration=configuration), dropped
 
 
-def _few(write: _Write) -> bool:
+def _is_small_append(write: _Write) -> bool:
     """Whether the rows may be written as they come: few, into a revision that is there."""
     latest = write.snapshot.latest_revision
     return (
@@ -146,43 +148,43 @@ def _few(write: _Write) -> bool:
 
 
 def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
-    """Writes one file first; one pass over it then gives blocks and ranges together."""
+    """Writes one file before anything is measured; one pass over the file then gives blocks and ranges together."""
     revision = write.snapshot.latest_revision
     assert revision is not None
     tree = _current_tree(write, revision.revision_id)
-    files = _written(write, rows.coalesce(1), revision, tree)
+    files = write.writer.write(rows.coalesce(1), revision, tree)
     if not files:
         return
-    observe("verify")
-    found = _blocks(write, files, revision, tree)
-    told = ranges_of_files([f.stats for f in files], write.found.transformers)
-    if told is None or revision_for(write.snapshot, write.found, told, 1, write.location)[1]:
+    write.observe(Step.VERIFY)
+    written = write.writer.blocks(files, revision, tree)
+    ranges = ranges_of_files([f.stats for f in files], write.found.transformers)
+    if ranges is None or revision_for(write.snapshot, write.found, ranges, 1, write.location)[1]:
         read = write.handle.read_written()
         seen = _observed(write, read)
         revision, new = revision_for(
-            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights
+            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights, write.app.clock
         )
         if new:
             write.handle.configure(new)
             columns = columns_of(write.session, write.snapshot, revision)
             tree = grown_tree(read, seen.weights.rows, columns, {})
-            found = read_blocks(files, read, tree, columns)
-    _tag(write, revision.revision_id, files, found, tree)
+            written = write.writer.read_back(files, read, revision, tree)
+    _tag(write, revision.revision_id, written, tree)
 
 
 def _write_measured(write: _Write) -> None:
-    """Measures the rows, lays them out in files of the target size, and has them written so."""
-    given = write.handle.rows_in(write.session)
-    level = given.storageLevel
-    keep = not write.repeatable and not level.useMemory and not level.useDisk
-    kept = given.persist() if keep else given
+    """Measures the rows, and writes them in files of the target size."""
+    rows = write.handle.rows_in(write.session)
+    level = rows.storageLevel
+    persists = not write.repeatable and not level.useMemory and not level.useDisk
+    rows = rows.persist() if persists else rows
     try:
-        placed = _with_index_columns(write, kept)
+        placed = _with_index_columns(write, rows)
         table_rows = placed if write.change_type is None else placed.where(F.col(write.change_type).isNull())
-        observe("place")
+        write.observe(Step.PLACE)
         seen = _observed(write, table_rows)
         if seen.weights.rows == 0:
-            _written(write, kept, None, None)
+            write.writer.write_unplaced(rows)
             return
         target = target_for_new_rows(
             write.session,
@@ -192,21 +194,16 @@ def _write_measured(write: _Write) -> None:
             table_rows,
             lambda count: count * _row_bytes(write, count),
             write.location,
+            write.app.clock,
         )
         if target.warning:
             logger.warning("%s: %s", write.location, target.warning)
-        write.handle.configure(target.new_properties)
-        layout = lay_out(table_rows, target.rows, target.tree, target.columns, target.file_share, target.beside)
-        write.session.conf.set("spark.sql.files.maxRecordsPerFile", str(layout.largest_file))
-        laid_out = arranged(placed, layout, target.columns).select(*_names(kept))
-        files = _written(write, laid_out, target.columns.revision, target.tree)
-        observe("verify")
-        found = _blocks(write, files, target.columns.revision, target.tree)
-        found = carry_thresholds(found, target.tree, _told(write, target))
-        _tag(write, target.columns.revision.revision_id, files, found, target.tree)
+        remaining = _remaining(write, target)
+        written = write.writer.write_laid_out(target, placed, table_rows, _columns(rows), remaining)
+        _tag(write, target.columns.revision.revision_id, written, target.tree)
     finally:
-        if keep:
-            kept.unpersist()
+        if persists:
+            rows.unpersist()
 
 
 def _observed(write: _Write, rows: DataFrame) -> Observation:
@@ -216,15 +213,15 @@ def _observed(write: _Write, rows: DataFrame) -> Observation:
     )
 
 
-def _told(write: _Write, target: Target) -> Mapping[CubeId, CubeState]:
-    """The cubes as the files that stay tell of them."""
+def _remaining(write: _Write, target: Target) -> Mapping[CubeId, CubeState]:
+    """The cubes as the files that stay describe them."""
     if write.mode != "partial":
         return target.remaining
-    # Which files stay is Delta's to decide after this: so every threshold is told anew.
+    # Delta decides later which files stay: the new files have to carry every threshold.
     return {cube: CubeState(MAX_WEIGHT, 0) for cube in target.tree.thresholds}
 
 
-def _names(rows: DataFrame) -> list[Any]:
+def _columns(rows: DataFrame) -> list[Column]:
     return [F.col("`" + name.replace("`", "``") + "`") for name in rows.columns]
 
 
@@ -266,11 +263,11 @@ def _value_bytes(type_name: str) -> int:
 def _current_tree(write: _Write, revision_id: int) -> Tree:
     snapshot = write.snapshot
     key = (_identity(write), snapshot.version, revision_id)
-    tree = CURRENT_TREES.get(key)
+    tree = write.app.trees.get(key)
     if tree is None:
         revision = snapshot.revisions[revision_id]
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
-        CURRENT_TREES.put(key, tree)
+        write.app.trees.put(key, tree)
     return tree
 
 
@@ -279,39 +276,9 @@ def _identity(write: _Write) -> str:
     return f"{write.snapshot.table_id} at {write.location}"
 
 
-def _written(write: _Write, rows: DataFrame, revision: Revision | None, tree: Tree | None) -> list[DataFile]:
-    """What was written, and of each file the blocks of a tree where one is given."""
-    observe("write")
-    cube = weight = None
-    if revision is not None and tree is not None:
-        stored = stored_columns_of(write.session, write.snapshot, revision)
-        cube, weight = stored.cube(tree.ordinals()), stored.weight
-    return write.handle.write(rows, cube, weight)
-
-
-def _blocks(write: _Write, files: Sequence[DataFile], revision: Revision, tree: Tree) -> Sequence[WrittenFile]:
-    found = noted_blocks(files, tree)
-    if found is not None:
-        return found
-    columns = columns_of(write.session, write.snapshot, revision)
-    return read_blocks(files, write.handle.read_written(), tree, columns)
-
-
-def _tag(
-    write: _Write,
-    revision_id: int,
-    files: Sequence[DataFile],
-    found: Sequence[WrittenFile],
-    tree: Tree,
-) -> None:
-    expected = {f.path: f.rows for f in files}
-    for file in found:
-        if expected[file.path] not in (file.rows, None):
-            raise RowsChangedError(
-                f"{expected[file.path]} rows were written to {file.path} and {file.rows} found in it."
-            )
-    observe("tag")
-    now, write_id = time.time_ns() // 1_000_000, uuid.uuid4().hex
-    write.handle.tag({file.path: tags_of(file, revision_id, write_id, now, now) for file in found}, write_id)
+def _tag(write: _Write, revision_id: int, written: Sequence[WrittenFile], tree: Tree) -> None:
+    write.observe(Step.TAG)
+    now, write_id = write.app.clock.now(), uuid.uuid4().hex
+    write.handle.tag(tags_by_path(written, revision_id, write_id, now, now), write_id)
     if write.mode == "append":
-        CURRENT_TREES.expect(write_id, (_identity(write), write.snapshot.version, revision_id), tree)
+        write.app.trees.expect(write_id, (_identity(write), write.snapshot.version, revision_id), tree)

@@ -6,16 +6,20 @@ import logging
 from collections.abc import Collection, Mapping
 
 from catalog.errors import UnknownNameError, nearest_name
-from catalog.properties.index_properties import COLUMN_STATS_KEY, COLUMNS_KEY, CUBE_SIZE_KEY, column_entries, rows_of
+from catalog.properties.index_properties import COLUMN_STATS, COLUMNS, CUBE_SIZE
+from catalog.properties.setting import Setting
 
 logger = logging.getLogger(__name__)
 
 COLUMNS_OPTION, CUBE_SIZE_OPTION, COLUMN_STATS_OPTION = "columnsToIndex", "cubeSize", "columnStats"
-PROPERTIES = {
-    COLUMNS_OPTION: COLUMNS_KEY,
-    CUBE_SIZE_OPTION: CUBE_SIZE_KEY,
-    COLUMN_STATS_OPTION: COLUMN_STATS_KEY,
+_SETTINGS: dict[str, Setting[object]] = {
+    COLUMNS_OPTION: COLUMNS,
+    CUBE_SIZE_OPTION: CUBE_SIZE,
+    COLUMN_STATS_OPTION: COLUMN_STATS,
 }
+PROPERTIES = {option: setting.name for option, setting in _SETTINGS.items()}
+"""The table property of each option."""
+
 # Delta reads these, and does not list them.
 _OF_DELTA = ("maxBytesPerTrigger", "skipChangeCommits")
 # How alike a name must be to one of ours, and to one of Delta's, to be a mistyped one.
@@ -43,10 +47,8 @@ def check_options(given: Mapping[str, str], others: Collection[str], of_delta: C
     for name in sorted(others):
         if name.lower() not in known:
             _check_unknown(name, (*of_delta, *_OF_DELTA))
-    if COLUMNS_OPTION in given:
-        column_entries(COLUMNS_OPTION, given[COLUMNS_OPTION])
-    if CUBE_SIZE_OPTION in given:
-        rows_of(CUBE_SIZE_OPTION, given[CUBE_SIZE_OPTION])
+    for option, setting in _SETTINGS.items():
+        setting.named(option).given(given)
 
 
 def _check_unknown(name: str, of_delta: Collection[str]) -> None:

@@ -11,13 +11,13 @@ from catalog.history.event_files import StoredEvent
 from catalog.history.event_store import newest_event
 from catalog.history.moments import moment
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.optimization_properties import effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
-from catalog.state.lease import holder_of, now_millis
+from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from procedures.application import application
 from sql_ext.commands.output import Row
 
 OFF = "off"
@@ -32,9 +32,7 @@ def overview(table: ManagedTable) -> Row:
         table: the table.
     """
     snapshot = table.snapshot()
-    index = IndexConfiguration.of(
-        snapshot.configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns
-    )
+    index = snapshot.index_configuration
     latest = snapshot.latest_revision
     return {
         "name": table.name,
@@ -125,6 +123,6 @@ def _state(table: ManagedTable, snapshot: TableSnapshot) -> str:
     """As far as the table's own folder tells it: what a service of another process plans is not written down."""
     if suspension_of(table) is not None:
         return SUSPENDED
-    if holder_of(table, now_millis()) is not None:
+    if holder_of(table, application().clock.now()) is not None:
         return RUNNING
     return SCHEDULED if effective_type(snapshot.configuration) is not None else OFF

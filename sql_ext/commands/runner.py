@@ -18,10 +18,11 @@ from catalog.jvm.java_errors import as_one_line
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
+from procedures.application import application
 from procedures.declaration import Procedure
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.runs import CLI, RUNS, Run
+from procedures.optimizer.runs import CLI, Run
 from sql_ext.attachment import attach
 from sql_ext.commands.answers import Answer
 from sql_ext.commands.output import Row, say
@@ -67,7 +68,7 @@ class Runner:
         with session(wishes) as spark, as_one_line(spark):
             try:
                 table = ManagedTable.find(spark, arguments["table"])
-                run = _SpokenRun.of(table, CLI, settings.parameters)
+                run = _SpokenRun.of(table, CLI, settings.parameters, application().clock)
                 with on_signals(lambda: run.request_stop("INTERRUPTED", "interrupted"), (signal.SIGTERM,)):
                     return [asdict(row) for row in optimize(table, settings, run)]
             except IndexFormatError as error:
@@ -147,12 +148,12 @@ class Runner:
         stopped: list[bool] = []
 
         def stop(number: signal.Signals) -> None:
-            if not RUNS.live():
+            if not application().runs.live():
                 signal.raise_signal(number)
                 return
             stopped.append(True)
             os.write(2, _STOPPING)
-            for run in RUNS.live():
+            for run in application().runs.live():
                 run.request_stop("INTERRUPTED", "interrupted")
 
         with session(wishes) as spark, ExitStack() as stack:

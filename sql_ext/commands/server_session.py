@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from procedures.optimizer.progress import PROGRESS_KEY
+from catalog.properties.session_settings import PROGRESS
 from sql_ext.commands.sessions import SUBMITTED, SessionWishes
 from sql_ext.server.connect import STACKS_KEY
 
@@ -22,7 +22,7 @@ _PLACES = (
 _DEFAULTS = {
     STACKS_KEY: "false",
     # Bars of runs at once, for nobody to see.
-    PROGRESS_KEY: "false",
+    PROGRESS.name: "false",
     # Spark's web pages show every statement, and ask for no token.
     "spark.ui.enabled": "false",
     # BI tools ask the metastore for columns, and Delta tells them to it only then.

@@ -7,21 +7,18 @@ from typing import Any
 
 import click
 
+from procedures.service.service_settings import LISTENER_INTERVAL, MAX_TABLES, OPTIMIZATION_INTERVAL
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import examples, session_options
 from sql_ext.commands.runner import runner_of
 from sql_ext.commands.sessions import wishes_of
 
-INTERVAL_KEY = "spark.qbeast.use.optimization-interval"
-LISTENER_INTERVAL_KEY = "spark.qbeast.use.listener-interval"
-MAX_TABLES_KEY = "spark.qbeast.use.service.max-tables"
-
 
 def _service(ctx: click.Context, /, tables: tuple[str, ...], **given: Any) -> None:
     asked = {
-        INTERVAL_KEY: given.pop("interval"),
-        LISTENER_INTERVAL_KEY: given.pop("listener_interval"),
-        MAX_TABLES_KEY: given.pop("max_tables"),
+        OPTIMIZATION_INTERVAL.name: given.pop("interval"),
+        LISTENER_INTERVAL.name: given.pop("listener_interval"),
+        MAX_TABLES.name: given.pop("max_tables"),
     }
     wishes = wishes_of(given)
     conf = {**wishes.conf, **{key: str(value) for key, value in asked.items() if value is not None}}
@@ -39,15 +36,15 @@ COMMAND = click.Command(
             metavar="TABLE",
             help="A name or a path; may be repeated. The whole catalog when left out.",
         ),
-        click.Option(["--interval"], help=f"Time between two runs, e.g. '10 minutes' ({INTERVAL_KEY})."),
+        click.Option(["--interval"], help=f"Time between two runs, e.g. '10 minutes' ({OPTIMIZATION_INTERVAL.name})."),
         click.Option(
             ["--listener-interval"],
-            help=f"Time between two looks at properties, in milliseconds or as a time ({LISTENER_INTERVAL_KEY}).",
+            help=f"Time between two looks at properties, in milliseconds or as a time ({LISTENER_INTERVAL.name}).",
         ),
         click.Option(
             ["--max-tables"],
             type=click.IntRange(min=1),
-            help=f"Tables optimized at the same time ({MAX_TABLES_KEY}).",
+            help=f"Tables optimized at the same time ({MAX_TABLES.name}).",
         ),
         *session_options(),
     ],

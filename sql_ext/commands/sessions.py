@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import set_system_property
-from procedures.optimizer.progress import PROGRESS_KEY
+from catalog.properties.session_settings import PROGRESS
+from procedures.service.service_settings import ENABLED
 from sql_ext.attachment import attach
 from sql_ext.commands.driver import started_driver
 from sql_ext.commands.startup_output import held_back
@@ -27,7 +28,7 @@ from sql_ext.warehouse import DERBY_LOG, metastore_log, open_warehouse, with_war
 
 # Python under spark-submit: the JVM is there already, and with it the master and every setting.
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-SERVICE_ENABLED_KEY = "spark.qbeast.use.service.enabled"
+SERVICE_ENABLED_KEY = ENABLED.name
 # With the others, people want to see what Spark says.
 _QUIET_LEVELS = ("OFF", "ERROR")
 _LOCAL = re.compile(r"local(\[.*\])?")
@@ -78,7 +79,7 @@ def session(wishes: SessionWishes, later: Mapping[str, str] | None = None) -> It
     """
     asked = dict(wishes.conf)
     if wishes.progress is not None:
-        asked[PROGRESS_KEY] = str(wishes.progress).lower()
+        asked[PROGRESS.name] = str(wishes.progress).lower()
     present = SparkSession.getActiveSession()
     if present is None:
         # The service that attach would start is for applications that stay.

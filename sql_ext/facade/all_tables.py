@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
+from procedures.result_rows import StatusRow
 from sql_ext.facade.reach import check_attached, status_rows, table_rows
-from sql_ext.facade.rows import StatusRow
 
 
 def metastore_summary(spark: SparkSession) -> DataFrame:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, QuantilesRow, StatusRow
 from sql_ext.facade.reach import report, status_rows, table_rows
-from sql_ext.facade.rows import CheckRow, ClusteringInformationRow, OptimizeRow, QuantilesRow, StatusRow
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UnknownNameError, UseError
 from procedures.cancel import CANCEL
-from sql_ext.facade.reach import report, status_rows
-from sql_ext.facade.rows import (
+from procedures.result_rows import (
     CancelRow,
     CheckRow,
     DropIndexRow,
@@ -20,6 +19,7 @@ from sql_ext.facade.rows import (
     SuspendRow,
     VacuumRow,
 )
+from sql_ext.facade.reach import report, status_rows
 
 _UNKNOWN_RUN = "USE_UNKNOWN_RUN"
 

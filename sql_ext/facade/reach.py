@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError
 from catalog.jvm.shim_bridge import ShimBridge
+from procedures.result_rows import StatusRow
 from sql_ext.attachment import call
-from sql_ext.facade.rows import StatusRow, typed_rows
+from sql_ext.facade.rows import typed_rows
 from sql_ext.remote_calls import is_client
 
 _Row = TypeVar("_Row")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import jvm
-from procedures.optimizer.runs import RUNS
+from procedures.application import application
 from procedures.service.service import stop_current
 from sql_ext.server.connect import ConnectServer
 from sql_ext.server.jdbc import JdbcServer
@@ -83,7 +83,7 @@ def _endpoints(settings: ServerSettings, jdbc: JdbcServer, connect: ConnectServe
 
 def _end_runs(say: Callable[[str], None]) -> None:
     said = False
-    while runs := RUNS.live():
+    while runs := application().runs.live():
         if not said:
             say(f"ending when the groups under way are committed: {', '.join(run.table for run in runs)}")
             said = True

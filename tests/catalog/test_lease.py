@@ -1,14 +1,21 @@
 """The lease on a table, without Spark; times are epoch milliseconds of an injected clock."""
 
-import itertools
-import json
-import threading
-
 import pytest
+from fake_clock import LimitedClock
 from folders import FolderHandle, folder_table
 
 from catalog.state import lease
-from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, acquire, holder_of, read_lease, renewed, this_process
+from catalog.state.lease import (
+    LEASE_FILE,
+    LEASE_MILLIS,
+    Acquired,
+    HeldBy,
+    acquire,
+    holder_of,
+    read_lease,
+    renewed,
+    this_process,
+)
 
 NOW = 1_000_000
 
@@ -20,7 +27,7 @@ def table(tmp_path):
 
 def test_a_free_table_is_taken_and_says_by_whom(table):
     assert holder_of(table, NOW) is None
-    assert acquire(table, "a", "call", NOW) is None
+    assert acquire(table, "a", "call", NOW) == Acquired()
     held = read_lease(table)
     assert (held.run_id, held.holder, held.trigger) == ("a", this_process(), "call")
     assert (held.acquired_at, held.expires_at) == (NOW, NOW + LEASE_MILLIS)
@@ -29,15 +36,15 @@ def test_a_free_table_is_taken_and_says_by_whom(table):
 def test_a_held_one_is_in_the_way_until_it_expires(table):
     acquire(table, "a", "call", NOW)
     last = NOW + LEASE_MILLIS - 1
-    assert acquire(table, "b", "automatic", last).run_id == "a"
+    assert acquire(table, "b", "automatic", last) == HeldBy(read_lease(table))
     assert read_lease(table).run_id == "a"
-    assert acquire(table, "b", "automatic", last + 1) is None
+    assert acquire(table, "b", "automatic", last + 1) == Acquired()
     assert read_lease(table).run_id == "b"
 
 
 def test_the_holder_is_not_in_its_own_way(table):
     acquire(table, "a", "call", NOW)
-    assert acquire(table, "a", "call", NOW + 5) is None
+    assert acquire(table, "a", "call", NOW + 5) == Acquired()
     assert read_lease(table).expires_at == NOW + 5 + LEASE_MILLIS
 
 
@@ -45,7 +52,7 @@ def test_the_holder_is_not_in_its_own_way(table):
 def test_a_half_written_or_foreign_one_is_taken_over(table, text):
     table.write_state(LEASE_FILE, text)
     assert holder_of(table, NOW) is None
-    assert acquire(table, "a", "call", NOW) is None
+    assert acquire(table, "a", "call", NOW) == Acquired()
     assert read_lease(table).run_id == "a"
 
 
@@ -56,11 +63,11 @@ class Interleaved(FolderHandle):
         super().__init__(root)
         self.before, self.other = before, folder_table(root)
 
-    def createText(self, file, text):  # noqa: N802
+    def create_text(self, file, text):
         if self.before:
             acquire(self.other, "other", "call", NOW)
-            return super().createText(file, text)
-        created = super().createText(file, text)
+            return super().create_text(file, text)
+        created = super().create_text(file, text)
         self.other.delete_state(LEASE_FILE)
         acquire(self.other, "other", "call", NOW)
         return created
@@ -69,41 +76,35 @@ class Interleaved(FolderHandle):
 @pytest.mark.parametrize("before", [True, False])
 def test_of_two_at_once_one_has_it(tmp_path, before):
     table = folder_table(tmp_path, Interleaved(tmp_path, before))
-    assert acquire(table, "a", "call", NOW).run_id == "other"
+    assert acquire(table, "a", "call", NOW).lease.run_id == "other"
     assert read_lease(table).run_id == "other"
 
 
-def _wait(condition):
-    deadline = threading.Event()
-    for _ in range(500):
-        if condition():
-            return
-        deadline.wait(0.01)
-    raise AssertionError("it did not happen")
-
-
-def test_it_is_renewed_while_the_work_lasts_and_given_back(table, monkeypatch):
-    monkeypatch.setattr(lease, "LEASE_MILLIS", 30)
-    clock = itertools.count(NOW, 1000)
+def test_it_is_renewed_three_times_in_its_time_and_released(table):
+    clock = LimitedClock(NOW, waits=4)
     acquire(table, "a", "call", NOW)
-    with renewed(table, "a", "call", lambda: next(clock)):
-        _wait(lambda: (found := read_lease(table)) is not None and found.expires_at > NOW + 3000)
-        assert read_lease(table).acquired_at == NOW
+    with renewed(table, "a", "call", clock):
+        assert clock.waits_over.wait(60)
+        held = read_lease(table)
+        assert (held.run_id, held.acquired_at) == ("a", NOW)
+        assert held.expires_at == clock.now() + LEASE_MILLIS == NOW + 4 * LEASE_MILLIS // 3 + LEASE_MILLIS
     assert table.read_state(LEASE_FILE) is None
 
 
-def test_one_that_somebody_took_over_is_left_to_him(table, monkeypatch):
-    monkeypatch.setattr(lease, "LEASE_MILLIS", 30)
-    ticks = itertools.count()
-    looked = threading.Event()
-
-    def clock():
-        if next(ticks) > 2:
-            looked.set()
-        return NOW
-
-    theirs = lease.Lease("b", "elsewhere:1", "automatic", NOW, NOW + 60).to_json()
+def test_one_that_another_run_took_over_is_left_to_it(table):
+    theirs = lease.Lease("b", "elsewhere:1", "automatic", NOW, NOW + LEASE_MILLIS).to_json()
+    clock = LimitedClock(NOW, waits=2)
+    table.write_state(LEASE_FILE, theirs)
     with renewed(table, "a", "call", clock):
-        table.write_state(LEASE_FILE, theirs)
-        assert looked.wait(5)
-    assert json.loads(table.read_state(LEASE_FILE)) == json.loads(theirs)
+        assert clock.waits_over.wait(60)
+        assert table.read_state(LEASE_FILE) == theirs
+    assert table.read_state(LEASE_FILE) == theirs
+
+
+def test_one_that_expired_in_other_hands_is_taken_back(table):
+    clock = LimitedClock(NOW, waits=4)
+    table.write_state(LEASE_FILE, lease.Lease("b", "elsewhere:1", "automatic", NOW, NOW + 1).to_json())
+    with renewed(table, "a", "call", clock):
+        assert clock.waits_over.wait(60)
+        assert read_lease(table).run_id == "a"
+    assert table.read_state(LEASE_FILE) is None

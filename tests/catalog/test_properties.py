@@ -26,11 +26,12 @@ from catalog.properties.index_properties import (
     COLUMNS_KEY,
     CUBE_SIZE_KEY,
     DEFAULT_TARGET_FILE_BYTES,
+    TARGET_FILE_BYTES,
     TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
-    bytes_of,
     logical_name,
 )
+from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
@@ -149,7 +150,7 @@ def test_cube_size_refused(text):
     [("1", 1), ("134217728", 134_217_728), ("128MB", 128 << 20), (" 2 gb ", 2 << 30), ("5k", 5120), ("7B", 7)],
 )
 def test_sizes(text, size):
-    assert bytes_of("k", text) == size
+    assert TARGET_FILE_BYTES.parse(text) == size
     assert _of("a", **{TARGET_FILE_BYTES_KEY: text}).target_file_bytes == size
 
 
@@ -169,3 +170,25 @@ def test_a_table_of_another_writer_is_indexed_as_its_newest_revision_says():
     gone = Revision(4, 0, "/t", 777, (Transformer("linear", "gone", "LongDataType"),), space)
     with pytest.raises(UnknownNameError, match="'gone'"):
         _of(latest=gone)
+
+
+def _snapshot(configuration, partition=()):
+    return TableSnapshot(None, 1, "id", configuration, SCHEMA, partition, 168.0, None)
+
+
+def test_a_snapshot_reads_its_index_once():
+    snapshot = _snapshot({COLUMNS_KEY: "a,b"})
+    configuration = snapshot.index_configuration
+    assert configuration == IndexConfiguration.of({COLUMNS_KEY: "a,b"}, SCHEMA, None)
+    assert snapshot.index_configuration is configuration
+    assert snapshot.without(["f"]).index_configuration == configuration
+    assert _snapshot({}).index_configuration is None
+
+
+def test_a_wrong_property_is_an_error_each_time_the_index_is_asked_for():
+    snapshot = _snapshot({COLUMNS_KEY: "nowhere"})
+    for _ in range(2):
+        with pytest.raises(UnknownNameError, match="nowhere"):
+            snapshot.index_configuration  # noqa: B018 - read for its error
+    with pytest.raises(InvalidArgumentError, match="partition column"):
+        _snapshot({COLUMNS_KEY: "a"}, ("a",)).index_configuration  # noqa: B018 - read for its error

@@ -8,6 +8,7 @@ import logging
 
 import pytest
 from broken_texts import ODD_VALUES, broken_texts
+from fake_clock import FakeClock
 from folders import folder_table, memory_table
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -32,6 +33,8 @@ from catalog.state.lease import (
     LEASE_FILE,
     LEASE_MILLIS,
     MOST_LEASE_TIMES,
+    Acquired,
+    HeldBy,
     Lease,
     acquire,
     holder_of,
@@ -187,10 +190,10 @@ def test_a_run_never_fails_by_a_lease_and_is_never_blocked_for_long(text):
     held = holder_of(table, NOW)
     assert holder_of(table, NOW + (MOST_LEASE_TIMES + 1) * LEASE_MILLIS) is None
     taken = acquire(table, "mine", "call", NOW)
-    assert taken == held
+    assert taken == (Acquired(is_stored=not isinstance(text, Exception)) if held is None else HeldBy(held))
     if held is None and not isinstance(text, Exception):
         assert read_lease(table).run_id == "mine"
-    with renewed(table, "mine", "call", lambda: NOW):
+    with renewed(table, "mine", "call", FakeClock(NOW)):
         pass
     assert status_row("t", "/t", lease=held).state in ("running", "idle")
 
@@ -290,7 +293,7 @@ def test_a_lease_of_a_clock_far_ahead_blocks_nobody(tmp_path, caplog):
     table.write_state(LEASE_FILE, json.dumps({**ahead, "expires_at": ahead["expires_at"] + 1}))
     assert holder_of(table, NOW) is None
     assert "compare the clocks" in caplog.messages[0]
-    assert acquire(table, "mine", "call", NOW) is None
+    assert acquire(table, "mine", "call", NOW) == Acquired()
     assert read_lease(table).run_id == "mine"
 
 
@@ -299,8 +302,8 @@ def test_a_folder_in_the_place_of_a_file(tmp_path, file):
     table = folder_table(tmp_path)
     place = tmp_path / "_use" / file
     place.mkdir(parents=True)
-    assert acquire(table, "mine", "call", NOW) is None
-    with renewed(table, "mine", "call", lambda: NOW):
+    assert acquire(table, "mine", "call", NOW) == Acquired(is_stored=file != LEASE_FILE)
+    with renewed(table, "mine", "call", FakeClock(NOW)):
         pass
     assert newest_event(table, "t") is None
     assert (suspension_of(table) is not None) == (file == SUSPENSION_FILE)

@@ -10,8 +10,7 @@ from pages import Block, blocks, pages, statements
 from pyspark.errors import PySparkException
 
 import sql_ext
-from procedures import registry
-from procedures.selection import STRATEGIES
+from procedures.application import application
 
 # Whatever a block holds, it says what it is: code that nobody runs is not mistaken for code.
 LANGUAGES = {"sql", "python", "sh", "text", "java", "ini", "json"}
@@ -22,7 +21,7 @@ _COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 @pytest.fixture
 def page_session(spark, tmp_path, monkeypatch):
     """The session with nothing in its catalog; what a page registers or creates is gone afterwards."""
-    procedures, strategies = dict(registry._PROCEDURES), dict(STRATEGIES)
+    procedures, strategies = dict(application().procedures), dict(application().strategies)
     monkeypatch.chdir(tmp_path)
     confs = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.")}
     tables = _names(spark, "SHOW TABLES IN spark_catalog.default")
@@ -35,10 +34,10 @@ def page_session(spark, tmp_path, monkeypatch):
         spark.sql(f"DROP DATABASE spark_catalog.`{row.namespace}` CASCADE")
     for key in set(spark.conf.getAll) - set(confs):
         spark.conf.unset(key)
-    registry._PROCEDURES.clear()
-    registry._PROCEDURES.update(procedures)
-    STRATEGIES.clear()
-    STRATEGIES.update(strategies)
+    application().procedures.clear()
+    application().procedures.update(procedures)
+    application().strategies.clear()
+    application().strategies.update(strategies)
 
 
 def _names(spark, show):

@@ -10,11 +10,15 @@ from pages import ROOT, pages
 
 from catalog import errors
 from catalog.properties import optimization_properties
+from catalog.properties.names import PROPERTIES
+from catalog.properties.optimization_properties import BYTES_PER_ITER, UNINDEXED_BATCH_BYTES
+from catalog.properties.session_settings import SESSION_SETTINGS
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
+from procedures.application import application
+from procedures.optimizer.optimize_settings import DEFAULT_BYTES_PER_ITER
 from procedures.registry import procedures
-from procedures.selection import STRATEGIES
-from procedures.service.service_settings import ServiceSettings
+from procedures.service.service_settings import SERVICE_SETTINGS, ServiceSettings
 
 sys.path.insert(0, str(ROOT / "docs"))
 import reference_pages  # from the folder that was just added
@@ -114,7 +118,7 @@ def test_options_of_strategies_in_the_guide_are_those_declared():
             said[strategy].append([_names(row[1])[0], row[2], row[3]])
     declared = {
         name: [[o.name, o.type, "required" if o.required else str(o.default)] for o in found.options]
-        for name, found in STRATEGIES.items()
+        for name, found in application().strategies.items()
         if found.options or name in said
     }
     assert said == declared
@@ -157,10 +161,47 @@ def test_reference_pages_hold_what_is_declared(topic):
     text = reference_pages.TOPICS[topic]()
     expected = {
         "procedures": [f"## use.{name}\n" for name in procedures()],
-        "strategies": [o.name for s in STRATEGIES.values() for o in s.options] + list(STRATEGIES),
+        "strategies": [o.name for s in application().strategies.values() for o in s.options]
+        + list(application().strategies),
         "virtual-tables": [f"`{c}`" for t in VIRTUAL_TABLES.values() for c, _ in reference_pages.columns_of(t.schema)],
+        "properties": json.loads((CONTRACTS / "names.json").read_text())["properties"],
+        "settings": json.loads((CONTRACTS / "names.json").read_text())["settings"],
         "errors": ["USE_RETENTION_TOO_SHORT"],
         "commands": [f"## use-spark {name}\n" for name in reference_pages.command_group().commands],
     }[topic]
     assert expected
-    assert all(name in text for name in expected)
+    assert all(name in text for name in expected if name not in NOT_SET_BY_HAND)
+
+
+def test_defaults_in_the_guides_are_those_declared():
+    older, newer = "use.optimization.", "use.optimization.autoOptimize."
+    newer_rows, older_rows = _below("docs/automatic.md", "Properties", "key")[:2]
+    said = {newer + _names(row[0])[0]: row[1] for row in newer_rows}
+    said |= {older + _names(row[0])[0]: row[1] for row in older_rows}
+    said |= {_names(row[0])[0]: row[1] for row in _below("docs/sql.md", "Table properties", "property")[0]}
+    confs = [row for page in pages() for _, header, rows in _tables(page) if header[0] == "conf" for row in rows]
+    said |= {_names(row[0])[0]: row[1] for row in confs}
+    declared = {s.name: s for s in (*PROPERTIES.values(), *SESSION_SETTINGS, *SERVICE_SETTINGS)}
+    for name, setting in declared.items():
+        if setting.default:
+            assert said[name] == f"`{setting.default}`", name
+        elif name in said:
+            assert said[name].strip("`") in setting.unset, name
+
+
+def test_bytes_of_an_iteration_are_those_of_the_strategies():
+    batch = {
+        name: o.default for name, s in application().strategies.items() for o in s.options if o.name == "batch_bytes"
+    }
+    assert UNINDEXED_BATCH_BYTES.unset == str(batch["UnindexedFiles"])
+    assert (
+        BYTES_PER_ITER.unset
+        == f"{DEFAULT_BYTES_PER_ITER}; {batch['UnindexedFiles']} for UnindexedFiles and RevisionRewrite"
+    )
+    assert batch["RevisionRewrite"] == batch["UnindexedFiles"]
+
+
+def test_defaults_have_their_type():
+    for setting in (*PROPERTIES.values(), *SESSION_SETTINGS, *SERVICE_SETTINGS):
+        assert setting.default is None or setting.parse(setting.default) is not None
+        assert setting.doc.endswith("."), setting.name

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otree.data_types import format_data_type
 from otree.errors import IndexFormatError
 from otree.transformation import (
     ColumnStats,
@@ -19,7 +20,7 @@ from otree.transformation import (
     transformation_from_json,
 )
 from otree.transformation.hashing import HASH_SEED, murmur3_32
-from otree.transformer import Transformer, format_data_type, make_transformation
+from otree.transformer import Transformer, make_transformation
 
 LINEAR = '{"className":"io.qbeast.core.transform.LinearTransformation",'
 IDENTITY = '{"className":"io.qbeast.core.transform.IdentityTransformation",'

@@ -4,16 +4,19 @@ import json
 import logging
 
 import pytest
-from service_fakes import MINUTE, FakeClock
+from fake_clock import FakeClock
+from service_fakes import MINUTE
 from tables import NUMBERS, numbers
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_rows import committed_events, history_of
 from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, reconcile
 from catalog.history.events import EVENT_KEY, LISTS_FOLDER, OPERATION
-from catalog.state.automation import AUTOMATIONS, Automation
-from catalog.state.lease import LEASE_FILE, now_millis, read_lease
+from catalog.state.automation import Automation
+from catalog.state.lease import LEASE_FILE, read_lease
 from catalog.state.suspension import SUSPENSION_FILE
+from procedures.application import application
 from procedures.service import Service
 from procedures.service.watched_tables import SparkTables
 
@@ -134,17 +137,17 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
         assert not sick.unindexed
     finally:
         service.stop()
-    assert not AUTOMATIONS.all()
+    assert not application().automations.all()
 
     # What cannot be looked at at all has its error in its row.
     log = sick.path / "_delta_log" / f"{sick.version + 1:020d}.json"
     log.write_text("no JSON\n")
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    AUTOMATIONS.put(Automation(full_name, str(sick.path), "scheduled"))
+    application().automations.put(Automation(full_name, str(sick.path), "scheduled"))
     try:
         summary, (row,), statuses = views()
     finally:
-        AUTOMATIONS.remove(str(sick.path))
+        application().automations.remove(str(sick.path))
         log.unlink()
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     assert summary[names[0]].last_error
@@ -193,7 +196,7 @@ def test_a_manual_trigger_that_finds_nothing_leaves_a_row(spark, new_table, monk
     now = {"use.optimization.type": "LeveledCompaction"}
     before = table.version
     for _ in range(2):
-        assert manual.trigger(spark, table.name, now, spawn=lambda _, work: work()) is None
+        assert manual.trigger(spark, table.name, now, spawn=lambda _, work: work()).run_id
     assert table.version == before
     rows = table.sql("SELECT * FROM {t}.optimizations WHERE state = 'ignored'")
     assert [(r.reason, r.trigger, r.optimization_name) for r in rows] == [
@@ -202,6 +205,6 @@ def test_a_manual_trigger_that_finds_nothing_leaves_a_row(spark, new_table, monk
     assert {(r.input_files_stats, r.output_files_stats, r.version) for r in rows} == {(None, None, None)}
     (row,) = table.sql("SELECT * FROM {t}.optimizations WHERE state = 'committed'")
     for at, time in ((row.started_at, row.started_time), (row.finished_at, row.finished_time)):
-        assert now_millis() - 600_000 < at == round(time.timestamp() * 1000)
+        assert SYSTEM_CLOCK.now() - 600_000 < at == round(time.timestamp() * 1000)
     of_all = spark.sql(f"SELECT unix_millis(started_time) m FROM {OF_ALL} WHERE write_id = '{row.write_id}'").collect()
     assert [r.m for r in of_all] == [row.started_at]

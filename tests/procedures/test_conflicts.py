@@ -1,5 +1,7 @@
 """Other writers between the steps of a rewrite, staged by its phases and never by waiting."""
 
+from operator import attrgetter
+
 import pytest
 from placement import check_placement
 from pyspark.sql import functions as F
@@ -7,7 +9,7 @@ from staging import STEPS, At, settings_of
 
 from catalog.errors import ConcurrentChangeError
 from catalog.state.lease import LEASE_FILE
-from procedures.optimizer import engine
+from procedures.layout.step import Step, ignore_step
 from procedures.optimizer.engine import make_plan, optimize
 from procedures.optimizer.runs import Run
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
@@ -35,16 +37,16 @@ def _optimize(table, observe, **given):
 def test_the_steps_in_their_order(table):
     seen = At(None, None)
     _rewrite(table, seen)
-    assert tuple(seen.seen) == STEPS
+    assert seen.seen == [Step.READ, Step.PLACE, Step.WRITE, Step.VERIFY, Step.COMMIT]
 
 
 @pytest.mark.parametrize(
-    ("table", "step"), [(NO_VECTORS, "commit"), *((VECTORS, step) for step in STEPS)], indirect=["table"], ids=str
+    ("table", "step"), [(NO_VECTORS, Step.COMMIT), *((VECTORS, step) for step in STEPS)], indirect=["table"], ids=str
 )
 def test_a_delete_of_input_rows_wins(table, step):
     files_before = table.on_disk()
     at = At(step, lambda: table.sql("DELETE FROM {t} WHERE a % 10 = 3"))
-    if step == "read":
+    if step is Step.READ:
         # The transaction has not begun to read: it must see that its plan is outdated.
         with pytest.raises(ConcurrentChangeError):
             _rewrite(table, at)
@@ -63,9 +65,9 @@ def _vectors(table):
     return {f for f in table.on_disk() if "deletion_vector" in f}
 
 
-@pytest.mark.parametrize("table", [NO_VECTORS, VECTORS], indirect=True, ids=["rewriting", "vectors"])
+@pytest.mark.parametrize("table", [VECTORS], indirect=True, ids=["vectors"])
 def test_a_lost_race_is_planned_anew(table):
-    at = At("commit", lambda: table.sql("DELETE FROM {t} WHERE a < 100"))
+    at = At(Step.COMMIT, lambda: table.sql("DELETE FROM {t} WHERE a < 100"))
     report = _optimize(table, at)
     assert [r.state for r in report] == ["failed", "committed"]
     assert report[0].reason == "USE_CONCURRENT_CHANGE"
@@ -75,7 +77,7 @@ def test_a_lost_race_is_planned_anew(table):
     assert check_placement(table) == 500
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", STEPS, ids=attrgetter("value"))
 def test_an_append_disturbs_nothing(spark, table, step):
     table.index()
     table.append(spark.range(50, 100).selectExpr("id a", "id / 7D b"))
@@ -89,18 +91,18 @@ def test_an_append_disturbs_nothing(spark, table, step):
 
 def test_an_append_while_a_new_revision_is_made(spark, table):
     """The commit changes the metadata, and still the ingestion does not fail and its rows are there."""
-    at = At("commit", lambda: table.append(spark.range(1000, 1010).selectExpr("id a", "0D b")))
+    at = At(Step.COMMIT, lambda: table.append(spark.range(1000, 1010).selectExpr("id a", "0D b")))
     report = _optimize(table, at)
     assert at.done
     assert "committed" in [r.state for r in report]
     assert table.data.count() == 610
     assert report[-1].reason != "USE_COMMIT_UNKNOWN"
-    _optimize(table, lambda _: None)
+    _optimize(table, ignore_step)
     assert not table.unindexed
     assert check_placement(table) == 610
 
 
-@pytest.mark.parametrize("step", ["write", "commit"])
+@pytest.mark.parametrize("step", [Step.WRITE, Step.COMMIT], ids=attrgetter("value"))
 def test_changed_properties_are_typed_and_planned_anew(spark, table, step):
     table.index()
     table.append(spark.range(50, 100).selectExpr("id a", "id / 7D b"))
@@ -114,7 +116,7 @@ def test_changed_properties_are_typed_and_planned_anew(spark, table, step):
 
 def test_plain_optimize_of_the_inputs(spark, table):
     table.append(spark.range(600, 700).selectExpr("id a", "0D b"))
-    at = At("commit", lambda: table.sql("OPTIMIZE {t}"))
+    at = At(Step.COMMIT, lambda: table.sql("OPTIMIZE {t}"))
     report = _optimize(table, at)
     assert [r.state for r in report] == ["failed", "committed"]
     assert table.data.count() == check_placement(table) == 700
@@ -128,7 +130,7 @@ def test_a_second_optimize_at_the_same_time(table):
         table.optimize()
 
     before = table.checksum()
-    at = At("commit", without_lease)
+    at = At(Step.COMMIT, without_lease)
     report = _optimize(table, at)
     assert [r.state for r in report] == ["failed"]
     assert table.checksum() == before
@@ -144,11 +146,11 @@ def test_a_dropped_and_recreated_table(spark, table):
         table.append(spark.range(5).selectExpr("id a", "0D b"))
 
     with pytest.raises(ConcurrentChangeError):
-        _rewrite(table, At("commit", recreate))
+        _rewrite(table, At(Step.COMMIT, recreate))
     assert table.data.count() == 5
 
 
-@pytest.mark.parametrize("step", ["read", "verify", "commit"])
+@pytest.mark.parametrize("step", [Step.READ, Step.VERIFY, Step.COMMIT], ids=attrgetter("value"))
 def test_an_error_leaves_no_file_and_no_commit(table, step):
     before = table.state()
 
@@ -158,51 +160,3 @@ def test_an_error_leaves_no_file_and_no_commit(table, step):
     with pytest.raises(KeyError, match="staged"):
         _rewrite(table, At(step, fail))
     assert table.state() == before
-
-
-def test_after_a_lost_race_batches_are_smaller(spark, table):
-    """Among busy writers, half as many files get through more easily."""
-    for start in (600, 700, 800):
-        table.append(spark.range(start, start + 100).selectExpr("id a", "0D b"))
-    at = At("commit", lambda: table.sql("DELETE FROM {t} WHERE a = 899"))
-    report = _optimize(table, at)
-    assert [r.state for r in report[:2]] == ["failed", "committed"]
-    assert report[0].input_files == 4
-    assert report[1].input_files < 4
-    assert {r.state for r in report[1:]} == {"committed"}
-    assert not table.unindexed
-    assert table.data.count() == check_placement(table) == 899
-
-
-def test_constant_conflicts_end(table, monkeypatch):
-    monkeypatch.setattr(engine, "MAX_CONFLICTS_IN_A_ROW", 2)
-    count = iter(range(100))
-
-    def always(step):
-        if step == "write":
-            table.sql(f"DELETE FROM {{t}} WHERE a = {next(count)}")
-
-    report = _optimize(table, always)
-    assert [r.state for r in report] == ["failed"] * 2
-    assert table.data.count() == 598
-
-
-def test_planned_is_committed_and_failed_and_skipped(spark, table, monkeypatch):
-    """Outcomes are counted: each plan made appears as exactly one row, besides the ones that plan nothing."""
-    for start in (600, 700):
-        table.append(spark.range(start, start + 100).selectExpr("id a", "0D b"))
-    planned = []
-    real = engine.make_plan
-
-    def counting(*arguments):
-        plan = real(*arguments)
-        planned.extend(plan.groups)
-        return plan
-
-    monkeypatch.setattr(engine, "make_plan", counting)
-    at = At("commit", lambda: table.sql("DELETE FROM {t} WHERE a = 0"))
-    report = _optimize(table, at, options={"batch_bytes": "1"})
-    outcome = {state: sum(r.state == state for r in report) for state in ("committed", "failed", "skipped")}
-    assert len(planned) == outcome["committed"] + outcome["failed"]
-    assert outcome == {"committed": 3, "failed": 1, "skipped": 0}
-    assert table.data.count() == check_placement(table) == 799

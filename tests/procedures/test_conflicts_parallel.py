@@ -14,7 +14,8 @@ from tables import DeltaTable
 from catalog.errors import CommitUnknownError
 from catalog.history.event_store import EVENTS_FOLDER
 from catalog.state.lease import LEASE_FILE
-from procedures.optimizer.runs import RUNS
+from procedures.application import application
+from procedures.layout.step import Step
 
 # One group per file, oldest first.
 ONE_BY_ONE = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}
@@ -52,7 +53,7 @@ def test_only_the_loser_is_planned_again(spark, table, monkeypatch, parallelism)
     meeting, counted, lost = Meeting(at_once), Counted(monkeypatch), []
 
     def observe(step):
-        if step == "commit" and not lost:
+        if step is Step.COMMIT and not lost:
             meeting.wait()
             if group_number() == 1:
                 table.sql("DELETE FROM {t} WHERE a BETWEEN 220 AND 224")
@@ -75,7 +76,7 @@ def test_a_failure_lets_the_others_end(table):
     before = table.checksum()
 
     def observe(step):
-        if step == "write" and group_number() == 1:
+        if step is Step.WRITE and group_number() == 1:
             raise KeyError("staged")
 
     with pytest.raises(KeyError, match="staged"):
@@ -97,17 +98,17 @@ def test_asked_to_stop_it_ends_at_the_boundary(table, how):
 
     def ask():
         if how == "CANCELLED":
-            RUNS.cancel(run.run_id)
+            application().runs.cancel(run.run_id)
         else:
             os.kill(os.getpid(), signal.SIGINT)
 
     before = table.checksum()
-    report = optimize(table, At("write", ask), run, **ONE_BY_ONE)
+    report = optimize(table, At(Step.WRITE, ask), run, **ONE_BY_ONE)
     assert [(r.state, r.reason) for r in report[1:]] == [("skipped", how)]
     assert report[0].state == "committed"
     assert "more may remain" in report[-1].message
     assert len(table.unindexed) == 2
-    assert RUNS.live() == []
+    assert application().runs.live() == []
     assert signal.getsignal(signal.SIGINT) == handler
     assert table.managed.read_state(LEASE_FILE) is None
     assert table.checksum() == before
@@ -122,7 +123,7 @@ def test_a_commit_of_unknown_outcome_is_an_event(spark, tmp_path):
     switch = spark._jvm.io.usespark.testing.DenyingFileSystem
     try:
         with pytest.raises(CommitUnknownError):
-            optimize(table, At("commit", lambda: switch.deny("/t/_delta_log")))
+            optimize(table, At(Step.COMMIT, lambda: switch.deny("/t/_delta_log")))
     finally:
         switch.deny(None)
     assert len(strays(table)) == 1

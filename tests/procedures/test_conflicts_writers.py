@@ -1,11 +1,14 @@
 """Every kind of writer against a rewrite: the rows are those that the writer's statements alone give."""
 
+from operator import attrgetter
+
 import pytest
 from placement import check_placement
 from pyspark.sql import functions as F
 from staging import STEPS, At, Counted, check_sound, optimize, settings_of, strays
 
 from catalog.errors import UseError
+from procedures.layout.step import Step
 from procedures.optimizer.engine import make_plan
 from procedures.rewrite.group_rewrite import RewriteContext, rewrite
 
@@ -22,17 +25,25 @@ STATEMENTS = {
     "truncate": "DELETE FROM {t}",
 }
 QUICK = {
-    ("update", "verify", "vectors"),
-    ("merge", "write", "rewriting"),
-    ("delete", "commit", "rewriting"),
-    ("restore", "commit", "rewriting"),
+    ("update", Step.VERIFY, "vectors"),
+    ("merge", Step.WRITE, "rewriting"),
+    ("delete", Step.COMMIT, "rewriting"),
+    ("restore", Step.COMMIT, "rewriting"),
 }
 CASES = [
-    pytest.param(statement, step, kind, marks=() if (statement, step, kind) in QUICK else pytest.mark.slow)
+    pytest.param(
+        statement,
+        step,
+        kind,
+        marks=() if (statement, step, kind) in QUICK else pytest.mark.slow,
+        id=f"{statement}-{step.value}-{kind}",
+    )
     for statement in STATEMENTS
     for step in STEPS
     for kind in ("rewriting", "vectors")
 ]
+COMMIT_OR_SLOW = [s if s is Step.COMMIT else pytest.param(s, marks=pytest.mark.slow) for s in STEPS]
+BY_NAME = attrgetter("value")
 
 
 def rows(spark, start, end):
@@ -62,7 +73,7 @@ def test_the_writer_wins(spark, new_table, monkeypatch, statement, step, kind):
     check_sound(table, oracle)
 
 
-@pytest.mark.parametrize("step", [s if s == "commit" else pytest.param(s, marks=pytest.mark.slow) for s in STEPS])
+@pytest.mark.parametrize("step", COMMIT_OR_SLOW, ids=BY_NAME)
 def test_a_new_revision_made_meanwhile(spark, new_table, monkeypatch, step):
     """The metadata changes under a rewrite whose files nobody touched: it loses, and is planned again."""
     table, oracle = two_alike(spark, new_table, NO_VECTORS)
@@ -86,7 +97,7 @@ def test_a_new_revision_made_meanwhile(spark, new_table, monkeypatch, step):
     check_sound(table, oracle)
 
 
-@pytest.mark.parametrize("step", [s if s == "commit" else pytest.param(s, marks=pytest.mark.slow) for s in STEPS])
+@pytest.mark.parametrize("step", COMMIT_OR_SLOW, ids=BY_NAME)
 def test_a_dropped_table_stays_dropped(spark, new_table, step):
     """The run ends with an error, and nothing of ours is in the way of the next table of this name."""
     table, _ = two_alike(spark, new_table, NO_VECTORS)
@@ -101,7 +112,7 @@ def test_a_dropped_table_stays_dropped(spark, new_table, step):
     assert check_placement(table) == 50
 
 
-@pytest.mark.parametrize("step", [s if s == "commit" else pytest.param(s, marks=pytest.mark.slow) for s in STEPS])
+@pytest.mark.parametrize("step", COMMIT_OR_SLOW, ids=BY_NAME)
 def test_a_clone_over_the_table(spark, new_table, step):
     table, other = two_alike(spark, new_table, NO_VECTORS)
     other.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='a')")

@@ -17,7 +17,7 @@ from placement import check_placement
 from tables import DeltaTable, create, numbers
 
 import sql_ext
-from catalog.state import lease
+from catalog.clock import SystemClock
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
@@ -35,7 +35,7 @@ CHILD = """
     from catalog.table.managed_table import ManagedTable
 
     def observe(step):
-        if step == {step!r}:
+        if step.value == {step!r}:
             Path({marker!r}).touch()
             time.sleep(600)
 
@@ -109,7 +109,7 @@ ENDLESS = """
         table = ManagedTable.find(spark, {path!r})
         try:
             settings = OptimizeSettings.of({{**arguments, **wanted}})
-            rows = optimize(table, settings, Run.of(table, "call", {{}}), lambda step: note("steps", step))
+            rows = optimize(table, settings, Run.of(table, "call", {{}}), lambda step: note("steps", step.value))
             note("rows", repr([(r.state, r.reason) for r in rows]))
         except BaseException as error:
             note("errors", f"{{type(error).__name__}}: {{error}}")
@@ -182,7 +182,7 @@ def test_killed_at_random_moments_while_others_write(spark, tmp_path, monkeypatc
             if number < kills:
                 # It starts while this one works: most of the time would go into starting.
                 children.append(Child(tmp_path / f"c{number}", path))
-            child.wait_for("steps", chance.randint(1, 14))
+            child.wait_for("steps", chance.randint(1, 18))
             time.sleep(chance.random())
             child.kill()
             moments.append((child.lines("steps") or ["none"])[-1])
@@ -197,8 +197,8 @@ def test_killed_at_random_moments_while_others_write(spark, tmp_path, monkeypatc
     print("killed at", Counter(moments), [writer.tally for writer in writers])
     assert failures == []
     # The lease of the one killed last has expired by then.
-    real = lease.now_millis
-    monkeypatch.setattr(lease, "now_millis", lambda: real() + 60_000)
+    real = SystemClock.now
+    monkeypatch.setattr(SystemClock, "now", lambda clock: real(clock) + 60_000)
     assert ledger.vanished(table.version) == set()
     expected = ledger.rows_at(table.version)
     assert differences(spark, table.data, expected) == []

@@ -7,6 +7,7 @@ import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures import registry
+from procedures.application import application
 from procedures.declaration import PARAMETER_TYPES, Parameter, Procedure
 from procedures.help import help_procedure
 from procedures.optimizer.optimize_settings import OptimizeSettings
@@ -206,7 +207,7 @@ def test_registering_again_replaces():
         registry.register(second)
         assert registry.procedure("unit_test_only") is second
     finally:
-        registry._PROCEDURES.pop("unit_test_only")
+        application().procedures.pop("unit_test_only")
 
 
 class _Session:

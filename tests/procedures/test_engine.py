@@ -1,21 +1,16 @@
 """The loop of optimize: groups side by side, and ways to end it between groups."""
 
-import os
-import signal
 import threading
 
 import pytest
 from placement import check_placement
 from pyspark.sql import functions as F
 
-import sql_ext
-from catalog.errors import UseError
+from procedures.layout.step import Step, ignore_step
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.plan import FileGroup, InputFile, Selection
-from procedures.optimizer.runs import RUNS, Run
-from procedures.selection import STRATEGIES, Strategy, register_strategy
+from procedures.optimizer.runs import Run
 
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 FILE_BY_FILE = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}
@@ -35,7 +30,7 @@ def run_of(table):
     return Run.of(table.managed, "call", {})
 
 
-def optimize_with(table, run=None, observe=lambda _: None, **given):
+def optimize_with(table, run=None, observe=ignore_step, **given):
     settings = OptimizeSettings.of({**DEFAULTS, "table": table.name, **FILE_BY_FILE, **given})
     return optimize(table.managed, settings, run or run_of(table), observe)
 
@@ -49,7 +44,7 @@ def test_groups_side_by_side(table):
     together, threads = threading.Barrier(2, timeout=120), set()
 
     def observe(step):
-        if step == "write" and len(threads) < 2:
+        if step is Step.WRITE and len(threads) < 2:
             threads.add(threading.current_thread().name)
             # Nobody gets past here alone.
             together.wait()
@@ -70,35 +65,12 @@ def test_a_first_indexing_is_one_group(spark, new_table):
     assert [(r.state, r.input_files) for r in plan] == [("planned", 1)]
 
 
-def test_a_dry_run_shows_all_groups_of_the_next_iteration(table):
-    plan = table.optimize(**FILE_BY_FILE, parallelism=3, dry_run=True)
-    assert [(r.iteration, r.state, r.input_files) for r in plan] == [(1, "planned", 1)] * 3
-
-
-def test_cancelling_ends_between_groups(table):
-    def observe(step):
-        if step == "write":
-            (live,) = RUNS.live(lambda r: r.table == table.managed.name)
-            RUNS.cancel(live.run_id)
-
-    run = run_of(table)
-    report = optimize_with(table, run, observe)
-    assert outcome(report) == [(1, "committed", "UNINDEXED"), (1, "skipped", "CANCELLED")]
-    assert run.run_id in report[-1].message
-    assert "more may remain" in report[-1].message
-    assert len(table.unindexed) == 3
-    assert RUNS.live() == []
-    with pytest.raises(UseError, match="run") as unknown:
-        RUNS.cancel(run.run_id)
-    assert unknown.value.code == "USE_UNKNOWN_RUN"
-
-
 def test_an_interrupted_statement_lets_the_group_end(spark, table):
     """Cancelling a JDBC statement interrupts its thread, and cancels the jobs of the statement's group."""
     caller = spark._jvm.java.lang.Thread.currentThread()
 
     def observe(step):
-        if step == "write":
+        if step is Step.WRITE:
             caller.interrupt()
             spark.sparkContext.cancelJobGroup("statement")
 
@@ -112,16 +84,7 @@ def test_an_interrupted_statement_lets_the_group_end(spark, table):
     assert outcome(report) == [(1, "committed", "UNINDEXED"), (1, "skipped", "INTERRUPTED")]
 
 
-def test_the_keyboard_ends_between_groups(table):
-    before = signal.getsignal(signal.SIGINT)
-    report = optimize_with(table, observe=lambda step: step == "write" and os.kill(os.getpid(), signal.SIGINT))
-    assert outcome(report) == [(1, "committed", "UNINDEXED"), (1, "skipped", "INTERRUPTED")]
-    assert signal.getsignal(signal.SIGINT) is before
-
-
 def test_the_progress_is_shown_where_it_is_wanted(table, set_conf, capsys):
-    table.optimize(**FILE_BY_FILE, max_iterations=1)
-    assert capsys.readouterr().err == ""
     set_conf("spark.qbeast.use.progress", "true")
     table.optimize(**FILE_BY_FILE, max_iterations=1)
     shown = capsys.readouterr().err
@@ -132,27 +95,3 @@ def test_the_progress_is_shown_where_it_is_wanted(table, set_conf, capsys):
 def test_groups_side_by_side_keep_the_limit_of_bytes(table):
     plan = table.optimize(**FILE_BY_FILE, parallelism=3, max_bytes=1, dry_run=True)
     assert [r.state for r in plan] == ["planned"]
-
-
-class Everything(Strategy):
-    name = "Everything"
-    doc = "All files, again and again."
-
-    def select(self, snapshot, settings):
-        rows = snapshot.files.orderBy("path").collect()
-        files = tuple(InputFile(r.path, r.deletion_vector, r["size"], r.rows, 0, 0, 0) for r in rows)
-        return Selection(FileGroup(self.name, 0, "ALL", files, "all files"))
-
-
-def test_a_strategy_that_never_ends_is_ended(table):
-    register_strategy(Everything())
-    try:
-        report = table.optimize(strategy="everything")
-    finally:
-        del STRATEGIES["Everything"]
-    assert [(r.state, r.reason) for r in report] == [("committed", "ALL"), ("skipped", "NO_PROGRESS")]
-
-
-def test_parallelism_is_checked(spark, table):
-    with pytest.raises(UseError, match="parallelism = 0 is not accepted"):
-        sql_ext.call(spark, "optimize", table=table.name, parallelism=0)

@@ -8,11 +8,12 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
 from catalog.history import events
 from catalog.history.event_store import RECONCILED_FILE, reconcile, record_failure, record_ignored
 from catalog.history.events import event_without_commit
-from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def _without_commit(reason, at, **more):
 
 
 def test_runs_and_leases_and_what_plain_delta_does_to_our_files(spark, table, set_conf):
-    held = Lease("run7", "elsewhere:7", "automatic", now_millis(), now_millis() + LEASE_MILLIS)
+    held = Lease("run7", "elsewhere:7", "automatic", SYSTEM_CLOCK.now(), SYSTEM_CLOCK.now() + LEASE_MILLIS)
     table.managed.write_state(LEASE_FILE, held.to_json())
     before = table.state(), _folder(table)
     (row,) = table.optimize()

@@ -6,19 +6,21 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from parity import ParityKind, ParityTransformation, parity_coordinate
 from placement import DAY
 
 from catalog.errors import IndexUnreadableError
 from otree.cube import CubeId
 from otree.revision import Revision
+from otree.transformation import KINDS as KINDS_OF_TRANSFORMATIONS
 from otree.transformation import (
-    KNOWN_TRANSFORMATIONS,
     HashTransformation,
     IdentityTransformation,
     LinearTransformation,
     NumericQuantilesTransformation,
     StringQuantilesTransformation,
     Transformation,
+    known_transformations,
     transformation_from_json,
 )
 from otree.transformation.base import CLASS_PREFIX
@@ -26,6 +28,7 @@ from otree.transformation.hashing import java_text
 from otree.transformer import Transformer
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT
+from procedures.layout.coordinates import COORDINATES
 from procedures.layout.index_columns import IndexColumns, observation_of
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local to the session, which is UTC
@@ -259,7 +262,18 @@ def test_a_transformation_that_nobody_knows_is_refused(spark):
         _ = IndexColumns(spark, revision, ("l",)).coordinates
 
 
-@pytest.mark.parametrize("class_name", KNOWN_TRANSFORMATIONS)
+def test_rows_are_placed_by_a_new_transformation(spark, rows, monkeypatch):
+    """One file and one entry in each room; see ``tests/catalog/test_new_transformation.py`` for the rest."""
+    monkeypatch.setitem(KINDS_OF_TRANSFORMATIONS, "parity", ParityKind())
+    monkeypatch.setitem(COORDINATES, ParityTransformation, parity_coordinate)
+    space = ParityTransformation()
+    revision = Revision(1, 0, "/t", 50, (Transformer("parity", "i", "IntegerDataType"),), (space,))
+    (column,) = IndexColumns(spark, revision, ("i",)).coordinates
+    for row in rows.select("i", column.alias("found")).collect():
+        assert row.found == space.coordinate(row.i), row
+
+
+@pytest.mark.parametrize("class_name", known_transformations())
 def test_rows_are_placed_by_every_transformation_that_is_read(spark, rows, class_name):
     """The point of each row is that of the transformation itself, which the expressions do not ask."""
     name, node = {

@@ -135,6 +135,7 @@ def test_a_revision_rewrite_comes_first_and_owns_the_revision():
         ({"bytes_per_iter": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "bytes_per_iter = -1"),
         ({"bytes_per_iter": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "bytes_per_iter = 0"),
         ({"max_bytes": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_bytes"),
+        ({"parallelism": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "parallelism = 0 is not accepted"),
         ({"max_iterations": 0}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_iterations"),
         ({"max_duration": "soon"}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "max_duration = 'soon'"),
         ({"revision_id": -1}, InvalidArgumentError, "USE_INVALID_ARGUMENT", "revision_id"),
@@ -266,13 +267,3 @@ def test_files_without_a_strategy_are_rewritten_as_they_are():
     assert [s.name for s in _of(files=["f"]).strategies] == ["FileList"]
     assert [s.name for s in _of(files=["f"], strategy="UnindexedFiles").strategies] == ["UnindexedFiles"]
     assert [s.name for s in _of(where="x > 1").strategies] == ["UnindexedFiles", "LeveledCompaction"]
-
-
-def test_smaller_batches_leave_the_rest_as_it_is():
-    made = OptimizeSettings.of({**DEFAULTS, "table": "t", "options": {"batch_bytes": "1000"}})
-    made.selection["UnindexedFiles"].memory["kept"] = 1
-    smaller = made.with_batches_of(10)
-    assert smaller.selection["UnindexedFiles"].options["batch_bytes"] == 10
-    assert smaller.selection["UnindexedFiles"].memory == {"kept": 1}
-    assert smaller.selection["LeveledCompaction"] == made.selection["LeveledCompaction"]
-    assert made.with_batches_of(5000).selection["UnindexedFiles"].options["batch_bytes"] == 1000

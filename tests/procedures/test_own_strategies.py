@@ -8,7 +8,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.errors import UseError
-from procedures.selection import STRATEGIES
+from procedures.application import application
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-procedures.md"
 
@@ -21,7 +21,7 @@ def registered():
     )
     exec(code[: code.index("spark.sql(")], {})
     yield "LargestFilesFirst"
-    del STRATEGIES["LargestFilesFirst"]
+    del application().strategies["LargestFilesFirst"]
 
 
 def test_the_example_of_the_documentation_runs(spark, new_table, registered):
@@ -48,5 +48,5 @@ def test_the_example_of_the_documentation_runs(spark, new_table, registered):
 
 
 def test_every_class_that_a_strategy_needs_is_exported():
-    for name in ("Strategy", "Selection", "FileGroup", "InputFile", "SkippedGroup", "SelectionSettings"):
+    for name in ("Strategy", "Selection", "FileGroup", "InputFile", "SkippedGroup", "SelectionSettings", "Selector"):
         assert getattr(sql_ext, name).__name__ == name

@@ -7,8 +7,8 @@ from service_fakes import MINUTE, FakeService
 
 from catalog.errors import UseError
 from catalog.history.events import FileFacts, FilesTotals, event_of_vacuum, event_without_commit
-from catalog.state.automation import AUTOMATIONS
 from catalog.state.lease import this_process
+from procedures.application import application
 from procedures.optimizer.plan import SkippedGroup
 from procedures.optimizer.report import nothing_row, passed_over, skipped_row
 from procedures.service.execution import note_of
@@ -20,8 +20,8 @@ OTHER = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 3, 50, "le
 @pytest.fixture(autouse=True)
 def _clean():
     yield
-    for known in AUTOMATIONS.all():
-        AUTOMATIONS.remove(known.location)
+    for known in application().automations.all():
+        application().automations.remove(known.location)
 
 
 def test_equal_reasons_of_one_strategy_are_one():
@@ -60,14 +60,17 @@ def test_the_status_of_a_table_says_what_its_last_run_passed_over():
     place = fake.tables.put("a", {"use.optimization.type": "LeveledCompaction"})
     fake.engine.note = "LeveledCompaction: BYTES_PER_ITER_TOO_SMALL"
     fake.tick()
-    assert AUTOMATIONS.get(place).note == "the last run passed over LeveledCompaction: BYTES_PER_ITER_TOO_SMALL"
+    assert (
+        application().automations.get(place).note
+        == "the last run passed over LeveledCompaction: BYTES_PER_ITER_TOO_SMALL"
+    )
     # Nothing changes while the table is idle.
     fake.tick(60 * MINUTE)
-    assert "BYTES_PER_ITER_TOO_SMALL" in AUTOMATIONS.get(place).note
+    assert "BYTES_PER_ITER_TOO_SMALL" in application().automations.get(place).note
     fake.engine.note = ""
     fake.tables.commit("a")
     fake.tick(60 * MINUTE)
-    assert AUTOMATIONS.get(place).note is None
+    assert application().automations.get(place).note is None
 
 
 def test_what_was_not_read_or_written_has_no_statistics():
@@ -103,7 +106,7 @@ def test_a_table_that_cannot_be_asked_for_its_suspension_keeps_nobody_waiting():
 
     fake.engine.suspended = broken
     assert fake.tick() == ["a", "c"]
-    states = {known.table: (known.state, known.last_error) for known in AUTOMATIONS.all()}
+    states = {known.table: (known.state, known.last_error) for known in application().automations.all()}
     assert states["b"] == ("failed", "USE_WRITE_DENIED: no answer")
     assert states["a"] == states["c"] == ("scheduled", None)
 
@@ -126,7 +129,7 @@ def test_a_suspension_is_seen_although_another_table_does_not_answer():
     fake.tick(MINUTE)
     fake.threads.run_all()
     assert dict(stopped)["a"] is None
-    assert dict(stopped)["b"][0] == "SUSPENDED"
+    assert dict(stopped)["b"].code == "SUSPENDED"
 
 
 def test_news_of_a_table_that_cannot_be_looked_at_loses_none_of_the_others(monkeypatch):

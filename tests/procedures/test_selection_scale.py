@@ -13,6 +13,7 @@ from otree.transformer import Transformer
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.optimizer.run_selection import RunSelection
 
 FILES = 1_000_000
 SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")
@@ -84,14 +85,14 @@ def test_a_million_files(spark, set_conf, given, files):
     spaces = tuple(LinearTransformation(0.0, 1.0, 0.0, "DoubleDataType") for _ in transformers)
     properties = configuration_of([Revision(1, 0, "t", 100_000, transformers, spaces)])
     settings = OptimizeSettings.of({**DEFAULTS, "table": "t", **given})
-    strategy = settings.strategies[0]
     collected = []
 
     def chosen():
         state = _Log(_log(spark))
         snapshot = TableSnapshot(spark, 1, "t", {**properties, "use.index.columns": "x,y"}, SCHEMA, (), 168.0, state)
-        told = OptimizeSettings.of({**DEFAULTS, "table": "t", **given}).selection[strategy.name]
-        group = strategy.select(settings.restricted(snapshot), told).group
+        selection = RunSelection(settings)
+        ((_, selector),) = selection
+        group = selector.select(selection.restricted(snapshot)).group
         return [f.path for f in group.files] if group else []
 
     collect = type(spark.range(1)).collect

@@ -4,16 +4,17 @@ import json
 import threading
 
 import pytest
+from fake_clock import FakeClock
 from pyspark.errors import AnalysisException
-from service_fakes import MINUTE, FakeClock
+from service_fakes import MINUTE
 from tables import NUMBERS, DeltaTable, another_engine, numbers
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
+from catalog.history import event_store
 from catalog.jvm.session import TIME_ZONE_KEY
 from catalog.state import lease
-from catalog.state.automation import AUTOMATIONS
-from procedures.optimizer import engine
-from procedures.optimizer.runs import RUNS
+from procedures.application import application
 from procedures.selection.timestamps import instant
 from procedures.service import Service
 from procedures.service.execution import SparkEngine, background_session
@@ -37,7 +38,7 @@ def rounds(spark, set_conf):
     one.service = service
     yield one
     service.stop()
-    assert not AUTOMATIONS.all()
+    assert not application().automations.all()
 
 
 def trigger_of(table, version):
@@ -152,7 +153,7 @@ def test_suspended_by_call_and_resumed(spark, new_table, rounds):
 
 def test_commits_of_ours_do_not_count(spark, new_table):
     table = new_table("a BIGINT", index="a")
-    looks = SparkEngine(spark)
+    looks = SparkEngine(spark, application())
     place = table.managed.location
     for start in range(3):
         table.append(spark.range(start, start + 5).selectExpr("id a"))
@@ -177,7 +178,7 @@ def wait_for_runs():
     for thread in threading.enumerate():
         if thread.name.startswith("use-optimize-"):
             thread.join(120)
-    assert not RUNS.live()
+    assert not application().runs.live()
 
 
 def test_a_manual_trigger_runs_once_and_changes_no_property(spark, new_table):
@@ -190,14 +191,14 @@ def test_a_manual_trigger_runs_once_and_changes_no_property(spark, new_table):
     after = table.replayed()[1]["configuration"]
     assert {k: v for k, v in after.items() if k.startswith("use.optimization")} == {}
     assert before.items() <= after.items()
-    assert not AUTOMATIONS.all()
+    assert not application().automations.all()
 
 
 def test_ignored_triggers_say_why(spark, new_table):
     table = new_table("a BIGINT", index="a").append(spark.range(20).selectExpr("id a"))
     managed = table.managed
-    now = lease.now_millis()
-    assert lease.acquire(managed, "of another process", "call", now) is None
+    now = SYSTEM_CLOCK.now()
+    assert lease.acquire(managed, "of another process", "call", now) == lease.Acquired()
     spark.sql(f"ALTER TABLE {PLACE}{table.name} {TRIGGER}")
     managed.delete_state(lease.LEASE_FILE)
     spark.sql(f"CALL use.suspend('{table.name}')")
@@ -242,7 +243,7 @@ def test_refused_triggers(spark, shared_plain, change, code, named):
     assert refused.value.getCondition() == code
     assert named in str(refused.value)
     assert shared_plain.state() == before
-    assert not RUNS.live()
+    assert not application().runs.live()
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +254,7 @@ def shared_plain(spark, shared_table):
 def test_a_trigger_that_fails_in_the_background_leaves_a_row(spark, new_table, monkeypatch):
     table = new_table("a BIGINT", index="a").append(spark.range(20).selectExpr("id a"))
 
-    def broken(*_):
+    def broken(*_, **__):
         raise sql_ext.UseError("Broken.", code="USE_BROKEN")
 
     monkeypatch.setattr("procedures.service.manual.optimize", broken)
@@ -280,7 +281,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
         table.append(spark.range(start, start + 10).selectExpr("id a"))
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.optimization.batch-bytes'='1')")
     seen, groups = [], []
-    record = engine.record
+    record = event_store.record
 
     def once(*arguments):
         record(*arguments)
@@ -291,7 +292,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
             seen.append(row)
             seen.append(spark.sql(f"CALL use.cancel('{row.run_id}')").collect()[0])
 
-    monkeypatch.setattr(engine, "record", once)
+    monkeypatch.setattr(event_store, "record", once)
     rounds()
     row, cancelled = seen
     assert (row.state, row.trigger, row.committed_groups) == ("running", "automatic", 1)
@@ -301,7 +302,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
     assert len(table.unindexed) > 0
     with pytest.raises(AnalysisException, match="USE_UNKNOWN_RUN"):
         spark.sql("CALL use.cancel('nothing')")
-    assert AUTOMATIONS.all()[0].state == "scheduled"
+    assert application().automations.all()[0].state == "scheduled"
 
 
 def test_a_table_by_path_and_a_wrong_value(spark, tmp_path, rounds):
@@ -315,7 +316,7 @@ def test_a_table_by_path_and_a_wrong_value(spark, tmp_path, rounds):
     assert missing.value.code == "USE_TABLE_NOT_FOUND"
     service = Service(spark, tables=[str(path)], clock=FakeClock())
     service.tick()
-    assert AUTOMATIONS.get(f"file:{path}").state == "failed"
+    assert application().automations.get(f"file:{path}").state == "failed"
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles')")
     service.tick()
     assert service.join(120)

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from service_fakes import FakeClock
+from fake_clock import FakeClock
 from tables import NUMBERS, numbers
 
 from procedures.service import Service
@@ -90,8 +90,7 @@ ENDING = """
     sys.path.insert(0, {support!r})
     from pyspark.sql import SparkSession
     import sessions
-    from catalog.state.automation import AUTOMATIONS
-    from procedures.optimizer.runs import RUNS
+    from procedures.application import application
     from tables import NUMBERS, create, numbers
 
     made = SparkSession.Builder.getOrCreate
@@ -115,12 +114,12 @@ ENDING = """
         assert pools.getPoolForName("default").get().weight() > pools.getPoolForName("use").get().weight()
         table = create(spark, f"default.{{name}}", NUMBERS, index="x,y").append(numbers(spark, 20000))
         table.sql("ALTER TABLE {{t}} SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles')")
-        wait(lambda: AUTOMATIONS.all() and RUNS.live())
+        wait(lambda: application().automations.all() and application().runs.live())
         print("running", name, file=sys.stdout, flush=True)
         if name == "t":
             # In the middle of a run; the next session has a service of its own.
             spark.stop()
-            wait(lambda: not RUNS.live())
+            wait(lambda: not application().runs.live())
     # The interpreter ends in the middle of a run.
 """
 

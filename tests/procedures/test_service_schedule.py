@@ -4,10 +4,10 @@ import pytest
 from service_fakes import MINUTE, FakeService
 
 from catalog.errors import InvalidArgumentError, UseError
-from catalog.state.automation import AUTOMATIONS
+from procedures.application import application
 from procedures.service.execution import Files
 from procedures.service.service import Told
-from procedures.service.service_settings import ServiceSettings, time_millis
+from procedures.service.service_settings import OPTIMIZATION_INTERVAL, ServiceSettings
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}
 
@@ -15,12 +15,12 @@ WANTED = {"use.optimization.type": "UnindexedFiles"}
 @pytest.fixture(autouse=True)
 def _clean():
     yield
-    for known in AUTOMATIONS.all():
-        AUTOMATIONS.remove(known.location)
+    for known in application().automations.all():
+        application().automations.remove(known.location)
 
 
 def states():
-    return {known.table: known.state for known in AUTOMATIONS.all()}
+    return {known.table: known.state for known in application().automations.all()}
 
 
 def test_a_table_that_asks_is_run_at_once_and_then_by_the_interval_when_it_changed():
@@ -28,7 +28,7 @@ def test_a_table_that_asks_is_run_at_once_and_then_by_the_interval_when_it_chang
     fake.tables.put("a", WANTED)
     fake.tables.put("b", {"use.index.columns": "x"})
     assert fake.tick() == ["a"]
-    (known,) = AUTOMATIONS.all()
+    (known,) = application().automations.all()
     assert (known.state, known.strategies, known.last_error) == ("scheduled", ("UnindexedFiles",), None)
     assert (known.last_run, known.next_run) == (fake.clock.time, fake.clock.time + 10 * MINUTE)
     # Its own commits are no reason for another run, however often it is asked.
@@ -47,7 +47,7 @@ def test_what_a_long_run_committed_is_no_reason_for_another():
     fake.tick()
     # The end of a run wakes the loop before it looks at the tables again.
     assert fake.tick(look=False) == ["a"]
-    assert AUTOMATIONS.get("file:/a").next_run > fake.clock.time
+    assert application().automations.get("file:/a").next_run > fake.clock.time
 
 
 def test_an_idle_table_costs_one_probe():
@@ -83,7 +83,7 @@ def test_stop_waits_for_the_group_and_ends_there():
     stopped = []
     fake.engine.during = lambda run: stopped.append(run.stop_reason)
     fake.threads.run_all()
-    assert stopped[0][0] == "PROPERTIES_UNSET"
+    assert stopped[0].code == "PROPERTIES_UNSET"
     assert not states()
 
 
@@ -149,7 +149,7 @@ def test_a_wrong_value_is_the_tables_state_and_no_one_elses(properties, message)
     fake.tables.put("b", WANTED)
     assert fake.tick() == ["b"]
     assert states() == {"a": "failed", "b": "scheduled"}
-    assert message in AUTOMATIONS.get("file:/a").last_error
+    assert message in application().automations.get("file:/a").last_error
     fake.tables.put("a", WANTED)
     assert fake.tick(MINUTE) == ["b", "a"]
     assert states() == {"a": "scheduled", "b": "scheduled"}
@@ -181,13 +181,12 @@ def test_a_wrong_value_while_it_runs_and_its_end():
 
 
 def test_a_strategy_that_is_registered_later(monkeypatch):
-    from procedures.selection import STRATEGIES
 
     fake = FakeService()
     fake.tables.put("a", {"use.optimization.type": "Mine"})
     fake.tick()
     assert states() == {"a": "failed"}
-    monkeypatch.setitem(STRATEGIES, "Mine", STRATEGIES["UnindexedFiles"])
+    monkeypatch.setitem(application().strategies, "Mine", application().strategies["UnindexedFiles"])
     for _ in range(10):
         fake.tick(MINUTE)
     assert states() == {"a": "scheduled"}
@@ -198,12 +197,12 @@ def test_an_error_is_shown_and_tried_again_by_the_interval():
     fake.tables.put("a", WANTED)
     fake.engine.error = UseError("No room.", code="USE_NO_ROOM")
     fake.tick()
-    known = AUTOMATIONS.get("file:/a")
+    known = application().automations.get("file:/a")
     assert (known.state, known.last_error) == ("failed", "USE_NO_ROOM: No room.")
     assert len(fake.tick(9 * MINUTE)) == 1
     fake.engine.error = None
     assert len(fake.tick(MINUTE)) == 2
-    assert (states(), AUTOMATIONS.get("file:/a").last_error) == ({"a": "scheduled"}, None)
+    assert (states(), application().automations.get("file:/a").last_error) == ({"a": "scheduled"}, None)
 
 
 def test_as_many_tables_at_once_as_allowed_and_those_that_wait_longest_first():
@@ -216,7 +215,7 @@ def test_as_many_tables_at_once_as_allowed_and_those_that_wait_longest_first():
     # The others have had their interval: they end at the next boundary, and the one that waits goes on.
     fake.tick(11 * MINUTE)
     stopped = []
-    fake.engine.during = lambda run: stopped.append(run.stop_reason[0] if run.stop_reason else None)
+    fake.engine.during = lambda run: stopped.append(run.stop_reason.code if run.stop_reason else None)
     fake.threads.run_all()
     assert stopped == ["YIELDED", "YIELDED"]
     fake.tick()
@@ -252,7 +251,7 @@ def test_a_run_of_a_table_that_another_process_suspends():
     fake.engine.is_suspended.add(place)
     fake.tick(MINUTE)
     stopped = []
-    fake.engine.during = lambda run: stopped.append(run.stop_reason[0])
+    fake.engine.during = lambda run: stopped.append(run.stop_reason.code)
     fake.threads.run_all()
     assert stopped == ["SUSPENDED"]
     assert states() == {"a": "suspended"}
@@ -306,7 +305,7 @@ def test_commits_trigger_and_the_interval_does_not():
     fake.tables.put("a", {**WANTED, "use.optimization.trigger.commits": "3"})
     fake.engine.commits_of_others = 2
     assert fake.tick() == []
-    assert AUTOMATIONS.get("file:/a").next_run is None
+    assert application().automations.get("file:/a").next_run is None
     assert fake.tick(60 * MINUTE) == []
     looks = len(fake.engine.looks)
     fake.tick(MINUTE)
@@ -368,7 +367,7 @@ def test_stop_ends_runs_and_forgets():
     fake.tick()
     fake.service.stop()
     stopped = []
-    fake.engine.during = lambda run: stopped.append(run.stop_reason[0])
+    fake.engine.during = lambda run: stopped.append(run.stop_reason.code)
     fake.threads.run_all()
     assert stopped == ["SERVICE_STOPPED"]
     assert not states()
@@ -403,13 +402,13 @@ def test_a_metastore_that_is_away_leaves_known_tables_alone(monkeypatch):
     ],
 )
 def test_times(text, milliseconds):
-    assert time_millis("t", text) == milliseconds
+    assert OPTIMIZATION_INTERVAL.parse(text) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5 minutes", "0s", "5 parsecs", "5 6", "minutes 5"])
 def test_no_times(text):
     with pytest.raises(InvalidArgumentError, match="10 minutes"):
-        time_millis("t", text)
+        OPTIMIZATION_INTERVAL.parse(text)
 
 
 def test_settings():

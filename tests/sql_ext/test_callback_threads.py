@@ -7,8 +7,7 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
-from procedures import registry
-from procedures.optimizer.runs import RUNS
+from procedures.application import application
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def told(spark):
 
     sql_ext.register_procedure(spark, sql_ext.Procedure("seen", "For tests.", (), "n int", run))
     yield seen
-    registry._PROCEDURES.pop("seen", None)
+    application().procedures.pop("seen", None)
 
 
 def test_session_and_job_group_come_along(spark, threads, told):
@@ -81,7 +80,7 @@ def test_a_question_that_leads_to_another(spark, threads, told):
     try:
         assert threads.sql(spark._jsparkSession, "CALL use.outer_one()") == "[[0]]"
     finally:
-        registry._PROCEDURES.pop("outer_one", None)
+        application().procedures.pop("outer_one", None)
 
 
 def test_an_interrupt_ends_an_optimization_between_groups(spark, threads, new_table):
@@ -92,7 +91,9 @@ def test_an_interrupt_ends_an_optimization_between_groups(spark, threads, new_ta
     rows = table.checksum()
     statement = f"CALL use.optimize('{table.name}', options => map('batch_bytes', '1'), bytes_per_iter => 1)"
     thread = threads.start(spark._jsparkSession, statement, "statement")
-    _until(lambda: RUNS.live(lambda run: run.table.endswith(table.name.split(".")[-1]) and run.committed > 0))
+    _until(
+        lambda: application().runs.live(lambda run: run.table.endswith(table.name.split(".")[-1]) and run.committed > 0)
+    )
     thread.interrupt()
     spark.sparkContext.cancelJobGroup("statement")
     report = thread.rows()

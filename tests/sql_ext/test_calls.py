@@ -13,6 +13,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from procedures import registry
+from procedures.application import application
 from procedures.optimize import OPTIMIZE
 
 
@@ -32,7 +33,7 @@ def registered(spark):
 
     yield register
     for name in names:
-        registry._PROCEDURES.pop(name, None)
+        application().procedures.pop(name, None)
 
 
 CALLS = {

@@ -21,8 +21,9 @@ from catalog.properties import optimization_properties
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
+from procedures.application import application
 from procedures.registry import procedures as registered
-from procedures.selection import DEFAULT_STRATEGIES, STRATEGIES
+from procedures.selection import DEFAULT_STRATEGIES
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
@@ -53,7 +54,9 @@ def _procedures():
 
 
 def _strategies():
-    options = {n: {o.name: f"{o.type} {o.default_sql}" for o in s.options} for n, s in sorted(STRATEGIES.items())}
+    options = {
+        n: {o.name: f"{o.type} {o.default_sql}" for o in s.options} for n, s in sorted(application().strategies.items())
+    }
     return {"default": list(DEFAULT_STRATEGIES), "options": options}
 
 
@@ -126,7 +129,7 @@ def test_every_parameter_is_documented():
     for procedure in registered().values():
         for parameter in procedure.parameters:
             assert parameter.doc.endswith("."), f"{procedure.name}.{parameter.name}"
-    for strategy in STRATEGIES.values():
+    for strategy in application().strategies.values():
         assert strategy.doc.endswith(".")
         assert all(option.doc.endswith(".") for option in strategy.options)
 

@@ -10,10 +10,12 @@ from pyspark.sql.types import StructType
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.state.lease import acquire, now_millis
+from catalog.clock import SYSTEM_CLOCK
+from catalog.state.lease import Acquired, acquire
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.optimizer.runs import CALL, RUNS, Run
+from procedures.application import application
+from procedures.optimizer.runs import CALL, Run
 from procedures.registry import procedures
 from sql_ext.facade.rows import typed_rows
 from sql_ext.remote_calls import call_statement
@@ -146,11 +148,11 @@ def test_names_become_full_names(spark, indexed, tmp_path):
 
 
 def test_a_table_known_by_another_name_keeps_the_one_it_was_asked_by(spark, indexed):
-    run = RUNS.begin(Run.of(indexed.managed, CALL, {}))
+    run = application().runs.begin(Run.of(indexed.managed, CALL, {}))
     try:
         assert sql_ext.table(spark, str(indexed.path)).name == f"spark_catalog.delta.`{indexed.path}`"
     finally:
-        RUNS.end(run)
+        application().runs.end(run)
 
 
 def test_a_path_that_needs_quotes(spark, tmp_path):
@@ -340,9 +342,9 @@ def test_a_plan_changes_nothing(spark, new_table):
 def test_status_has_moments_with_a_zone(spark, new_table):
     made = new_table(NUMBERS, index="x,y")
     table = sql_ext.table(spark, made.name)
-    begun = now_millis()
+    begun = SYSTEM_CLOCK.now()
     assert table.inspect.status()[0].state == "idle"
-    assert acquire(made.managed, "abc", CALL, begun) is None
+    assert acquire(made.managed, "abc", CALL, begun) == Acquired()
     (row,) = table.inspect.status()
     assert (row.table, row.state, row.run_id) == (table.name, "running", "abc")
     assert row.started_at.tzinfo is timezone.utc
@@ -354,11 +356,11 @@ def test_all_tables(spark, indexed):
     summary = sql_ext.metastore_summary(spark).where(f"name = '{indexed.name.removeprefix('default.')}'")
     assert [tuple(r) for r in summary.select("catalog", "index_columns").collect()] == [("spark_catalog", ["x", "y"])]
     assert sql_ext.optimizations(spark).where(f"table = '{full}'").count() == 1
-    run = RUNS.begin(Run.of(indexed.managed, CALL, {}))
+    run = application().runs.begin(Run.of(indexed.managed, CALL, {}))
     try:
         assert [(row.table, row.run_id) for row in sql_ext.status(spark)] == [(full, run.run_id)]
     finally:
-        RUNS.end(run)
+        application().runs.end(run)
 
 
 # ----------------------------------------------------------------------------------------------------- to act
@@ -414,7 +416,7 @@ def test_cancelling_runs_of_the_table(spark, new_table):
     assert table.maintenance.cancel() == []
     runs = [Run.of(made.managed, CALL, {}), Run.of(made.managed, CALL, {}), Run.of(other.managed, CALL, {})]
     for run in runs:
-        RUNS.begin(run)
+        application().runs.begin(run)
     try:
         with pytest.raises(sql_ext.UseError, match=runs[0].run_id) as refused:
             table.maintenance.cancel(runs[2].run_id)
@@ -427,12 +429,12 @@ def test_cancelling_runs_of_the_table(spark, new_table):
         assert [bool(run.stop_reason) for run in runs] == [True, True, False]
     finally:
         for run in runs:
-            RUNS.end(run)
+            application().runs.end(run)
 
 
 def test_the_run_of_another_process_is_not_asked(spark, new_table):
     made = new_table(NUMBERS, index="x,y")
-    assert acquire(made.managed, "elsewhere", CALL, now_millis()) is None
+    assert acquire(made.managed, "elsewhere", CALL, SYSTEM_CLOCK.now()) == Acquired()
     table = sql_ext.table(spark, made.name)
     assert table.inspect.status()[0].run_id == "elsewhere"
     assert table.maintenance.cancel() == []

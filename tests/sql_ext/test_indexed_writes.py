@@ -1,6 +1,7 @@
 """Writes through qbeast, by path and by table: rows kept, files tagged, one commit, Delta's features intact."""
 
 import threading
+from functools import partial
 
 import pytest
 from placement import check_placement
@@ -8,8 +9,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from tables import NUMBERS, DeltaTable, checksum, numbers
 
-from procedures.writing import indexed_write
-from sql_ext import read_report
+from procedures.layout.step import Step
+from procedures.writing.indexed_write import write_indexed
+from sql_ext import bridge, read_report
 
 
 @pytest.fixture
@@ -310,10 +312,10 @@ def test_a_failure_in_python_commits_nothing_and_leaves_no_file(spark, by_path, 
     before = table.state()
 
     def fail(step):
-        if step == "tag":
+        if step is Step.TAG:
             raise ValueError("staged")
 
-    monkeypatch.setattr(indexed_write, "observe", fail)
+    monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=fail))
     for rows in (numbers(spark, 10, start=100), numbers(spark, 10).withColumn("y", F.col("y") + 9999)):
         with pytest.raises(AnalysisException, match="staged"):
             qbeast(rows, "append").save(path)
@@ -330,11 +332,11 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
     raced = []
 
     def race(step):
-        if step == "tag" and not raced:
+        if step is Step.TAG and not raced:
             raced.append(step)
             elsewhere(lambda: qbeast(outside, "append").save(path))
 
-    monkeypatch.setattr(indexed_write, "observe", race)
+    monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=race))
     qbeast(further, "append").save(path)
     indexed(table, rows.union(outside).union(further))
     assert sorted(table.revisions) == [0, 1, 2, 3]
@@ -347,11 +349,11 @@ def test_a_race_without_end_is_a_typed_error(spark, by_path, monkeypatch):
     races = []
 
     def race(step):
-        if step == "tag":
+        if step is Step.TAG:
             races.append(step)
             elsewhere(lambda: table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('n' = '{len(races)}')"))
 
-    monkeypatch.setattr(indexed_write, "observe", race)
+    monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=race))
     with pytest.raises(AnalysisException, match="USE_CONCURRENT_CHANGE"):
         qbeast(numbers(spark, 10, start=100), "append").save(path)
     assert len(races) == 5

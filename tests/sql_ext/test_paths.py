@@ -7,13 +7,15 @@ from pyspark.errors import AnalysisException
 from tables import DeltaTable
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_store import optimizations, record_ignored
 from catalog.history.events import event_without_commit
 from catalog.jvm.log_probe import is_suspended, qualified
-from catalog.state.automation import AUTOMATIONS, SCHEDULED, Automation
-from catalog.state.lease import acquire, holder_of, now_millis
+from catalog.state.automation import SCHEDULED, Automation
+from catalog.state.lease import Acquired, acquire, holder_of
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.service.watched_tables import SparkTables
 
 ALREADY_THERE = {"help", "cancel"}  # the procedures without a table
@@ -65,10 +67,10 @@ def test_all_spellings_are_one_table(spark, folder):
 
     # Lease and events.
     first = found["by_name"]
-    assert acquire(first, "a-run", "call", now_millis()) is None
+    assert acquire(first, "a-run", "call", SYSTEM_CLOCK.now()) == Acquired()
     record_ignored(first, event_without_commit("S", "manual", "SUSPENDED", {}, (1, 1)))
-    assert {lease.run_id for table in found.values() if (lease := holder_of(table, now_millis()))} == {"a-run"}
-    assert all(holder_of(table, now_millis()) for table in found.values())
+    assert {lease.run_id for table in found.values() if (lease := holder_of(table, SYSTEM_CLOCK.now()))} == {"a-run"}
+    assert all(holder_of(table, SYSTEM_CLOCK.now()) for table in found.values())
     first.delete_state("lease.json")
     for name in ("BY_NAME", path, f"{folder}/link"):
         assert [row.reason for row in optimizations(ManagedTable.find(spark, name)).collect()] == ["SUSPENDED"]
@@ -86,7 +88,9 @@ def test_all_spellings_are_one_table(spark, folder):
 
 def test_status_and_summary_know_a_table_by_its_place(spark, folder):
     spark.sql(f"CREATE TABLE default.by_link USING delta LOCATION '{folder}/link'")
-    AUTOMATIONS.put(Automation("spark_catalog.default.by_name", f"file:{folder}/t", SCHEDULED, ("UnindexedFiles",)))
+    application().automations.put(
+        Automation("spark_catalog.default.by_name", f"file:{folder}/t", SCHEDULED, ("UnindexedFiles",))
+    )
     try:
         for name in ("BY_NAME", f"{folder}/t/", f"delta.`{folder}/link`"):
             (row,) = sql_ext.call(spark, "status", table=name).collect()
@@ -94,7 +98,7 @@ def test_status_and_summary_know_a_table_by_its_place(spark, folder):
         rows = sql_ext.metastore_summary(spark).where("name in ('by_name', 'by_link') OR catalog IS NULL").collect()
         assert sorted((row.name, row.state) for row in rows) == [("by_link", SCHEDULED), ("by_name", SCHEDULED)]
     finally:
-        AUTOMATIONS.remove(f"file:{folder}/t")
+        application().automations.remove(f"file:{folder}/t")
         spark.sql("DROP TABLE default.by_link")
 
 

@@ -10,8 +10,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import sql_ext
-from catalog.state.automation import AUTOMATIONS, FAILED, SCHEDULED, Automation
+from catalog.state.automation import FAILED, SCHEDULED, Automation
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.registry import procedures
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode
@@ -216,7 +217,7 @@ def test_a_sick_table_does_not_hide_the_others(spark, folder):
     (folder / f"sick/_delta_log/.{0:020d}.json.crc").unlink(missing_ok=True)
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     away = "hdfs://127.0.0.1:1/t"
-    AUTOMATIONS.put(Automation(f"spark_catalog.delta.`{away}`", away, SCHEDULED))
+    application().automations.put(Automation(f"spark_catalog.delta.`{away}`", away, SCHEDULED))
     try:
         (known,) = sql_ext.call(spark, "status").where(F.col("location") == away).collect()
         assert known.state == FAILED
@@ -230,5 +231,5 @@ def test_a_sick_table_does_not_hide_the_others(spark, folder):
         assert rows["raw_gone"].last_error.startswith("USE_TABLE_NOT_FOUND: ")
         check(rows["raw_sick"].last_error)
     finally:
-        AUTOMATIONS.remove(away)
+        application().automations.remove(away)
         spark.sql("DROP TABLE IF EXISTS default.raw_sick")

@@ -6,14 +6,16 @@ import pytest
 from pyspark.errors import AnalysisException
 from tables import NUMBERS, another_engine, numbers
 
+from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
 from catalog.history.event_store import record_failure, record_ignored
 from catalog.history.events import event_without_commit
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
-from catalog.state.automation import AUTOMATIONS, Automation
-from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease, now_millis
+from catalog.state.automation import Automation
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease
 from catalog.state.suspension import resume, suspend
 from catalog.table.snapshot import TableSnapshot
+from procedures.application import application
 
 SUMMARY = "use_catalog.system_lake_tables.metastore_summary"
 OF_ALL = "use_catalog.system_lake_tables.optimizations"
@@ -57,7 +59,7 @@ def test_an_indexed_table_from_idle_to_suspended(spark, new_table):
     table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{AUTO}enabled'='true', '{AUTO}revisionId'='0')")
     properties = _summary(spark, table, "table_properties p").p
     assert (properties["use.optimization.type"], properties[f"{AUTO}enabled"]) == ("UnindexedFiles", "true")
-    now = now_millis()
+    now = SYSTEM_CLOCK.now()
     table.managed.write_state(LEASE_FILE, Lease("r", "h", "call", now, now + LEASE_MILLIS).to_json())
     assert _summary(spark, table, "state").state == "running"
     suspend(table.managed, now)
@@ -68,14 +70,14 @@ def test_an_indexed_table_from_idle_to_suspended(spark, new_table):
     record_failure(table.managed, failed, UseError("it broke", code="USE_ROWS_CHANGED"))
     row = _summary(spark, table, "last_run, last_error, unix_millis(last_run) ms")
     assert (row.ms, row.last_error) == (now + 7000, "USE_ROWS_CHANGED: it broke")
-    AUTOMATIONS.put(
+    application().automations.put(
         Automation(table.managed.name, table.managed.location, "failed", (), now + 9000, now + 10_000, "USE_X: no")
     )
     try:
         row = _summary(spark, table, "state, unix_millis(last_run) ms, unix_millis(next_run) next, last_error")
         assert (row.state, row.ms, row.next, row.last_error) == ("failed", now + 9000, now + 10_000, "USE_X: no")
     finally:
-        AUTOMATIONS.remove(table.managed.location)
+        application().automations.remove(table.managed.location)
 
 
 def test_what_cannot_be_read_breaks_nothing(spark, new_table, tmp_path):
@@ -85,11 +87,13 @@ def test_what_cannot_be_read_breaks_nothing(spark, new_table, tmp_path):
     shutil.rmtree(gone.path)
     path = tmp_path / "by path"
     numbers(spark, 5).coalesce(1).write.format("delta").save(str(path))
-    AUTOMATIONS.put(Automation(f"spark_catalog.delta.`{path}`", path.as_uri().replace("%20", " "), "scheduled"))
+    application().automations.put(
+        Automation(f"spark_catalog.delta.`{path}`", path.as_uri().replace("%20", " "), "scheduled")
+    )
     try:
         rows = {r.name: r for r in spark.table(SUMMARY).collect()}
     finally:
-        AUTOMATIONS.remove(path.as_uri().replace("%20", " "))
+        application().automations.remove(path.as_uri().replace("%20", " "))
     names = [t.name.removeprefix("default.") for t in (gone, wrong, plain)]
     assert rows[names[0]].last_error.startswith("USE_TABLE_NOT_FOUND")
     assert (rows[names[0]].last_version, rows[names[0]].table_properties) == (None, None)

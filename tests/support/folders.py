@@ -1,6 +1,5 @@
 """A table that is nothing but a folder: its state files, without Spark."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +9,33 @@ from catalog.table.managed_table import ManagedTable
 
 
 class FolderHandle:
-    """The part of the shim's ``FoundTable`` that reads and writes small files."""
+    """The part of ``TableHandle`` that reads and writes small files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def createText(self, file: str, text: str) -> bool:  # noqa: N802 - the shim's name
+    def create_text(self, file: str, text: str) -> bool:
         if (self.root / file).exists():
             return False
-        self.writeText(file, text)
+        self.write_text(file, text)
         return True
 
-    def writeText(self, file: str, text: str) -> None:  # noqa: N802
+    def write_text(self, file: str, text: str) -> None:
         path = self.root / file
         if path.is_dir():
             raise Py4JError(f"{path} is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
-    def readText(self, file: str) -> str | None:  # noqa: N802
+    def read_text(self, file: str) -> str | None:
         path = self.root / file
         if path.is_dir():
             raise Py4JError(f"{path} is a directory")
         return path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
 
-    def listNames(self, folder: str) -> str:  # noqa: N802
+    def list_names(self, folder: str) -> list[str]:
         path = self.root / folder
-        return json.dumps([f.name for f in path.iterdir() if f.is_file()] if path.is_dir() else [])
+        return sorted(f.name for f in path.iterdir() if f.is_file()) if path.is_dir() else []
 
     def delete(self, file: str) -> None:
         path = self.root / file
@@ -59,25 +58,25 @@ class MemoryHandle:
     def __init__(self, files: dict[str, str | Exception]) -> None:
         self.files = dict(files)
 
-    def createText(self, file: str, text: str) -> bool:  # noqa: N802
+    def create_text(self, file: str, text: str) -> bool:
         if file in self.files:
             return False
         self.files[file] = text
         return True
 
-    def writeText(self, file: str, text: str) -> None:  # noqa: N802
+    def write_text(self, file: str, text: str) -> None:
         if isinstance(found := self.files.get(file), Exception):
             raise found
         self.files[file] = text
 
-    def readText(self, file: str) -> str | None:  # noqa: N802
+    def read_text(self, file: str) -> str | None:
         if isinstance(found := self.files.get(file), Exception):
             raise found
         return found
 
-    def listNames(self, folder: str) -> str:  # noqa: N802
+    def list_names(self, folder: str) -> list[str]:
         found = [f.removeprefix(f"{folder}/") for f in self.files if f.startswith(f"{folder}/")]
-        return json.dumps([name for name in found if "/" not in name])
+        return sorted(name for name in found if "/" not in name)
 
     def delete(self, file: str) -> None:
         if isinstance(found := self.files.get(file), Exception):

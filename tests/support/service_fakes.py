@@ -1,29 +1,14 @@
-"""A clock, an engine and a catalog for tests of the service: nothing here takes time, and nothing touches a table."""
+"""An engine and a catalog for tests of the service: nothing here takes time, and nothing touches a table."""
 
 from types import SimpleNamespace
+
+from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
 from procedures.service import Service
 from procedures.service.execution import Files, RunOutcome
 
 MINUTE = 60_000
-
-
-class FakeClock:
-    """A clock that stands until it is told to go on."""
-
-    def __init__(self):
-        self.time = 1_000_000_000
-
-    def now(self):
-        return self.time
-
-    def wait(self, event, seconds):
-        self.time += int(seconds * 1000)
-        return event.is_set()
-
-    def go_on(self, milliseconds):
-        self.time += milliseconds
 
 
 class FakeTables:

@@ -5,13 +5,15 @@ import threading
 from placement import check_placement
 from tables import DeltaTable
 
+from procedures.layout.step import Step, ignore_step
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer import engine
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.report import ReportRow
 from procedures.optimizer.runs import Run
 
-STEPS = ("read", "write", "verify", "commit")
+# Those between which another writer makes a difference.
+STEPS = (Step.READ, Step.WRITE, Step.VERIFY, Step.COMMIT)
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
 
@@ -55,7 +57,7 @@ def run_of(table: DeltaTable, trigger: str = "call") -> Run:
     return Run.of(table.managed, trigger, {})
 
 
-def optimize(table: DeltaTable, observe=lambda _: None, run: Run | None = None, **given) -> list[ReportRow]:
+def optimize(table: DeltaTable, observe=ignore_step, run: Run | None = None, **given) -> list[ReportRow]:
     return engine.optimize(table.managed, settings_of(**given), run or run_of(table), observe)
 
 

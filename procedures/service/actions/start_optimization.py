@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.errors import UseError
 from catalog.properties.optimization_properties import effective_type
 from procedures.service.actions.action import Action, SeenTable, TableChange
-from procedures.service.schedule import Wish, wish_of
+from procedures.service.schedule import NoWish, RefusedWish, Wish, wish_of
 from procedures.service.workers import Workers
 
 
@@ -21,7 +20,7 @@ class StartOptimization(Action):
     """
 
     table: SeenTable
-    wish: Wish | UseError
+    wish: Wish | RefusedWish
 
     @classmethod
     def due(cls, change: TableChange) -> StartOptimization | None:
@@ -30,7 +29,7 @@ class StartOptimization(Action):
         if after is None or not change.properties_changed:
             return None
         wish = wish_of(after.configuration)
-        if wish is None:
+        if isinstance(wish, NoWish):
             return None
         before = None if change.before is None or change.is_another else wish_of(change.before.configuration)
         # Other properties of ours, such as the index columns, do not concern the schedule.
@@ -38,8 +37,8 @@ class StartOptimization(Action):
 
     def apply(self, workers: Workers) -> None:
         """See ``Action.apply``."""
-        if isinstance(self.wish, UseError):
+        if isinstance(self.wish, RefusedWish):
             asked = effective_type(self.table.configuration) or ""
-            workers.refuse(self.table.name, self.table.location, asked, self.wish)
+            workers.refuse(self.table.name, self.table.location, asked, self.wish.error)
         else:
             workers.start(self.table.name, self.table.location, self.wish, self.table.version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from procedures.service.actions.action import Action, TableChange
-from procedures.service.schedule import wish_of
+from procedures.service.schedule import NoWish, wish_of
 from procedures.service.workers import Workers
 
 
@@ -27,13 +27,13 @@ class StopOptimization(Action):
     def due(cls, change: TableChange) -> StopOptimization | None:
         """See ``Action.due``."""
         before, after = change.before, change.after
-        if before is None or wish_of(before.configuration) is None:
+        if before is None or isinstance(wish_of(before.configuration), NoWish):
             return None
         if after is None:
             return cls(change.location, "TABLE_GONE", "the table was dropped, or moved")
         if change.is_another:
             return cls(change.location, "TABLE_GONE", "another table has taken its place")
-        if change.properties_changed and wish_of(after.configuration) is None:
+        if change.properties_changed and isinstance(wish_of(after.configuration), NoWish):
             return cls(change.location, "PROPERTIES_UNSET", "the table asks for no automatic optimization any more")
         return None
 

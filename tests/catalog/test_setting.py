@@ -1,0 +1,103 @@
+"""Texts of settings: one parser for each type, whoever they come from."""
+
+import pytest
+
+from catalog.errors import InvalidArgumentError
+from catalog.properties.setting import (
+    BOOLEAN,
+    NUMBER,
+    OF_SQL_TYPE,
+    SHARE,
+    SIZE,
+    TEXT,
+    Setting,
+    choice,
+    duration,
+    names_of,
+    whole_number,
+)
+
+SPARK_TIME = duration("a time")
+RUN_TIME = duration("a time", units=("s", "m", "h", "d"), spark_syntax=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (BOOLEAN, " True ", True),
+        (BOOLEAN, "FALSE", False),
+        (NUMBER, " -1.5e3", -1500.0),
+        (SHARE, "1", 1.0),
+        (SIZE, " 2 gb ", 2 << 30),
+        (TEXT, " as it is ", " as it is "),
+        (names_of("names"), " a , b", ("a", "b")),
+        (whole_number(0), " 0 ", 0),
+        (whole_number(1, digits=4), "9999", 9999),
+        (choice(("", "x"), "x"), "", ""),
+        (choice(("on", "off"), "on or off", any_case=True), " ON ", "on"),
+        (SPARK_TIME, "1 hour 30 minutes", 5_400_000),
+        (SPARK_TIME, "100 ms", 100),
+        (SPARK_TIME, "100", 100),
+        (RUN_TIME, "90s", 90_000),
+        (RUN_TIME, "0.5h", 1_800_000),
+        (OF_SQL_TYPE["INT"], "3", 3),
+    ],
+)
+def test_accepted(kind, text, value):
+    assert kind.parse("k", text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (BOOLEAN, ["", "yes", "1", "tru e"]),
+        (NUMBER, ["", "nan", "inf", "1e400", "x"]),
+        (SHARE, ["0", "-0.1", "1.0001", "nan", ""]),
+        (SIZE, ["", "0", "0MB", "-1", "1.5MB", "1 TB", "\uff11"]),
+        (names_of("names"), ["", " ", "a,,b", "a,"]),
+        (whole_number(1), ["0", "-1", "1.0", "1_0", "9" * 19, "\uff11", ""]),
+        (choice(("", "x"), "x"), ["X", " x"]),
+        (SPARK_TIME, ["", "soon", "0s", "5 parsecs", "5 6", "minutes 5", "-5 minutes"]),
+        (RUN_TIME, ["", "10", "1 minute 2 seconds", "interval 1 minute", "100 ms", "1 week", "0 seconds"]),
+    ],
+)
+def test_refused(kind, texts):
+    for text in texts:
+        with pytest.raises(InvalidArgumentError) as error:
+            kind.parse("the.key", text)
+        assert error.value.message.startswith("the.key = ")
+        assert error.value.message.endswith(f"is not accepted: {kind.accepted}.")
+
+
+def _refuse_seven(name, text):
+    if text == "7":
+        raise InvalidArgumentError.of(name, text, "any number but seven")
+
+
+LIMIT = Setting("limit", whole_number(1), "A limit.", "5", check=_refuse_seven)
+OPEN = Setting("open", whole_number(1), "A limit.")
+
+
+def test_a_value_that_is_set_goes_before_the_default():
+    assert (LIMIT.value({}), LIMIT.value({"limit": "9"})) == (5, 9)
+    assert (OPEN.given({}), OPEN.given({"open": "9"}), LIMIT.given({})) == (None, 9, None)
+    with pytest.raises(LookupError, match="open"):
+        OPEN.value({})
+
+
+def test_a_check_refuses_under_the_name_that_was_used():
+    with pytest.raises(InvalidArgumentError, match="limit = '7' is not accepted: any number but seven"):
+        LIMIT.parse("7")
+    with pytest.raises(InvalidArgumentError, match="maxRows = '7'"):
+        LIMIT.named("maxRows").given({"maxRows": "7"})
+
+
+def test_confs_of_spark():
+    assert LIMIT.of_conf(lambda _, default: default) == 5
+    assert LIMIT.of_conf(lambda *_: " 8 ") == 8
+    assert LIMIT.of_conf(lambda *_: "") == 5
+    with pytest.raises(InvalidArgumentError, match="limit = 'x'"):
+        LIMIT.of_conf(lambda *_: "x")
+    assert LIMIT.of_conf_or_default(lambda *_: "x") == 5
+    with pytest.raises(LookupError, match="open"):
+        OPEN.of_conf(lambda *_: "1")

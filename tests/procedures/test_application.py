@@ -1,0 +1,74 @@
+"""The shared state of a process: one object, that tests can make anew; without Spark."""
+
+import threading
+
+import pytest
+from fake_clock import FakeClock
+from service_fakes import FakeService
+from tables import numbers
+
+from catalog.errors import UnknownNameError
+from procedures.application import Application, active, application
+from procedures.declaration import Procedure
+from procedures.optimizer.plan import Selection
+from procedures.registry import procedure, procedures, register
+from procedures.selection import Strategy, register_strategy, strategies, strategy
+
+
+class Nothing(Strategy):
+    name = "Nothing"
+    doc = "No file."
+
+    def select(self, snapshot, settings):
+        return Selection()
+
+
+def test_a_new_application_has_the_built_in_procedures_and_strategies():
+    made = Application()
+    assert {"optimize", "help", "status"} <= set(made.procedures)
+    assert {"UnindexedFiles", "LeveledCompaction"} <= set(made.strategies)
+    assert (made.runs.live(), list(made.automations.all())) == ([], [])
+
+
+def test_the_application_of_the_process_stays_the_same():
+    assert application() is application()
+
+
+def test_what_is_registered_in_one_application_is_unknown_in_another():
+    before = application()
+    with active(Application()) as made:
+        assert application() is made
+        register(Procedure("only_here", "For tests.", (), "n int", numbers))
+        register_strategy(Nothing())
+        assert procedure("ONLY_HERE").name == "only_here"
+        assert strategy("nothing").name in strategies()
+    assert application() is before
+    assert "only_here" not in procedures()
+    assert "Nothing" not in strategies()
+    with pytest.raises(UnknownNameError):
+        procedure("only_here")
+
+
+def test_an_error_inside_puts_the_application_back():
+    before = application()
+    with pytest.raises(KeyError), active(Application()):
+        raise KeyError("staged")
+    assert application() is before
+
+
+def test_threads_see_the_application_of_the_process():
+    seen = []
+    with active(Application()) as made:
+        thread = threading.Thread(target=lambda: seen.append(application()))
+        thread.start()
+        thread.join()
+    assert seen == [made]
+
+
+def test_a_service_shows_its_tables_in_its_application():
+    with active(Application(clock=FakeClock())) as made:
+        fake = FakeService()
+        fake.tables.put("a", {"use.optimization.type": "UnindexedFiles"})
+        fake.tick()
+    assert [known.table for known in made.automations.all()] == ["a"]
+    assert "a" not in [known.table for known in application().automations.all()]
