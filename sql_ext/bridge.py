@@ -133,8 +133,7 @@ def _virtual_table(spark: SparkSession, given: VirtualTableRows) -> DataFrame:
 def _system_table(spark: SparkSession, given: SystemTableRows) -> DataFrame:
     with as_one_line(spark):
         app = application()
-        query = SystemQuery(spark, list(given.columns), app.automations, app.clock.now())
-        return SYSTEM_TABLES[given.kind].read(query)
+        return SYSTEM_TABLES[given.kind].read(SystemQuery(spark, list(given.columns), app.automations, app.clock.now()))
 
 
 @_answers(CheckTable)

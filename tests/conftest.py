@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -20,7 +22,41 @@ time.tzset()
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
 
+# A busy machine is slow, and no test is about that.
+settings.register_profile(
+    "tests",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=DirectoryBasedExampleDatabase(ROOT / "build" / "hypothesis"),
+)
+settings.load_profile("tests")
+
 _numbers = itertools.count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks the tests that need a session, and all but a sample of long lists of parameters as slow."""
+    families = {}
+    for item in items:
+        if "spark" in item.fixturenames:
+            item.add_marker("spark")
+        sampled = item.get_closest_marker("quick_sample")
+        if sampled is not None:
+            families.setdefault((item.path, item.function.__name__), (sampled.args[0], []))[1].append(item)
+    for count, family in families.values():
+        last = len(family) - 1
+        quick = {round(i * last / max(count - 1, 1)) for i in range(count)}
+        for i, item in enumerate(family):
+            if i not in quick:
+                item.add_marker("slow")
+
+
+def pytest_sessionfinish():
+    """Closes what a process keeps open to its end."""
+    warehouse = sys.modules.get("sql_ext.warehouse")
+    for claim in warehouse._held.values() if warehouse else ():
+        claim.close()
 
 
 @pytest.fixture(scope="session")

@@ -144,7 +144,6 @@ def _holds(value, operator, bounds):
 @pytest.mark.parametrize("column", NAMES)
 @pytest.mark.parametrize("operator", ["=", "<", "<=", ">", ">=", "in"])
 def test_a_value_that_meets_the_condition_lies_in_the_box(column, operator):
-    @settings(deadline=None)
     @given(st.lists(VALUES[column], min_size=1, max_size=3), st.lists(VALUES[column], max_size=4))
     def check(bounds, others):
         bounds = bounds if operator == "in" else bounds[:1]
@@ -161,6 +160,25 @@ def test_a_value_that_meets_the_condition_lies_in_the_box(column, operator):
             assert other == dimension or (start, end) in {(0.0, 1.0), (0.0, 0.0)}
 
     check()
+
+
+@pytest.mark.parametrize("hours", [-12, 0, 14])
+def test_a_time_compared_with_a_day_lies_in_the_box_in_every_zone(hours):
+    """``CAST(time AS DATE) = day``: the day begins ``hours`` before that of UTC."""
+    condition = {**_condition("time", "=", 5000), "as": "date"}
+    plan = _plan(condition)["1"]
+    low, high = (plan[end][NAMES.index("time")] for end in ("lower", "upper"))
+    begin = 5000 * DAY - hours * 3_600_000
+    assert 0.0 < low <= SPACES["time"].coordinate(begin)
+    assert SPACES["time"].coordinate(begin + DAY - 1) <= high < 1.0
+
+
+def test_a_long_list_in_any_order_keeps_its_smallest_and_largest_value():
+    values = [*range(-50, 50), *range(-90, -80), *range(60, 90)] * 10
+    plan = _plan(_condition("whole", "in", *values))
+    low, high = plan["1"]["lower"][0], plan["1"]["upper"][0]
+    assert low <= _coordinate("whole", -90) < _coordinate("whole", 89) <= high
+    assert (low, high) != (0.0, 1.0)
 
 
 def test_nan_is_greater_than_every_number_and_equal_to_itself():
@@ -413,7 +431,7 @@ def _spelled(node):
 
 
 @given(_trees, st.lists(st.fixed_dictionaries({c: _rows_of(c) for c in TREES}), min_size=1, max_size=5))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_a_row_that_meets_a_tree_lies_in_one_of_its_boxes(tree, rows):
     boxes = _boxes(_spelled(tree), _conf(_revision(names=TREES)))
     if boxes is None:

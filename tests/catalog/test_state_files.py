@@ -10,7 +10,7 @@ import pytest
 from broken_texts import ODD_VALUES, broken_texts
 from fake_clock import FakeClock
 from folders import folder_table, memory_table
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException
@@ -70,7 +70,7 @@ CODES = {NOT_ACCESSIBLE, NOT_JSON, NOT_AN_OBJECT, WRONG_FIELD}
 FAILURES = st.sampled_from(
     [Py4JError("no\nanswer"), Py4JNetworkError("gone"), AnalysisException("denied"), PermissionError("denied")]
 )
-many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=150)
 
 
 @pytest.fixture(autouse=True)

@@ -43,7 +43,7 @@ _INDEX = (
     LAST_REVISION_KEY,
     f"{REVISION_KEY_PREFIX}1",
 )
-_many = settings(max_examples=200, deadline=None)
+_many = settings(max_examples=200)
 
 
 @_many

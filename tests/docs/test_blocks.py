@@ -14,7 +14,7 @@ from procedures.application import application
 
 # Whatever a block holds, it says what it is: code that nobody runs is not mistaken for code.
 LANGUAGES = {"sql", "python", "sh", "text", "java", "ini", "json"}
-SLOW = {"docs/tutorial.md"}
+QUICK = {"README.md", "docs/sql.md", "docs/security.md"}
 _COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -102,7 +102,7 @@ def _named(block):
 
 def _cases():
     ran = [page for page in pages() if any(block.runs for block in blocks(page))]
-    return [pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else []) for page in ran]
+    return [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in ran]
 
 
 @pytest.mark.parametrize("page", _cases())

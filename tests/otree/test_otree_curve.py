@@ -30,7 +30,7 @@ def test_keys_fit_a_long() -> None:
     assert all(1 <= bits_per_dimension(d) <= 16 and bits_per_dimension(d) * d <= 60 for d in range(1, 17))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.floats(allow_nan=False), max_size=60), st.integers(1, 12))
 def test_codes_follow_the_order(values: list[float], bits: int) -> None:
     """A larger value never has a smaller code, and codes stay in their bits."""

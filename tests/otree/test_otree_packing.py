@@ -63,7 +63,7 @@ def test_common_samples_read_their_own_files_only() -> None:
         assert read <= max(int((weights <= last).sum()), 1_600), fraction
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 400), st.integers(1, 10**9), st.floats(0.001, 0.999))
 def test_no_sample_reads_more_than_twice_its_rows_and_a_file(files: int, seed: int, fraction: float) -> None:
     """Whatever the fraction and the number of files."""
@@ -94,7 +94,7 @@ def test_few_rows_are_one_file() -> None:
 
 
 @given(st.integers(MIN_WEIGHT, MAX_WEIGHT), st.integers(0, 2**60 - 1), st.integers(-(2**63), 2**63 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_row_has_a_file(weight: int, key: int, spread: int) -> None:
     """Rows outside what the sample held too."""
     weights, keys = _rows(5_000, 50)

@@ -48,9 +48,10 @@ def _blocks(dimensions):
     return st.lists(st.tuples(st.integers(0, 8), cubes, counts), max_size=25)
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("dimensions", [2, 7])
 def test_groups_are_those_of_the_definition(spark, dimensions):
-    @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=6, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(_blocks(dimensions))
     def check(drawn):
         # A file belongs to one write, and holds a cube at most once.

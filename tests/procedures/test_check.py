@@ -65,6 +65,7 @@ def table(spark, new_table):
     return made.append(numbers(spark, 10, start=1600).selectExpr("*", "CAST(0 AS INT) p"))
 
 
+@pytest.mark.slow
 def test_a_sound_table_shows_nothing(table, monkeypatch):
     monkeypatch.setattr(reading, "FILES_AT_ONCE", 5)
     before = table.state()
@@ -187,6 +188,7 @@ def test_rows_that_are_placed_wrongly_are_found_although_the_blocks_agree(spark,
     assert {r.check for r in check(table, deep=True) if r.revision_id == 2} == {"PLACEMENT_DIFFERS"}
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_found_and_not_untagged(table):
     gone = next(f for f in table.files if f.revision == 1)
     (table.path / gone.path).unlink()
@@ -220,6 +222,7 @@ def test_the_pattern_of_cube_ids_is_that_of_the_parser(dimensions):
     assert all(bool(pattern.fullmatch(text)) == valid(text) for text in texts)
 
 
+@pytest.mark.slow
 def test_a_table_named_by_its_path(spark, tmp_path):
     """A bare path has no scheme, and listings of its files have one: none of them is missing."""
     table = create(spark, f"delta.`{tmp_path}/t`", NUMBERS, index="x,y", cube_size=100)

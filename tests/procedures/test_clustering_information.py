@@ -49,6 +49,7 @@ def test_overlap_is_that_of_the_definition(spark):
         assert found.histogram.get(32, 0) == sum(16 < d <= 32 for d in depths)
 
 
+@pytest.mark.slow
 def test_a_file_without_statistics_counts_everywhere(spark):
     rows = [("a", 1, 2, False), ("b", 3, 4, False), ("c", None, None, False), ("d", None, None, True)]
     found = overlap_of(spark.createDataFrame(rows, "path string, low int, high int, empty boolean"))

@@ -72,6 +72,7 @@ def test_only_the_loser_is_planned_again(spark, table, monkeypatch, parallelism)
     assert check_placement(table) == table.data.count() == 380
 
 
+@pytest.mark.slow
 def test_a_failure_lets_the_others_end(table):
     before = table.checksum()
 
@@ -90,6 +91,7 @@ def test_a_failure_lets_the_others_end(table):
     assert table.checksum() == before
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("how", ["CANCELLED", "INTERRUPTED"])
 def test_asked_to_stop_it_ends_at_the_boundary(table, how):
     """By ``use.cancel``, and by the signal of Ctrl-C: what is under way is committed, nothing further begins."""

@@ -73,6 +73,7 @@ def test_the_writer_wins(spark, new_table, monkeypatch, statement, step, kind):
     check_sound(table, oracle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", COMMIT_OR_SLOW, ids=BY_NAME)
 def test_a_new_revision_made_meanwhile(spark, new_table, monkeypatch, step):
     """The metadata changes under a rewrite whose files nobody touched: it loses, and is planned again."""
@@ -112,6 +113,7 @@ def test_a_dropped_table_stays_dropped(spark, new_table, step):
     assert check_placement(table) == 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", COMMIT_OR_SLOW, ids=BY_NAME)
 def test_a_clone_over_the_table(spark, new_table, step):
     table, other = two_alike(spark, new_table, NO_VECTORS)

@@ -49,6 +49,7 @@ def _rows(spark):
     return numbers(spark, 3000).union(odd).union(odd)
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize("names", [("x",), ("x", "s"), ("id", "x", "s")], ids="".join)
 def test_keys_and_files(spark, evaluation, names):
     rows = _rows(spark).localCheckpoint()
@@ -80,6 +81,7 @@ def _single(value):
     return boxed
 
 
+@pytest.mark.slow
 def test_strings_that_hash_still_lie_together(spark, new_table):
     """A hashing column's files have narrow ranges, which Delta's own statistics then prune by."""
     table = new_table(NUMBERS, index="s,x", file_bytes=8_000)
@@ -90,6 +92,7 @@ def test_strings_that_hash_still_lie_together(spark, new_table):
     assert min(int(high) - int(low) for low, high in ranges) < 500
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("share", [1.0, 0.9, 0.0])
 def test_no_file_is_above_two_targets(spark, new_table, share):
     """However many rows have the same indexed values, so that neither weight nor curve tells them apart."""

@@ -60,6 +60,7 @@ def test_column_mapping_and_a_renamed_column(spark, new_table):
     assert box.count() == table.data.where("renamed + 0 < 0.1 AND y + 0 < 100").count()
 
 
+@pytest.mark.slow
 def test_a_renamed_column_and_a_property_that_still_has_the_old_name(spark, new_table):
     table = new_table(COLUMNS, index="x,y", cube_size=100, properties={"delta.columnMapping.mode": "name"})
     table.append(numbers(spark, 300)).index()
@@ -71,6 +72,7 @@ def test_a_renamed_column_and_a_property_that_still_has_the_old_name(spark, new_
     assert table.data.where("renamed < 0.5").count() == table.data.where("renamed + 0 < 0.5").count()
 
 
+@pytest.mark.slow
 def test_a_dropped_index_column_is_named(spark, new_table):
     table = new_table(COLUMNS, index="x,y", cube_size=100, properties={"delta.columnMapping.mode": "name"})
     table.append(numbers(spark, 300)).index()
@@ -154,6 +156,7 @@ def test_constraints_generated_and_identity_columns(spark, new_table):
     assert last.n not in [r.n for r in table.data.where("id < 500").select("n").collect()]
 
 
+@pytest.mark.slow
 def test_nested_and_variant_columns_are_kept(spark, new_table):
     table = new_table(
         "id BIGINT, a ARRAY<STRUCT<b: MAP<STRING, INT>>>, v VARIANT, `when` TIMESTAMP_NTZ", index="id", cube_size=50
@@ -175,6 +178,7 @@ def test_change_data_and_streams_see_nothing(spark, new_table):
     assert changes.count() == 0
 
 
+@pytest.mark.slow
 def test_append_only_tables(spark, new_table):
     table = new_table(COLUMNS, index="x", cube_size=100, properties={"delta.appendOnly": "true"})
     table.append(numbers(spark, 300))
@@ -182,6 +186,7 @@ def test_append_only_tables(spark, new_table):
     assert check_placement(table) == 300
 
 
+@pytest.mark.slow
 def test_a_table_by_path(spark, tmp_path):
     path = tmp_path / "by path"
     numbers(spark, 500).write.format("delta").save(str(path))
@@ -195,6 +200,7 @@ def test_a_table_by_path(spark, tmp_path):
     assert spark.sql(f"SELECT * FROM delta.`{path}`.optimizations").count() == 1
 
 
+@pytest.mark.slow
 def test_settings_of_the_session_neither_matter_nor_change(spark, new_table, set_conf):
     set_conf("spark.sql.files.maxRecordsPerFile", "10")
     set_conf("spark.databricks.delta.optimizeWrite.enabled", "true")
@@ -212,6 +218,7 @@ def test_settings_of_the_session_neither_matter_nor_change(spark, new_table, set
     assert spark.conf.get("spark.databricks.delta.autoCompact.enabled") == "true"
 
 
+@pytest.mark.slow
 def test_a_widened_column(spark, new_table):
     table = new_table("a INT, b INT", index="a,b", cube_size=100, properties={"delta.enableTypeWidening": "true"})
     table.append(spark.range(500).selectExpr("int(id) a", "int(id) b")).index()
@@ -225,6 +232,7 @@ def test_a_widened_column(spark, new_table):
     assert table.data.count() == 600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wider", ["decimal(20,2)", "decimal(12,4)"])
 def test_a_sample_after_a_decimal_was_widened(spark, new_table, wider):
     table = new_table(

@@ -17,6 +17,7 @@ def indexed(spark, new_table, columns=COLUMNS, **wishes):
     return table.append(numbers(spark, 600)).index()
 
 
+@pytest.mark.slow
 def test_versions_and_restore(spark, new_table):
     table = indexed(spark, new_table)
     version, before = table.version, table.checksum()
@@ -36,6 +37,7 @@ def test_versions_and_restore(spark, new_table):
     assert table.optimize(strategy="UnindexedFiles")[0].reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_a_shallow_clone_keeps_the_index(spark, new_table):
     table = indexed(spark, new_table)
     name = f"{table.name}_clone"
@@ -54,6 +56,7 @@ def test_a_shallow_clone_keeps_the_index(spark, new_table):
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
+@pytest.mark.slow
 def test_columns_that_come_later_and_constraints(spark, new_table):
     table = indexed(spark, new_table)
     table.sql("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)")

@@ -33,6 +33,7 @@ def _without_commit(reason, at, **more):
     return event_without_commit("LeveledCompaction", "manual", reason, {"a": "b"}, (at, at + 5), **more)
 
 
+@pytest.mark.slow
 def test_runs_and_leases_and_what_plain_delta_does_to_our_files(spark, table, set_conf):
     held = Lease("run7", "elsewhere:7", "automatic", SYSTEM_CLOCK.now(), SYSTEM_CLOCK.now() + LEASE_MILLIS)
     table.managed.write_state(LEASE_FILE, held.to_json())
@@ -114,6 +115,7 @@ def _live(table):
     return [type("File", (), {"size": r["size"]}) for r in found]
 
 
+@pytest.mark.slow
 def test_long_lists_lie_beside_the_log(spark, table, monkeypatch):
     monkeypatch.setattr(events, "MAX_NAMES_IN_COMMIT", 0)
     table.index()
@@ -130,6 +132,7 @@ def test_long_lists_lie_beside_the_log(spark, table, monkeypatch):
     assert (without.output_files_stats.files, without.write_id) == (None, row.write_id)
 
 
+@pytest.mark.slow
 def test_clone_restore_and_drop(spark, table, new_table):
     table.index()
     clone = f"{table.name}_clone"

@@ -184,6 +184,7 @@ def check_by_the_format(table):
     return checked
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("space", SPACES)
 def test_it_is_read_sampled_appended_and_optimized(spark, new_table, space):
     made = new_table(COLUMNS)
@@ -238,6 +239,7 @@ def test_a_table_made_for_an_index_that_has_no_data_yet(spark, new_table):
     assert check_by_the_format(table) == 800
 
 
+@pytest.mark.slow
 def test_tags_of_before_version_0_6_are_no_index(spark, new_table, caplog):
     table = new_table(COLUMNS, index="a", cube_size=300)
     table.append(spark.range(500).selectExpr("id", "id a", "'x' s"))

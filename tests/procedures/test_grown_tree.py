@@ -56,6 +56,7 @@ def _check_inner_cubes(spark, kind, count, size, kinds):
     assert max(leaves) <= size * 1.3
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("kinds", [("linear", "linear"), ("quantiles", "linear")], ids=" ".join)
 @pytest.mark.parametrize("kind", DATA)
 def test_inner_cubes_hold_what_is_desired(spark, kind, kinds):

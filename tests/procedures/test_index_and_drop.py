@@ -36,6 +36,7 @@ def test_a_delta_table_is_opted_in_by_one_commit_of_properties(spark, new_table)
     assert (again.version, again.advice, again.unindexed_files) == (None, "NOTHING_TO_DO", 0)
 
 
+@pytest.mark.slow
 def test_other_columns_start_a_revision_at_the_next_optimize(spark, new_table):
     table = new_table(NUMBERS, index="x,y", cube_size=100).append(numbers(spark, 300)).index()
     row = index(table, columns="id,s")
@@ -46,6 +47,7 @@ def test_other_columns_start_a_revision_at_the_next_optimize(spark, new_table):
     assert table.revisions[2].columns == ("id", "s")
 
 
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
@@ -89,6 +91,7 @@ def test_a_parquet_folder_with_partitions_is_converted(spark, tmp_path):
     assert not table.unindexed
 
 
+@pytest.mark.slow
 def test_a_parquet_table_of_the_catalog_is_converted(spark):
     name = "default.parquet_to_convert"
     spark.sql(f"DROP TABLE IF EXISTS {name}")
@@ -124,6 +127,7 @@ def assert_no_index(table):
     )
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("large", [False, True])
 def test_nothing_of_the_index_remains(spark, new_table, monkeypatch, large):
     monkeypatch.setattr(untag, "MAX_FILES_IN_MEMORY", 0 if large else 10_000)
@@ -172,6 +176,7 @@ def test_nothing_of_the_index_remains(spark, new_table, monkeypatch, large):
     assert table.data.count() == 450
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("other", ["append", "delete", "indexed append"])
 def test_concurrent_writers_win(spark, new_table, monkeypatch, other, large):
@@ -196,6 +201,7 @@ def test_concurrent_writers_win(spark, new_table, monkeypatch, other, large):
     assert_no_index(table)
 
 
+@pytest.mark.slow
 def test_a_stream_sees_nothing(spark, new_table, tmp_path):
     table = indexed(spark, new_table)
     seen = []

@@ -58,6 +58,7 @@ def test_appends_join_the_tree_and_keep_its_revision(spark, new_table):
     assert check_placement(table) == 6002
 
 
+@pytest.mark.slow
 def test_growing_values_make_few_revisions(spark, new_table):
     table = new_table("t BIGINT, v INT", index="t", cube_size=100)
     for step in range(6):
@@ -113,6 +114,7 @@ def _lowest_level(table):
     return min(level_of(max(per_write[f.write_id, b.cube_id] for b in f.blocks)) for f in table.files)
 
 
+@pytest.mark.slow
 def test_small_batches_make_several_iterations(spark, new_table):
     table = new_table(NUMBERS, index="x,y", cube_size=300)
     for start in range(0, 4000, 1000):
@@ -126,6 +128,7 @@ def test_small_batches_make_several_iterations(spark, new_table):
     assert check_placement(table) == 4000
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("plan", ["duplicates", "constant", "skewed"])
 def test_data_that_does_not_spread(spark, new_table, plan):
     table = new_table("a INT, b DOUBLE", index="a,b", cube_size=50, file_bytes="5kb")
@@ -157,6 +160,7 @@ def test_an_empty_table_and_files_without_rows(spark, new_table):
     assert check_placement(table) == 10
 
 
+@pytest.mark.slow
 def test_tags_change_no_row_of_other_readers(spark, new_table):
     """A change of configuration starts a new revision for new files; old ones stay readable as they are."""
     table = new_table(NUMBERS, index="x", cube_size=200).append(numbers(spark, 1000))

@@ -58,6 +58,7 @@ EDGES = {
 }
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("kinds", list(zip(list(TYPES)[::2], list(TYPES)[1::2], strict=True)))
 def test_two_columns_of_the_types(spark, new_table, kinds, set_conf):
     set_conf("spark.sql.ansi.enabled", "false")
@@ -74,6 +75,7 @@ def test_two_columns_of_the_types(spark, new_table, kinds, set_conf):
     assert len(table.files) > 1
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize("kind", EDGES)
 def test_columns_of_edges_only(spark, new_table, kind):
     names = [f"c{i}" for i in range(len(EDGES[kind]))]
@@ -85,6 +87,7 @@ def test_columns_of_edges_only(spark, new_table, kind):
     assert check_placement(table) == 200
 
 
+@pytest.mark.slow
 def test_a_constant_column_becomes_a_spread_one(spark, new_table):
     table = new_table("a DOUBLE, b INT, c STRING", index="a,b,c", cube_size=40)
     table.append(spark.range(200).selectExpr("CAST(NULL AS DOUBLE) a", "7 b", "CAST(NULL AS STRING) c")).index()
@@ -94,6 +97,7 @@ def test_a_constant_column_becomes_a_spread_one(spark, new_table):
     assert table.data.where("b = 7").count() == 201
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_transformations(spark, new_table, set_conf, kind):
     set_conf("spark.sql.ansi.enabled", "false")
@@ -120,6 +124,7 @@ def test_other_transformations(spark, new_table, set_conf, kind):
 NESTED = "id BIGINT, s STRUCT<x: INT, `y.z`: STRING, deep: STRUCT<t: TIMESTAMP_NTZ>>, `s.x` DOUBLE"
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_nested_fields(spark, new_table, mapping):
     # Only column mapping allows a dot in a name.
@@ -168,6 +173,7 @@ def test_all_types_together(spark, new_table, set_conf):
     assert check_placement(table) == 600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Kiritimati"])
 def test_another_session_time_zone_indexes_alike(spark, new_table, set_conf, zone):
     table = new_table("t TIMESTAMP, d DATE", index="t,d", cube_size=100)
@@ -183,6 +189,7 @@ def test_another_session_time_zone_indexes_alike(spark, new_table, set_conf, zon
     assert found.count() == 1
 
 
+@pytest.mark.slow
 def test_odd_column_names(spark, new_table):
     table = new_table(
         "`a b` BIGINT, `c``d` STRING, `ä.ö` INT", index="a b", properties={"delta.columnMapping.mode": "name"}
@@ -194,6 +201,7 @@ def test_odd_column_names(spark, new_table):
     assert table.data.where("`a b` = 7").count() == 1
 
 
+@pytest.mark.slow
 def test_a_path_that_needs_quotes(spark, tmp_path):
     path = tmp_path / "it's a %20 `path`"
     spark.range(100).selectExpr("id a").write.format("delta").save(str(path))

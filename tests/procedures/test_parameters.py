@@ -43,6 +43,7 @@ def test_the_default_takes_unindexed_files_first(table):
     assert outline(plan(table)) == ("UnindexedFiles", 0, 3, 30)
 
 
+@pytest.mark.quick_sample(7)
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -68,6 +69,7 @@ def test_what_is_selected(table, given, expected):
     assert outline(plan(table, **given)) == expected
 
 
+@pytest.mark.slow
 def test_bytes_per_iter_takes_the_crossing_file_and_names_what_it_passes_over(table):
     smallest = sorted(f.size for f in table.files if f.revision == 1 and f.rows == 30)
     four = plan(table, strategy="LeveledCompaction", bytes_per_iter=sum(smallest[:3]) + 1)
@@ -95,6 +97,7 @@ def test_bytes_per_iter_takes_the_crossing_file_of_unindexed_ones(table):
     assert third.size > 0
 
 
+@pytest.mark.slow
 def test_the_first_revision_may_be_asked_for_before_it_is_made(spark, new_table):
     """As by ``use-spark optimize --revision-id=1`` on a fresh table."""
     fresh = new_table(NUMBERS, index="x,y").append(numbers(spark, 20))
@@ -115,6 +118,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(spark, table):
     assert table.state() == before
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("strategy", ["UnindexedFiles", "LeveledCompaction"])
 def test_the_plan_that_was_shown_is_the_plan_that_is_run(spark, new_table, strategy):
     """Even when more files came meanwhile, exactly the plan's files are removed."""
@@ -228,6 +232,7 @@ def test_files_are_the_only_candidates(table):
     assert (both.groups[0].revision_id, [f.path for f in both.groups[0].files]) == (1, [indexed])
 
 
+@pytest.mark.slow
 def test_named_files_are_rewritten_once_each_revision_by_itself(spark, new_table):
     made = new_table("p STRING, " + NUMBERS, index="x,y", cube_size=5000, tail="PARTITIONED BY (p)")
     spaced = numbers(spark, 60, partitions=2).select(F.lit("a b+c%20").alias("p"), "*")
@@ -253,6 +258,7 @@ def test_every_parameter_has_a_test_here():
     assert {p.name for p in OPTIMIZE.parameters} == tested
 
 
+@pytest.mark.slow
 def test_file_size_and_cube_size_change_the_layout(spark, new_table):
     def layout(**sizes):
         table = new_table(NUMBERS, index="x,y", **sizes).append(numbers(spark, 3000))

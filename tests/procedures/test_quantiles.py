@@ -71,6 +71,7 @@ def test_they_are_returned_kept_and_then_used(spark, new_table):
     assert len(table.revisions[3].transformations[0].quantiles) == 3
 
 
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize(
     ("arguments", "code", "named"),
     [
@@ -93,11 +94,13 @@ def test_refusals(spark, shared_table, arguments, code, named):
     assert table.state() == before
 
 
+@pytest.mark.slow
 def test_a_column_without_values_has_no_quantiles(spark, new_table):
     table = new_table("a DOUBLE, s STRING").append(spark.sql("SELECT double('NaN') a, CAST(NULL AS STRING) s"))
     assert _quantiles(table, "a") == _quantiles(table, "s") == []
 
 
+@pytest.mark.slow
 def test_a_declared_range_needs_no_new_revision(spark, new_table):
     stats = '{"id_min": 0, "id_max": 5000}'
     table = new_table(COLUMNS, index="id,ok", cube_size=300, properties={"use.index.columnStats": stats})

@@ -50,6 +50,7 @@ def test_every_older_revision_runs_empty(table):
     }
 
 
+@pytest.mark.slow
 def test_one_revision_in_batches(table):
     before = table.checksum()
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='y')")

@@ -88,7 +88,7 @@ _CUBES = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(st.lists(_CUBES, min_size=1, max_size=25), st.sampled_from([1, 50, 2_000, 10**9]))
 def test_it_ends_lifts_files_every_time_and_rewrites_each_row_once_a_level_at_most(files, limit):
     table = _Table(files)

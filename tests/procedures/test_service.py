@@ -151,6 +151,7 @@ def test_suspended_by_call_and_resumed(spark, new_table, rounds):
     assert not table.unindexed
 
 
+@pytest.mark.slow
 def test_commits_of_ours_do_not_count(spark, new_table):
     table = new_table("a BIGINT", index="a")
     looks = SparkEngine(spark, application())
@@ -194,6 +195,7 @@ def test_a_manual_trigger_runs_once_and_changes_no_property(spark, new_table):
     assert not application().automations.all()
 
 
+@pytest.mark.slow
 def test_ignored_triggers_say_why(spark, new_table):
     table = new_table("a BIGINT", index="a").append(spark.range(20).selectExpr("id a"))
     managed = table.managed
@@ -251,6 +253,7 @@ def shared_plain(spark, shared_table):
     return shared_table("a BIGINT").append(spark.range(5).selectExpr("id a"))
 
 
+@pytest.mark.slow
 def test_a_trigger_that_fails_in_the_background_leaves_a_row(spark, new_table, monkeypatch):
     table = new_table("a BIGINT", index="a").append(spark.range(20).selectExpr("id a"))
 
@@ -267,6 +270,7 @@ def test_a_trigger_that_fails_in_the_background_leaves_a_row(spark, new_table, m
 # -------------------------------------------------------------------------------------------------- cancel and status
 
 
+@pytest.mark.slow
 def test_the_background_reads_times_as_the_session_that_starts_it(spark, set_conf):
     """A property such as fromTimestamp may name no time zone."""
     set_conf(TIME_ZONE_KEY, "Asia/Tokyo")
@@ -305,6 +309,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
     assert application().automations.all()[0].state == "scheduled"
 
 
+@pytest.mark.slow
 def test_a_table_by_path_and_a_wrong_value(spark, tmp_path, rounds):
     path = tmp_path / "t"
     spark.range(20).write.format("delta").save(str(path))

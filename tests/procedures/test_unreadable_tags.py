@@ -182,6 +182,7 @@ def _problems(table):
     return {(r.check, r.revision_id) for r in rows if r.severity == "error" and r.check != "SUMMARY"}
 
 
+@pytest.mark.slow
 def test_an_old_revision_that_cannot_be_read(two_revisions, configured):
     table = two_revisions
     configured({"qbeast.revision.1": _of_a_later_version(table, 1)})
@@ -195,6 +196,7 @@ def test_an_old_revision_that_cannot_be_read(two_revisions, configured):
     assert plan, "its files are indexed again"
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("values", [{"qbeast.revision.2": "{"}, {"qbeast.revision.2": None}], ids=["broken", "missing"])
 def test_a_newest_revision_that_cannot_be_read(two_revisions, configured, values):
     table = two_revisions

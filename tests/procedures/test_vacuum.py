@@ -46,6 +46,7 @@ def test_a_dry_run_lists_and_deletes_nothing_and_may_go_below_the_floor(table):
     assert traces(table) == []
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("mode", ["full", "LITE"])
 def test_force_allows_less_than_the_floor(table, mode):
     before = table.checksum()
@@ -94,6 +95,7 @@ def test_a_vacuum_that_fails_leaves_its_error(table, monkeypatch):
     assert (trace.input_files_stats, trace.output_files_stats) == (None, None)
 
 
+@pytest.mark.slow
 def test_modes_differ_in_what_they_find(spark, table):
     """A file that no log entry ever named is found by listing only."""
     stray = table.path / "stray.parquet"
@@ -122,6 +124,7 @@ def test_the_floor_is_the_tables_own(spark, table):
     assert vacuum(table, retention_hours=0.0)[0].files == 1
 
 
+@pytest.mark.slow
 def test_parallelism_is_given_to_the_job(table, monkeypatch):
     sessions = []
     real = module.work_session

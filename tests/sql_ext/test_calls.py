@@ -50,6 +50,7 @@ CALLS = {
 }
 
 
+@pytest.mark.quick_sample(4)
 @pytest.mark.parametrize("statement", CALLS.values(), ids=CALLS)
 def test_ways_to_write_a_call(spark, table, statement):
     rows = spark.sql(statement.format(t=table.name, p=table.path))

@@ -63,6 +63,7 @@ def typed(*arguments):
     return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_looking_at_a_table(spark, new_table):
     table = new_table(NUMBERS, index="x,y", cube_size=100).append(numbers(spark, 300)).index()
     table.append(numbers(spark, 50, 300))
@@ -86,6 +87,7 @@ def test_looking_at_a_table(spark, new_table):
     assert table.version == version
 
 
+@pytest.mark.slow
 def test_acting_on_a_table(spark, new_table):
     table = new_table(NUMBERS).append(numbers(spark, 30))
     code, rows, _ = typed("index", "--table", table.name, "--columns=x,y")

@@ -155,6 +155,7 @@ def test_a_table_known_by_another_name_keeps_the_one_it_was_asked_by(spark, inde
         application().runs.end(run)
 
 
+@pytest.mark.slow
 def test_a_path_that_needs_quotes(spark, tmp_path):
     path = f"{tmp_path}/a b/ü'`.x"
     numbers(spark, 50).write.format("delta").save(path)
@@ -282,6 +283,7 @@ def test_after_a_rename_every_use_is_refused_and_touches_nothing(spark, new_tabl
         spark.sql(f"DROP TABLE {moved}")
 
 
+@pytest.mark.slow
 def test_a_table_made_anew_is_the_one_that_is_meant(spark, new_table):
     made = new_table(NUMBERS, index="x,y").append(numbers(spark, 20))
     table = sql_ext.table(spark, made.name)
@@ -297,6 +299,7 @@ def test_a_table_made_anew_is_the_one_that_is_meant(spark, new_table):
 # ---------------------------------------------------------------------------------------------------- to look
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("name", VIRTUAL_TABLES)
 def test_virtual_tables(spark, indexed, name):
     rows = getattr(sql_ext.table(spark, indexed.name).inspect, name)()
@@ -327,6 +330,7 @@ def test_reports_are_the_rows_of_sql(spark, indexed):
         assert found or procedure == "vacuum"
 
 
+@pytest.mark.slow
 def test_a_plan_changes_nothing(spark, new_table):
     made = new_table(NUMBERS, index="x,y").append(numbers(spark, 20)).append(numbers(spark, 20))
     table, before = sql_ext.table(spark, made.name), made.state()
@@ -366,6 +370,7 @@ def test_all_tables(spark, indexed):
 # ----------------------------------------------------------------------------------------------------- to act
 
 
+@pytest.mark.slow
 def test_the_life_of_an_index(spark, new_table):
     made = new_table(NUMBERS).append(numbers(spark, 60)).append(numbers(spark, 60))
     table, before = sql_ext.table(spark, made.name), made.checksum()
@@ -392,6 +397,7 @@ def test_the_life_of_an_index(spark, new_table):
     assert made.checksum() == before
 
 
+@pytest.mark.slow
 def test_repair_takes_the_tags_off(spark, new_table):
     made = new_table(NUMBERS, index="x,y", cube_size=20).append(numbers(spark, 60)).index()
     made.sql("ALTER TABLE {t} UNSET TBLPROPERTIES ('qbeast.revision.1', 'qbeast.lastRevisionID')")

@@ -26,6 +26,7 @@ def table(spark, shared_table):
     return made
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("kind", ["revisions", "cubes", "blocks", "index_files"])
 def test_every_spelling_gives_the_same_rows(spark, table, kind):
     short = table.name.removeprefix("default.")

@@ -39,6 +39,7 @@ def test_a_stream_by_path_is_restarted_and_replayed(spark, source, tmp_path):
     assert check_placement(table) == 400
 
 
+@pytest.mark.slow
 def test_a_stream_to_a_table(spark, source, tmp_path):
     name = "default.streamed"
     try:
@@ -54,6 +55,7 @@ def test_a_stream_to_a_table(spark, source, tmp_path):
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
+@pytest.mark.slow
 def test_a_stream_makes_its_table(spark, source, tmp_path):
     name = "default.streamed_new"
     try:

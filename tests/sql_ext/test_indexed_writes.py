@@ -96,6 +96,7 @@ def test_an_application_writes_a_version_once(spark, by_path):
     indexed(table, numbers(spark, 50))
 
 
+@pytest.mark.slow
 def test_schema_evolution_and_replaced_ranges(spark, by_path):
     table, path = by_path
     rows = numbers(spark, 500)
@@ -133,6 +134,7 @@ def test_bad_options_are_refused_before_anything_is_touched(spark, by_path, opti
         spark.read.format("delta").load(path)
 
 
+@pytest.mark.slow
 def test_an_append_cannot_name_other_columns(spark, by_path):
     table, path = by_path
     qbeast(numbers(spark, 10)).save(path)
@@ -171,6 +173,7 @@ def test_sql_statements(spark, name):
     assert [f.rows for f in table.unindexed][-1:] == [3]
 
 
+@pytest.mark.slow
 def test_a_table_that_merely_opted_in_takes_plain_appends(spark, new_table):
     table = new_table(NUMBERS, index="x,y")
     table.sql("INSERT INTO {t} VALUES (1, 0.5, 3, 'a')")
@@ -181,6 +184,7 @@ def test_a_table_that_merely_opted_in_takes_plain_appends(spark, new_table):
     assert check_placement(table) == 11
 
 
+@pytest.mark.slow
 def test_who_names_the_format_means_it(spark, new_table):
     table, rows = new_table(NUMBERS), numbers(spark, 10)
     before = table.state()
@@ -251,6 +255,7 @@ def test_dataframe_writers(spark, name):
     assert table.revisions[1].columns == ("y",)
 
 
+@pytest.mark.slow
 def test_partitions(spark, name, set_conf):
     table = DeltaTable(spark, name("parted"))
     table.sql(f"CREATE TABLE {{t}} ({NUMBERS}) USING qbeast OPTIONS (columnsToIndex 'x,y') PARTITIONED BY (s)")
@@ -297,6 +302,7 @@ def test_rows_that_share_weights_are_reported(spark, by_path, caplog):
     assert "low cardinality: about 1 distinct weights for 3000 rows" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_session_without_statistics(spark, by_path, set_conf):
     """Blocks are noted beside Delta's statistics; without these, the files are read back."""
     table, path = by_path
@@ -343,6 +349,7 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
     assert table.on_disk() == table.paths
 
 
+@pytest.mark.slow
 def test_a_race_without_end_is_a_typed_error(spark, by_path, monkeypatch):
     table, path = by_path
     qbeast(numbers(spark, 100)).save(path)

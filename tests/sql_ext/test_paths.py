@@ -86,6 +86,7 @@ def test_all_spellings_are_one_table(spark, folder):
     assert {p.name for p in (folder / "t/_use").iterdir() if not p.name.startswith(".")} == {"events"}
 
 
+@pytest.mark.slow
 def test_status_and_summary_know_a_table_by_its_place(spark, folder):
     spark.sql(f"CREATE TABLE default.by_link USING delta LOCATION '{folder}/link'")
     application().automations.put(
@@ -156,6 +157,7 @@ def test_every_procedure_refuses_a_version_and_a_folder_of_a_table(spark, folder
     assert spark.sql(f"SELECT * FROM delta.`{folder}/t@v0`").count() == 3
 
 
+@pytest.mark.quick_sample(5)
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
@@ -186,6 +188,7 @@ def test_virtual_tables_and_properties_of_a_version(spark, folder, statement, co
     assert {p.name for p in folder.iterdir()} == {"t", "parted", "link"}
 
 
+@pytest.mark.slow
 def test_a_table_that_is_called_like_a_version(spark, tmp_path):
     for name in ("t", "t@v0"):
         spark.range(2).write.format("delta").save(f"{tmp_path}/{name}")

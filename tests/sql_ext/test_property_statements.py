@@ -17,6 +17,7 @@ def plain(spark, shared_table):
     return shared_table("x INT, y STRING", index="x")
 
 
+@pytest.mark.quick_sample(8)
 @pytest.mark.parametrize("clause", [UNKNOWN, WRONG])
 @pytest.mark.parametrize(
     "statement",
@@ -79,6 +80,7 @@ def test_mistakes_of_another_engine_are_told_and_can_be_removed(spark, new_table
     assert told not in table.optimize()[0].message
 
 
+@pytest.mark.slow
 def test_odd_names_are_indexed_renamed_and_kept(spark, new_table):
     odd = "`a,b`:quantiles,`c.d`,`e:f`:hashing,`q``r`"
     table = new_table(
@@ -119,6 +121,7 @@ def test_odd_names_are_indexed_renamed_and_kept(spark, new_table):
     assert check_placement(table) == 100
 
 
+@pytest.mark.slow
 def test_a_renamed_column_before_the_first_indexing(new_table, spark):
     table = new_table(
         "id BIGINT, x DOUBLE, y INT, s STRING", index="x,y",

@@ -80,6 +80,7 @@ def corners(spark, shared_table):
     return made.index()
 
 
+@pytest.mark.quick_sample(6)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -107,6 +108,7 @@ def test_boxes_drop_files(corners, condition):
     check(corners, condition)
 
 
+@pytest.mark.quick_sample(12)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -196,6 +198,7 @@ def test_large_conditions_prune_and_deep_ones_are_answered(rounded):
     check(rounded, deep)
 
 
+@pytest.mark.quick_sample(6)
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Kolkata"])
 @pytest.mark.parametrize(
     "condition",
@@ -246,6 +249,7 @@ def test_joins_and_unions_prune_each_scan_alone(corners):
     assert join.count() == joined_plainly
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     "query",
     [
@@ -322,6 +326,7 @@ def test_after_updates_merges_and_deletes(spark, new_table):
         check(table, condition)
 
 
+@pytest.mark.slow
 def test_a_stream_reads_every_row_once(spark, new_table, tmp_path):
     table = new_table("a BIGINT", index="a", cube_size=50).append(spark.range(300).select(F.col("id").alias("a")))
     table.index()
@@ -344,6 +349,7 @@ def test_a_stream_reads_every_row_once(spark, new_table, tmp_path):
     assert sorted(seen) == list(range(400))
 
 
+@pytest.mark.slow
 def test_time_travel(spark, new_table):
     table = new_table("a BIGINT", index="a", cube_size=50, file_bytes="1kb")
     table.append(spark.range(500).select(F.col("id").alias("a")))

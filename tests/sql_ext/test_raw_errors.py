@@ -69,6 +69,7 @@ def refused(spark, name, procedure="optimize", **more):
     return python.value
 
 
+@pytest.mark.quick_sample(8)
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
@@ -116,6 +117,7 @@ def test_names_and_places(spark, folder, name, code, said):
     assert said in error.message
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("where", ["garbage", "gap", "no_protocol"])
 def test_every_procedure_on_a_damaged_log(spark, folder, where):
     for name in sorted(set(procedures()) - {"help", "cancel", "status", "suspend"}):
@@ -123,6 +125,7 @@ def test_every_procedure_on_a_damaged_log(spark, folder, where):
         assert error.code == "USE_TABLE_UNREADABLE", name
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("place", "code"),
     [
@@ -146,6 +149,7 @@ def test_virtual_tables_and_triggers(spark, folder, place, code):
         check(str(found.value))
 
 
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_left_soon(spark):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         begun = time.monotonic()
@@ -156,6 +160,7 @@ def test_a_server_that_never_answers_is_left_soon(spark):
     check(str(found.value))
 
 
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize(
     ("where", "said"),
     [
@@ -177,6 +182,7 @@ def test_where(spark, folder, where, said):
     assert said in error.message
 
 
+@pytest.mark.slow
 def test_casts_that_are_accepted(spark, folder):
     for where in ("id = cast('1' AS INT)", "id = try_cast('x' AS INT)", "d >= CAST('2020-01-01' AS DATE)"):
         (row,) = sql_ext.call(spark, "optimize", table=f"{folder}/good", where=where, dry_run=True).collect()

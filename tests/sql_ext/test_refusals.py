@@ -68,6 +68,7 @@ def literal(value):
     return str(value)
 
 
+@pytest.mark.quick_sample(8)
 @pytest.mark.parametrize("procedure", ["optimize", "vacuum"])
 @pytest.mark.parametrize(
     ("name", "code", "state"),
@@ -193,6 +194,7 @@ def test_null_by_position(spark):
     assert found.value.getCondition() == "USE_INVALID_ARGUMENT"
 
 
+@pytest.mark.slow
 def test_values_by_position_and_of_narrower_types(spark, table):
     """What fits the declared type is taken, however wide it is written; NULL stands for the default."""
     before = table.state()
@@ -225,6 +227,7 @@ def test_a_retention_that_is_no_number(spark, table, value):
     assert found.value.code == "USE_INVALID_ARGUMENT"
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("columns", "code", "state", "named"),
     [
@@ -245,6 +248,7 @@ def test_index_columns(spark, new_table, columns, code, state, named):
     refused(spark, "optimize", {"table": made.name, "dry_run": True}, code, state, named, made)
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("strategy", [None, "UnindexedFiles", "LeveledCompaction"])
 def test_no_index_columns(spark, new_table, strategy):
     made = new_table("a BIGINT")
@@ -353,6 +357,7 @@ def denying(spark, tmp_path):
     switch.failAfterRename(None)
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(("procedure", "more"), [("optimize", {}), ("vacuum", {"retention_hours": 0.0, "force": True})])
 def test_a_file_system_that_denies_writes(spark, denying, procedure, more):
     table, switch = denying

@@ -37,6 +37,7 @@ LEFT = {
 }
 
 
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize(("make", "reason"), LEFT.values(), ids=LEFT)
 def test_what_spark_samples_says_why(table, make, reason):
     (sample,) = read_report(make(table.data)).spark_samples
@@ -82,6 +83,7 @@ def test_an_error_is_a_reason(table, monkeypatch):
     assert "staged" in sample.detail
 
 
+@pytest.mark.slow
 def test_an_indexed_column_that_is_gone(spark, new_table):
     mapping = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
     table = new_table(NUMBERS, index="x,y", cube_size=50, properties=mapping).append(numbers(spark, 200)).index()
@@ -100,6 +102,7 @@ PUSHED = {
 }
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize("make", PUSHED.values(), ids=PUSHED)
 def test_rows_are_kept_or_dropped_one_by_one_below(table, make):
     data = make(table.data)

@@ -44,6 +44,7 @@ def same(data, wanted):
     assert_pyspark_df_equal(data, wanted, order_by=data.columns)
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize("fraction", [0.5, 0.1, 0.01, 0.0005, 1e-9])
 def test_exactly_the_rows_in_range(table, fraction):
     sample = table.data.sample(fraction)
@@ -86,6 +87,7 @@ PUSHED = {
 }
 
 
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize("query", PUSHED.values(), ids=PUSHED)
 def test_pushed_through_sql(table, query):
     data = _as_sql(table, query)
@@ -254,6 +256,7 @@ def test_a_table_without_index_is_sampled_as_usual(spark, new_table):
         assert 0 < table.data.sample(0.5, seed=1).count() < 200
 
 
+@pytest.mark.slow
 def test_a_sample_as_of_a_version_before_the_index(spark, new_table):
     table = new_table(NUMBERS, index="x", cube_size=50).append(numbers(spark, 500))
     table.index()

@@ -47,6 +47,7 @@ def _spellings(table):
     }
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     "spelling",
     [

@@ -1,0 +1,137 @@
+"""Applies each mutation of ``mutations.toml`` to a copy of the project, and shows that a quick test catches it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = Path(__file__).with_name("mutations.toml")
+# What a test run needs, apart from .venv: the shim's jars are ignored by git.
+COPIED = ("otree", "catalog", "procedures", "sql_ext", "tests", "docs", "examples", "pyproject.toml", "README.md")
+LINKED = ("jars-build", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "bench")
+QUICK = "not slow and not clients and not cluster"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A small fault.
+
+    Attributes:
+        name: what goes wrong, in a few words.
+        file: path of a Python file, relative to the project.
+        before: text that occurs once in it.
+        after: what takes its place.
+        caught_by: node id of a test of ``make test`` that fails.
+    """
+
+    name: str
+    file: str
+    before: str
+    after: str
+    caught_by: str
+
+    def apply(self, root: Path) -> None:
+        """Changes the file below ``root``.
+
+        Raises:
+            ValueError: the text does not occur exactly once.
+        """
+        path = root / self.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(self.before) != 1:
+            raise ValueError(f"{self.file}: the text of '{self.name}' occurs {text.count(self.before)} times, not once")
+        path.write_text(text.replace(self.before, self.after), encoding="utf-8")
+
+
+def mutations() -> list[Mutation]:
+    """All of the list, in its order."""
+    return [Mutation(**entry) for entry in tomllib.loads(LIST.read_text(encoding="utf-8"))["mutation"]]
+
+
+def copy_project(folder: Path) -> Path:
+    """Copies what a mutation may change, and links the rest."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignored)
+        else:
+            shutil.copy2(source, folder / name)
+    for name in LINKED:
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def failing(root: Path, tests: Sequence[str], stop: bool = True) -> tuple[list[str], str]:
+    """Runs quick tests in a copy.
+
+    Args:
+        root: of the copy.
+        tests: node ids, files or folders.
+        stop: whether the first failure ends the run.
+
+    Returns:
+        Node ids of the tests that failed, and what pytest printed.
+    """
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", QUICK, *tests]
+    run = subprocess.run(
+        [*command, "-x"] if stop else command,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    printed = run.stdout + run.stderr
+    return re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE), printed
+
+
+def check(mutation: Mutation) -> str | None:
+    """Returns why a mutation is not caught as the list says; None where it is."""
+    with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
+        root = copy_project(Path(folder))
+        mutation.apply(root)
+        failed, printed = failing(root, [mutation.caught_by])
+        if failed:
+            return None
+        return f"{mutation.caught_by} passed" if " passed" in printed else printed.strip()[-500:]
+
+
+def main() -> int:
+    """Prints one line per mutation; 1 when one is not caught."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="mutations whose name or file contains this text")
+    parser.add_argument("--find", metavar="TESTS", help="run these tests instead, and print all that fail")
+    given = parser.parse_args()
+    chosen = [m for m in mutations() if given.only in m.name or given.only in m.file]
+    missed = 0
+    for number, mutation in enumerate(chosen, 1):
+        if given.find:
+            with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
+                root = copy_project(Path(folder))
+                mutation.apply(root)
+                failed, _ = failing(root, given.find.split(), stop=False)
+            print(f"{mutation.name}: {' '.join(failed) or 'nothing failed'}", flush=True)
+            missed += not failed
+            continue
+        problem = check(mutation)
+        missed += problem is not None
+        outcome = "caught" if problem is None else f"NOT CAUGHT: {problem}"
+        print(f"{number}/{len(chosen)} {mutation.name} ({mutation.file}): {outcome}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} mutations were caught.")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
