@@ -16,9 +16,9 @@ from placement import check_placement
 from pyspark.sql import SparkSession
 from tables import NUMBERS, create, numbers
 
+from procedures.service.service_settings import OPTIMIZATION_INTERVAL
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode
-from sql_ext.commands.service import INTERVAL_KEY
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +133,7 @@ def test_the_service_runs_until_a_signal(spark, monkeypatch):
 
     class Service:
         def __init__(self, session, tables):
-            seen.append((tables, session.conf.get(SERVICE_ENABLED_KEY), session.conf.get(INTERVAL_KEY)))
+            seen.append((tables, session.conf.get(SERVICE_ENABLED_KEY), session.conf.get(OPTIMIZATION_INTERVAL.name)))
 
         def start(self):
             seen.append("started")
