@@ -7,12 +7,12 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from catalog.jvm.java_values import java_data, jvm, jvm_session
+from catalog.jvm.java_values import java_class, java_data, jvm_session
 
 
 def is_plain_folder(spark: SparkSession, path: str) -> bool:
     """Whether a folder exists and has no Delta log."""
-    return bool(jvm(spark).io.usespark.TablePaths.isPlainFolder(jvm_session(spark), path))
+    return bool(java_class(spark, "io.usespark.TablePaths").isPlainFolder(jvm_session(spark), path))
 
 
 def file_size(spark: SparkSession, path: str) -> int | None:
@@ -21,7 +21,7 @@ def file_size(spark: SparkSession, path: str) -> int | None:
     Raises:
         Py4JJavaError: the file does not exist or its file system refuses.
     """
-    hadoop = jvm(spark).org.apache.hadoop.fs.Path(path)
+    hadoop = java_class(spark, "org.apache.hadoop.fs.Path")(path)
     status = hadoop.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(hadoop)
     return int(status.getLen()) if status.isFile() else None
 

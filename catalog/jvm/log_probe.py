@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from catalog.history.events import OPERATION
-from catalog.jvm.java_values import jvm, jvm_session
+from catalog.jvm.java_values import java_class, jvm_session
 from catalog.state.suspension import SUSPENSION_FILE
 from catalog.table.managed_table import STATE_FOLDER
 from catalog.table.places import place_of
@@ -50,7 +50,7 @@ def look(spark: SparkSession, tables: Sequence[tuple[str, int | None]]) -> list[
     if not tables:
         return []
     questions = [{"location": place, "version": -1 if version is None else version} for place, version in tables]
-    answers = jvm(spark).io.usespark.LogProbe.look(jvm_session(spark), json.dumps(questions))
+    answers = java_class(spark, "io.usespark.LogProbe").look(jvm_session(spark), json.dumps(questions))
     return [Sighting(**answer) for answer in json.loads(answers)]
 
 
@@ -59,7 +59,7 @@ def qualified(spark: SparkSession, location: str) -> str:
 
     def default_file_system() -> str:
         hadoop = jvm_session(spark).sessionState().newHadoopConf()
-        return str(jvm(spark).org.apache.hadoop.fs.FileSystem.getDefaultUri(hadoop).toString())
+        return str(java_class(spark, "org.apache.hadoop.fs.FileSystem").getDefaultUri(hadoop).toString())
 
     return place_of(location, default_file_system)
 
@@ -67,7 +67,7 @@ def qualified(spark: SparkSession, location: str) -> str:
 def is_suspended(spark: SparkSession, location: str) -> bool:
     """Whether a table is suspended, at the price of one look for a file; see ``catalog.state.suspension``."""
     file = f"{STATE_FOLDER}/{SUSPENSION_FILE}"
-    return bool(jvm(spark).io.usespark.LogProbe.exists(jvm_session(spark), location, file))
+    return bool(java_class(spark, "io.usespark.LogProbe").exists(jvm_session(spark), location, file))
 
 
 def commits_since_optimized(spark: SparkSession, location: str, after: int, most: int) -> int:
@@ -79,4 +79,6 @@ def commits_since_optimized(spark: SparkSession, location: str, after: int, most
         after: commits up to this version do not count.
         most: counting ends here, so that no long history is read.
     """
-    return int(jvm(spark).io.usespark.LogProbe.commitsSince(jvm_session(spark), location, OPERATION, after, most))
+    return int(
+        java_class(spark, "io.usespark.LogProbe").commitsSince(jvm_session(spark), location, OPERATION, after, most)
+    )

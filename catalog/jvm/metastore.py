@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.jvm.java_values import jvm, jvm_session
+from catalog.jvm.java_values import java_class, jvm_session
 
 SESSION_CATALOG = "spark_catalog"
 _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -53,5 +53,5 @@ def tables_of(spark: SparkSession) -> list[KnownTable]:
     Args:
         spark: its catalog is listed.
     """
-    rows = json.loads(jvm(spark).io.usespark.Metastore.deltaTables(jvm_session(spark)))
+    rows = json.loads(java_class(spark, "io.usespark.Metastore").deltaTables(jvm_session(spark)))
     return [KnownTable(SESSION_CATALOG, *row) for row in rows]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from catalog.jvm.java_values import java_data, jvm
+from catalog.jvm.java_values import java_class, java_data
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class PlannedReads:
 
 def planned_reads(data: DataFrame) -> PlannedReads:
     """Plans a query, without running it, and reads what the rules did to it."""
-    report = json.loads(jvm(data.sparkSession).io.usespark.ReadReport.of(java_data(data)))
+    report = json.loads(java_class(data.sparkSession, "io.usespark.ReadReport").of(java_data(data)))
     return PlannedReads(
         tuple(PlannedSample(**sample) for sample in report["samples"]),
         tuple(WeightFilter(**weights) for weights in report["weight_filters"]),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, SparkSession
 
-from catalog.jvm.java_values import JavaValue, java_column, java_columns, jvm
+from catalog.jvm.java_values import JavaValue, java_class, java_column, java_columns
 from otree.curve import Ranks
 from otree.packing import Packing
 from otree.tree import OrdinalTable
@@ -24,23 +24,22 @@ class RowExpressions:
 
     spark: SparkSession
 
-    @property
-    def _package(self) -> JavaValue:
-        return jvm(self.spark).org.apache.spark.sql.usespark
+    def _class(self, name: str) -> JavaValue:
+        return java_class(self.spark, f"org.apache.spark.sql.usespark.{name}")
 
     # -------------------------------------------------------------------------------------------------- coordinates
 
     def index_value(self, value: Column) -> Column:
         """Booleans as 0 and 1, times as epoch milliseconds, decimals as doubles; other values as they are."""
-        return Column(self._package.CoordinateExpressions.indexValue(java_column(value)))
+        return Column(self._class("CoordinateExpressions").indexValue(java_column(value)))
 
     def java_text(self, number: Column) -> Column:
         """A number as Java's ``toString`` writes it, whatever the settings of the session."""
-        return Column(self._package.CoordinateExpressions.javaText(java_column(number)))
+        return Column(self._class("CoordinateExpressions").javaText(java_column(number)))
 
     def hash_coordinate(self, text: Column) -> Column:
         """Coordinate of a string under hashing, in [0, 1]; null for null."""
-        return Column(self._package.IndexExpressions.hashCoordinate(java_column(text)))
+        return Column(self._class("IndexExpressions").hashCoordinate(java_column(text)))
 
     def numeric_quantile_coordinate(self, value: Column, quantiles: Sequence[float]) -> Column:
         """Coordinate of a DOUBLE among quantiles, in [0, 1]; null for null.
@@ -50,7 +49,7 @@ class RowExpressions:
             quantiles: in order.
         """
         packed = struct.pack(f">i{len(quantiles)}d", len(quantiles), *quantiles)
-        return Column(self._package.CoordinateExpressions.numericQuantiles(java_column(value), packed))
+        return Column(self._class("CoordinateExpressions").numericQuantiles(java_column(value), packed))
 
     def string_quantile_coordinate(self, value: Column, quantiles: Sequence[str]) -> Column:
         """Coordinate of a STRING among quantiles, in [0, 1]; null for null.
@@ -61,7 +60,7 @@ class RowExpressions:
         """
         texts = [quantile.encode("utf-8", "replace") for quantile in quantiles]
         packed = struct.pack(">i", len(texts)) + b"".join(struct.pack(">i", len(t)) + t for t in texts)
-        return Column(self._package.CoordinateExpressions.stringQuantiles(java_column(value), packed))
+        return Column(self._class("CoordinateExpressions").stringQuantiles(java_column(value), packed))
 
     # ------------------------------------------------------------------------------------------------ places in a tree
 
@@ -72,7 +71,7 @@ class RowExpressions:
             coordinates: DOUBLE columns in [0, 1], never null.
             depth: number of levels.
         """
-        return Column(self._package.IndexExpressions.cell(java_columns(self.spark, coordinates), depth))
+        return Column(self._class("IndexExpressions").cell(java_columns(self.spark, coordinates), depth))
 
     def cube(self, coordinates: Sequence[Column], weight: Column, ordinals: OrdinalTable) -> Column:
         """The ordinal of the cube that a row lies in, as a BIGINT.
@@ -88,7 +87,7 @@ class RowExpressions:
             len(inner), *inner, len(children), *children, *ordinals.child_nodes,
         )  # fmt: skip
         java_coordinates = java_columns(self.spark, coordinates)
-        return Column(self._package.IndexExpressions.cube(java_coordinates, java_column(weight), packed))
+        return Column(self._class("IndexExpressions").cube(java_coordinates, java_column(weight), packed))
 
     def blocks(self, tag: Column, dimensions: Column) -> Column:
         """The blocks in the tag of a file; null when the tag cannot be read.
@@ -97,7 +96,7 @@ class RowExpressions:
             tag: text of the tag, STRING.
             dimensions: dimensions of the file's revision, INT.
         """
-        return Column(self._package.IndexExpressions.blocks(java_column(tag), java_column(dimensions)))
+        return Column(self._class("IndexExpressions").blocks(java_column(tag), java_column(dimensions)))
 
     # ---------------------------------------------------------------------------------------------- order and files
 
@@ -108,7 +107,7 @@ class RowExpressions:
             value: DOUBLE or BINARY, as the ranks are.
             ranks: codes of the column.
         """
-        expressions = self._package.CurveExpressions
+        expressions = self._class("CurveExpressions")
         rank = expressions.rankOfDouble if ranks.of_doubles else expressions.rankOfBinary
         return Column(rank(java_column(value), ranks.packed()))
 
@@ -119,7 +118,7 @@ class RowExpressions:
             codes: INT columns.
             bits: bits of each code.
         """
-        return Column(self._package.CurveExpressions.hilbertKey(java_columns(self.spark, codes), bits))
+        return Column(self._class("CurveExpressions").hilbertKey(java_columns(self.spark, codes), bits))
 
     def file(self, weight: Column, key: Column, spread: Column, packing: Packing) -> Column:
         """The number of the file of a row, as an INT.
@@ -131,4 +130,4 @@ class RowExpressions:
             packing: the files.
         """
         columns = (java_column(column) for column in (weight, key, spread))
-        return Column(self._package.CurveExpressions.file(*columns, packing.packed()))
+        return Column(self._class("CurveExpressions").file(*columns, packing.packed()))

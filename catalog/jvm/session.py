@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from catalog.jvm.java_values import jvm, jvm_session
+from catalog.jvm.java_values import java_class, jvm_session
 from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
@@ -54,7 +54,7 @@ def write_session(spark: SparkSession) -> SparkSession:
 
 def activate(spark: SparkSession) -> None:
     """Makes the session the active one of the calling thread in the JVM, where Delta reads its settings."""
-    jvm(spark).org.apache.spark.sql.SparkSession.setActiveSession(jvm_session(spark))
+    java_class(spark, "org.apache.spark.sql.SparkSession").setActiveSession(jvm_session(spark))
 
 
 def has_jvm(spark: SparkSession) -> bool:
@@ -74,7 +74,7 @@ def is_stopped(context: SparkContext) -> bool:
 
 def set_system_property(spark: SparkSession, name: str, value: str) -> None:
     """Sets a system property of the JVM."""
-    jvm(spark).java.lang.System.setProperty(name, value)
+    java_class(spark, "java.lang.System").setProperty(name, value)
 
 
 def give_jars_to_executors(spark: SparkSession) -> None:
@@ -87,7 +87,7 @@ def give_jars_to_executors(spark: SparkSession) -> None:
     if context.isLocal():  # the driver's own class loader has them
         return
     known = {PurePosixPath(jar).name for jar in context.listJars().mkString(",").split(",")}
-    resolved = jvm(spark).java.lang.System.getProperty("spark.jars", "") or ""
+    resolved = java_class(spark, "java.lang.System").getProperty("spark.jars", "") or ""
     for jar in resolved.split(","):
         if jar and PurePosixPath(jar).name not in known:
             context.addJar(jar)
@@ -107,4 +107,4 @@ def described_jobs(spark: SparkSession, description: str) -> Iterator[None]:
 
 def interrupted(spark: SparkSession) -> bool:
     """Whether the calling JVM thread was asked to stop, as a cancelled JDBC statement asks."""
-    return bool(jvm(spark).org.apache.spark.sql.usespark.CallbackThreads.stopAsked())
+    return bool(java_class(spark, "org.apache.spark.sql.usespark.CallbackThreads").stopAsked())

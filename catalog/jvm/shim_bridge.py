@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.jvm.java_values import JavaValue, jvm
+from catalog.jvm.java_values import JavaValue, java_class
 from catalog.jvm.python_handler import PythonHandler
 
 
@@ -22,7 +22,7 @@ class ShimBridge:
 
     @property
     def _java(self) -> JavaValue:
-        return jvm(self.spark).io.usespark.Bridge
+        return java_class(self.spark, "io.usespark.Bridge")
 
     def attach(self, handler: PythonHandler) -> None:
         """Makes the shim ask this handler; it replaces an earlier one."""

@@ -6,7 +6,7 @@ import json
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.jvm.java_values import JavaValue, data_frame, jvm, jvm_session
+from catalog.jvm.java_values import JavaValue, data_frame, java_class, jvm_session
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
 
@@ -40,7 +40,7 @@ class TableHandle:
             spark: session whose catalogs and current database apply.
             name: as a user gives it.
         """
-        return cls(spark, jvm(spark).io.usespark.TableLookup.find(jvm_session(spark), name))
+        return cls(spark, java_class(spark, "io.usespark.TableLookup").find(jvm_session(spark), name))
 
     def location(self) -> str:
         """Returns the root of the table with the scheme and authority of its file system, however it was named."""
@@ -65,7 +65,7 @@ class TableHandle:
             session: session of the transaction.
         """
         return TableTransaction(
-            session, jvm(session).io.usespark.TableTransaction(jvm_session(session), self._java.table())
+            session, java_class(session, "io.usespark.TableTransaction")(jvm_session(session), self._java.table())
         )
 
     def vacuum(self, session: SparkSession, retention_hours: float, mode: str, dry_run: bool) -> DataFrame:
