@@ -1,4 +1,4 @@
-"""All procedures by name: ours, and those that users register."""
+"""The registry of procedures: built-in ones and those that users register."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROCEDURES: dict[str, Procedure] = {}
 
 
 def register(procedure: Procedure) -> None:
-    """Makes a procedure callable; a later registration of the same name replaces the earlier one."""
+    """Registers a procedure and replaces an earlier one of the same name."""
     _PROCEDURES[procedure.name] = procedure
 
 
@@ -34,15 +34,15 @@ def procedure(name: str) -> Procedure:
     """Returns one procedure.
 
     Raises:
-        UnknownNameError: no procedure of this name; the text gives the nearest match.
+        UnknownNameError: no procedure of this name; the message suggests the nearest one.
     """
-    found = _PROCEDURES.get(name.lower())
-    if found is None:
+    registered = _PROCEDURES.get(name.lower())
+    if registered is None:
         raise UnknownNameError.of("procedure", name, _PROCEDURES)
-    return found
+    return registered
 
 
-for _ours in (
+for _built_in in (
     help_procedure(procedures),
     INDEX,
     DROP_INDEX,
@@ -56,4 +56,4 @@ for _ours in (
     RESUME,
     STATUS,
 ):
-    register(_ours)
+    register(_built_in)

@@ -16,10 +16,12 @@ RESULT = "table string, state string, message string"
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
-    was = resume(table)
+    was_suspended = resume(table)
     tell(Told(RESUMED, table.name, table.location))
     state = SCHEDULED if effective_type(table.snapshot().configuration) is not None else "idle"
-    message = "It is optimized as its properties ask for." if was else "It was not suspended."
+    message = (
+        "Automatic optimization follows the table's properties again." if was_suspended else "It was not suspended."
+    )
     return call.spark.createDataFrame([(table.name, state, message)], RESULT)
 
 

@@ -1,4 +1,4 @@
-"""``CALL use.suspend``: keeps automatic optimization off a table, for every process, until it is resumed."""
+"""``CALL use.suspend``: blocks automatic optimization of a table in every process until it is resumed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RESULT = "table string, state string, message string"
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
-    before = suspension_of(table)
-    made = suspend(table, now_millis())
+    earlier = suspension_of(table)
+    suspension = suspend(table, now_millis())
     tell(Told(SUSPENDED, table.name, table.location))
     message = (
-        f"It was suspended already, by {made.by}."
-        if before is not None
+        f"It was already suspended by {suspension.by}."
+        if earlier is not None
         else "Automatic optimization and manual triggers are off; CALL use.optimize still works."
     )
     return call.spark.createDataFrame([(table.name, "suspended", message)], RESULT)
@@ -28,7 +28,7 @@ def _run(call: Call) -> DataFrame:
 
 SUSPEND = Procedure(
     "suspend",
-    "Suspends automatic optimization of a table, for every process; a run under way ends at the next boundary.",
+    "Suspends automatic optimization of a table in every process. A run in progress stops after the current group.",
     (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
     RESULT,
     _run,

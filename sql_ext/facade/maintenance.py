@@ -95,7 +95,7 @@ class Maintenance:
     ) -> list[OptimizeRow]:
         """Indexes unindexed files and merges fragmented cubes, group by group, each in one commit.
 
-        In the driver, Ctrl-C lets the groups under way commit and begins no further one.
+        In the driver, Ctrl-C lets the current groups commit and starts no further group.
 
         Args:
             strategy: a strategy, or several separated by commas, asked in this order; UnindexedFiles,
