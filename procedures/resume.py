@@ -9,7 +9,7 @@ from catalog.state.automation import SCHEDULED
 from catalog.state.suspension import resume
 from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.service.service import RESUMED, Told, tell
+from procedures.service.service import RESUMED, CatalogChange, notify
 
 RESULT = "table string, state string, message string"
 
@@ -17,7 +17,7 @@ RESULT = "table string, state string, message string"
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     was_suspended = resume(table)
-    tell(Told(RESUMED, table.name, table.location))
+    notify(CatalogChange(RESUMED, table.name, table.location))
     state = SCHEDULED if effective_type(table.snapshot().configuration) is not None else "idle"
     message = (
         "Automatic optimization follows the table's properties again." if was_suspended else "It was not suspended."

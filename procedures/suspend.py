@@ -8,7 +8,7 @@ from catalog.state.lease import now_millis
 from catalog.state.suspension import suspend, suspension_of
 from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.service.service import SUSPENDED, Told, tell
+from procedures.service.service import SUSPENDED, CatalogChange, notify
 
 RESULT = "table string, state string, message string"
 
@@ -17,7 +17,7 @@ def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     earlier = suspension_of(table)
     suspension = suspend(table, now_millis())
-    tell(Told(SUSPENDED, table.name, table.location))
+    notify(CatalogChange(SUSPENDED, table.name, table.location))
     message = (
         f"It was already suspended by {suspension.by}."
         if earlier is not None

@@ -24,7 +24,7 @@ from otree.errors import IndexFormatError
 from procedures.layout.current_trees import CURRENT_TREES
 from procedures.registry import procedure, procedures
 from procedures.service.manual import trigger
-from procedures.service.service import Told, tell
+from procedures.service.service import CatalogChange, notify
 from procedures.writing.indexed_write import write_indexed
 from procedures.writing.metadata_changes import TableMetadata, checked_change
 from procedures.writing.write_options import check_options
@@ -156,7 +156,7 @@ class BridgeHandler:
         CURRENT_TREES.committed(given["write"], given["version"])
 
     def _catalog_changed(self, _: SparkSession, given: Mapping[str, Any]) -> None:
-        tell(Told(given["kind"], given["name"], given["location"], given["before"]))
+        notify(CatalogChange(given["kind"], given["name"], given["location"], given["before"]))
 
     def _manual_trigger(self, spark: SparkSession, given: Mapping[str, Any]) -> None:
         trigger(spark, given["table"], json.loads(given["properties"]))

@@ -1,4 +1,4 @@
-"""What the rules did to a query, for explanations, demos and tests."""
+"""Reports on the files that a query reads, and on its samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ScanReport:
         pruned: whether the index dropped files that Delta's statistics kept.
         candidate_files: files that Delta's partitions and statistics kept.
         candidate_bytes: their bytes.
-        kept_files: files that the index kept of them.
+        kept_files: files of these that the index kept.
         kept_bytes: their bytes.
         total_files: files of the whole table.
         total_bytes: their bytes.
@@ -65,9 +65,9 @@ class WeightSample:
         columns: the indexed columns whose hash is the weight.
         lower: fraction at which it starts.
         upper: fraction at which it ends.
-        note: which rows it takes, for people.
-        coarse: why its size can be far from its fraction: many rows share few weights. None when they do not, or
-            when nobody counted: the count is of the rows that the revision was made for.
+        note: which rows it contains, for display.
+        coarse: why its size can differ much from its fraction: many rows share few weights. None if they do not, or if
+            the number of weights is unknown. It is counted when a revision is created.
     """
 
     columns: tuple[str, ...]
@@ -83,7 +83,7 @@ class SparkSample:
 
     Attributes:
         reason: why it did not become a filter on weights.
-        detail: what it is about, for people.
+        detail: further information, for display.
         lower: fraction at which it starts.
         upper: fraction at which it ends; above 1 only with replacement.
     """
@@ -96,12 +96,12 @@ class SparkSample:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What a query will read.
+    """The files and samples of a query.
 
     Attributes:
         spark_samples: samples that Spark takes itself, each with the reason.
-        weight_filters: how many filters on weights there are, those of samples among them.
-        scans: the Delta tables it reads.
+        weight_filters: number of filters on weights, including those of samples.
+        scans: the Delta tables that it reads.
         weight_samples: samples that became a filter on weights.
     """
 
@@ -112,12 +112,12 @@ class ReadReport:
 
     @property
     def samples(self) -> int:
-        """How many samples Spark takes itself."""
+        """Number of samples that Spark takes itself."""
         return len(self.spark_samples)
 
 
 def read_report(data: DataFrame) -> ReadReport:
-    """Plans the query, without running it, and reports what it would read.
+    """Plans a query without running it and reports what it would read.
 
     Args:
         data: a query of an attached session.
@@ -126,27 +126,27 @@ def read_report(data: DataFrame) -> ReadReport:
         NotSupportedError: a query of a Spark Connect client.
     """
     refuse_client(data.sparkSession, "read_report")
-    found = json.loads(jvm(data.sparkSession).io.usespark.ReadReport.of(data._jdf))
+    report = json.loads(jvm(data.sparkSession).io.usespark.ReadReport.of(data._jdf))
     return ReadReport(
-        spark_samples=tuple(_sample(sample) for sample in found["samples"]),
-        weight_filters=len(found["weight_filters"]),
-        scans=tuple(ScanReport(**scan) for scan in found["scans"]),
-        weight_samples=tuple(filter(None, map(_weight_sample, found["weight_filters"]))),
+        spark_samples=tuple(_sample(sample) for sample in report["samples"]),
+        weight_filters=len(report["weight_filters"]),
+        scans=tuple(ScanReport(**scan) for scan in report["scans"]),
+        weight_samples=tuple(filter(None, map(_weight_sample, report["weight_filters"]))),
     )
 
 
-def _sample(found: dict[str, Any]) -> SparkSample:
-    return SparkSample(SampleReason(found["reason"]), found["detail"], found["lower"], found["upper"])
+def _sample(sample: dict[str, Any]) -> SparkSample:
+    return SparkSample(SampleReason(sample["reason"]), sample["detail"], sample["lower"], sample["upper"])
 
 
-_NOTE = "follows the weights: a seed changes nothing, and two samples of one fraction are the same rows"
+_NOTE = "follows the weights: a seed has no effect, and two samples of the same fraction contain the same rows"
 
 
-def _weight_sample(found: dict[str, Any]) -> WeightSample | None:
-    """What a filter says that takes weights up to a limit, from a limit, or between two; None for another one."""
-    facts = sample_facts(found["configuration"]) if "configuration" in found else None
-    if facts is None or not ("first" in found or "last" in found):
+def _weight_sample(weight_filter: dict[str, Any]) -> WeightSample | None:
+    """Returns the sample of a filter with a lower or upper limit of weights; None for any other filter."""
+    facts = sample_facts(weight_filter["configuration"]) if "configuration" in weight_filter else None
+    if facts is None or not ("first" in weight_filter or "last" in weight_filter):
         return None
-    first, last = found.get("first", MIN_WEIGHT), found.get("last", MAX_WEIGHT)
+    first, last = weight_filter.get("first", MIN_WEIGHT), weight_filter.get("last", MAX_WEIGHT)
     upper = 1.0 if last == MAX_WEIGHT else round(fraction_of(last + 1), 9)
     return WeightSample(facts.columns, round(fraction_of(first), 9), upper, _NOTE, facts.coarse)

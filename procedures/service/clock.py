@@ -1,4 +1,4 @@
-"""Time as the service sees it, so that tests can make it pass."""
+"""The clock of the service, which tests replace."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and waits."""
+    """Provides the time and waits."""
 
     def now(self) -> int:
         """Epoch milliseconds."""
         ...
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Waits until the event is set, for so many seconds at most; whether it is set."""
+        """Waits until the event is set, for at most ``seconds``; returns whether it is set."""
         ...
 
 

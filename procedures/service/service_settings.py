@@ -1,4 +1,4 @@
-"""The settings of the service, as the application's configuration has them."""
+"""Settings of the service from the application's configuration."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How the service works; times in milliseconds.
+    """Settings of the service; times in milliseconds.
 
     Attributes:
-        enabled: whether tables are optimized by themselves.
-        optimization_interval: between two runs of a table.
-        listener_interval: between two looks at the tables.
+        enabled: whether the service optimizes tables.
+        optimization_interval: time between two runs of a table.
+        listener_interval: time between two checks of the tables.
         max_tables: tables optimized at the same time.
         pool: scheduler pool of its Spark jobs.
     """
@@ -44,13 +44,13 @@ class ServiceSettings:
 
     @classmethod
     def of(cls, conf: Callable[[str, str], str | None]) -> ServiceSettings:
-        """Reads them.
+        """Reads the settings.
 
         Args:
-            conf: gives the value of a setting, or the default it is handed.
+            conf: returns the value of a setting, or the default that it is given.
 
         Raises:
-            InvalidArgumentError: a value that is not accepted.
+            InvalidArgumentError: a value is invalid.
         """
 
         def text(key: str, default: str) -> str:
@@ -72,10 +72,10 @@ class ServiceSettings:
 
 
 def time_millis(name: str, text: str) -> int:
-    """Parses a time as Spark writes it: ``10 minutes``, ``90s``, ``1 hour 30 minutes``; a bare number is milliseconds.
+    """Parses a duration: ``10 minutes``, ``90s``, ``1 hour 30 minutes``; a number without a unit is milliseconds.
 
     Raises:
-        InvalidArgumentError: not a positive time.
+        InvalidArgumentError: the text is not a positive duration.
     """
     rest = text.strip().lower().removeprefix("interval ")
     parts = re.findall(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", rest)

@@ -76,7 +76,9 @@ class ServerSettings:
                 raise InvalidArgumentError(f"conf = {key} is not accepted: {instead} replaces it.")
         for name, instead in _ENVIRONMENT.items():
             if name in environment:
-                raise InvalidArgumentError(f"{name} in the environment is not accepted: unset it; {instead} replaces it.")
+                raise InvalidArgumentError(
+                    f"{name} in the environment is not accepted: unset it; {instead} replaces it."
+                )
         if self.connect_port is not None and self.connect_port == self.port != 0:
             raise InvalidArgumentError.of("connect_port", self.connect_port, "a port different from the JDBC port")
         for name, port in (("port", self.port), ("connect_port", self.connect_port)):
