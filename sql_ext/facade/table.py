@@ -55,8 +55,8 @@ def table(spark: SparkSession, name: str) -> Table:
 
     Args:
         spark: an attached session, or a Spark Connect client whose server is attached.
-        name: ``db.table``, ``catalog.db.table``, ``"delta.`/path`"`` or a bare path; without a database, the current one
-            applies.
+        name: ``db.table``, ``catalog.db.table``, ``"delta.`/path`"`` or a bare path; without a database, the current
+            one applies.
 
     Returns:
         The table with its full name.
