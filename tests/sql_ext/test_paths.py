@@ -145,7 +145,7 @@ def test_every_procedure_refuses_a_version_and_a_folder_of_a_table(spark, folder
                 sql_ext.call(spark, name, table=place, **MORE.get(name, {}))
             assert found.value.code == code, (name, place, found.value)
             assert place in found.value.message
-    with pytest.raises(AnalysisException, match="leave the version out") as in_sql:
+    with pytest.raises(AnalysisException, match="omit the version") as in_sql:
         spark.sql(f"CALL use.optimize('{folder}/t@v0')")
     assert in_sql.value.getCondition() == "USE_TIME_TRAVEL"
     assert (table.state(), sorted(p.name for p in folder.iterdir())) == before
