@@ -100,7 +100,7 @@ def test_status_and_summary_know_a_table_by_its_place(spark, folder):
 
 def test_what_the_service_hears_has_one_name(spark, folder, monkeypatch):
     heard = []
-    monkeypatch.setattr("sql_ext.bridge.tell", heard.append)
+    monkeypatch.setattr("sql_ext.bridge.notify", heard.append)
     bridge = spark._jvm.io.usespark.Bridge.instance()
     bridge.listen(True)
     try:
