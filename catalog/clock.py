@@ -1,4 +1,4 @@
-"""The clock: code that decides by time takes one as an argument, so that tests can make time pass."""
+"""The clock, which code that depends on the time takes as an argument, so that tests can replace it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Reads the time and waits."""
+    """Provides the time and waits."""
 
     def now(self) -> int:
         """Epoch milliseconds."""
@@ -19,7 +19,7 @@ class Clock(Protocol):
         ...
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Waits until the event is set, for this many seconds at most; returns whether it is set."""
+        """Waits until the event is set, for at most ``seconds``; returns whether it is set."""
         ...
 
 

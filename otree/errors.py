@@ -4,7 +4,7 @@
 class IndexFormatError(ValueError):
     """Raised when a tag, property or JSON text does not follow the index format.
 
-    The message always names the field and the value that was found.
+    The message always names the field and its value.
     """
 
     @classmethod
@@ -13,7 +13,7 @@ class IndexFormatError(ValueError):
 
         Args:
             field: Name of the field as it is spelled in the format.
-            value: What was found there.
+            value: The invalid value.
             expected: What the format asks for, e.g. "a whole number".
 
         Returns:

@@ -16,7 +16,7 @@ def _run(call: Call) -> DataFrame:
 
 CANCEL = Procedure(
     "cancel",
-    "Asks a run to stop at the next boundary between groups; what it committed stays.",
+    "Asks a run to stop at the next boundary between groups. Committed groups stay.",
     (Parameter("id", "STRING", "The run's id, as use.status shows it."),),
     ddl_of(CancelRow),
     _run,

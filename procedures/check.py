@@ -1,4 +1,4 @@
-"""``CALL use.check``: verifies the index against the format, the listing and, when deep, the rows themselves."""
+"""``CALL use.check``: verifies the index against the format, the file listing and, with ``deep``, the rows."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def _run(call: Call) -> DataFrame:
     session = work_session(call.spark)
     snapshot = TableSnapshot.of(table.state(session))
     with described_jobs(session, f"USE check: {table.name}"):
-        found = _problems(table, snapshot, call["deep"])
+        problems = _problems(table, snapshot, call["deep"])
         repaired: set[str] = set()
         version = None
-        shown = found.orderBy("severity", "check", "path", "cube_id").limit(MAX_PROBLEMS_SHOWN).collect()
-        totals = {(r.check, r.severity): r["count"] for r in found.groupBy("check", "severity").count().collect()}
+        shown = problems.orderBy("severity", "check", "path", "cube_id").limit(MAX_PROBLEMS_SHOWN).collect()
+        totals = {(r.check, r.severity): r["count"] for r in problems.groupBy("check", "severity").count().collect()}
         if call["repair"]:
-            failing = found.where(F.col("check").isin(*UNTAGGING_HELPS)).select("path").distinct()
-            done = untag(
+            failing = problems.where(F.col("check").isin(*UNTAGGING_HELPS)).select("path").distinct()
+            commit = untag(
                 table,
                 lambda now: Untagging(tagged(now.log_files).join(failing, "path", "left_semi").select(*_columns(now))),
                 "USE CHECK",
                 "USE check: repairing",
             )
-            if done is not None:
-                version = done.version
+            if commit is not None:
+                version = commit.version
                 repaired = set(UNTAGGING_HELPS)
         result = [(*r[:5], r.message + (_REPAIRED if r.check in repaired else "")) for r in shown]
         result.append(_summary(snapshot, totals, call["deep"], version))
@@ -55,7 +55,7 @@ def _columns(snapshot: TableSnapshot) -> list[str]:
 
 
 def _problems(table: ManagedTable, snapshot: TableSnapshot, deep: bool) -> DataFrame:
-    """All problems, computed once."""
+    """Returns all problems, computed once."""
     files = metadata.TaggedFiles.of(snapshot)
     from_log = (
         metadata.tag_problems(files)
@@ -66,25 +66,26 @@ def _problems(table: ManagedTable, snapshot: TableSnapshot, deep: bool) -> DataF
     )
     if not deep:
         return from_log
-    unsound = from_log.where(F.col("severity") == ERROR).select("path")
-    sound = files.files.where("revision_id > 0").select("path").join(unsound, "path", "left_anti").localCheckpoint()
-    parts = rows.row_problems(snapshot, files, sound, table.root)
+    with_errors = from_log.where(F.col("severity") == ERROR).select("path")
+    indexed = files.files.where("revision_id > 0").select("path")
+    without_errors = indexed.join(with_errors, "path", "left_anti").localCheckpoint()
+    parts = rows.row_problems(snapshot, files, without_errors, table.root)
     return reduce(DataFrame.unionByName, parts, from_log)
 
 
 def _summary(
     snapshot: TableSnapshot, totals: dict[tuple[str, str], int], deep: bool, version: int | None
 ) -> tuple[Any, ...]:
-    """The last row: what was looked at, which checks ran, and how much each found."""
+    """Returns the last row: what was checked, by which checks, and the number of problems of each."""
     counted = snapshot.files.agg(
         F.count(F.lit(1)).alias("files"), F.count_if(F.col("revision") > 0).alias("indexed")
     ).collect()[0]
     severities = {severity for _, severity in totals}
     severity = next((s for s in (ERROR, WARNING) if s in severities), "ok")
     ran = metadata.CHECKS + (rows.CHECKS if deep else ())
-    found = ", ".join(f"{count} {check}" for (check, _), count in sorted(totals.items())) or "no problem"
+    counts = ", ".join(f"{count} {check}" for (check, _), count in sorted(totals.items())) or "no problem"
     message = (
-        f"{found} in {counted.indexed} indexed of {counted.files} files at version {snapshot.version}; "
+        f"{counts} in {counted.indexed} indexed of {counted.files} files at version {snapshot.version}; "
         f"ran {', '.join(ran)}"
     )
     if sum(totals.values()) > MAX_PROBLEMS_SHOWN:
@@ -99,11 +100,11 @@ CHECK = Procedure(
     "Verifies the index: tags, cubes, weights, counts and files from the log, and with deep every row.",
     (
         Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("deep", "BOOLEAN", "Read the indexed columns of every indexed file and place each row.", False),
+        Parameter("deep", "BOOLEAN", "Reads the indexed columns of every indexed file and places each row.", False),
         Parameter(
             "repair",
             "BOOLEAN",
-            "Take the index tags off the files that fail, in one commit, so that use.optimize indexes them again.",
+            "Removes the index tags of files with errors, in one commit, so that use.optimize indexes them again.",
             False,
         ),
     ),

@@ -1,4 +1,4 @@
-"""``CALL use.clustering_information``: how well files are separated by some columns, from metadata only."""
+"""``CALL use.clustering_information``: shows from metadata how well columns separate the files."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from procedures.checking.clustering_overlap import Overlap, overlap_of
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ClusteringInformationRow, data_frame_of, ddl_of
 
-# From these shares on, the advice is to do something.
+# Shares above which the advice is to act.
 _UNINDEXED_SHARE = 0.1
 _DEPTH_SHARE = 0.5
 _FEW_FILES = 4
-_ACCEPTED = "column names separated by commas, each once, in backquotes where a name holds a comma, colon or dot"
+_ACCEPTED = "column names separated by commas, each once; names with a comma, colon or dot in backquotes"
 
 
 @dataclass(frozen=True)
 class _MeasuredColumn:
-    """A column as statistics know it: shown name, physical path, type, and whether it is a partition column."""
+    """A column as in the statistics: display name, physical path, type, and whether it is a partition column."""
 
     name: str
     path: tuple[str, ...]
@@ -46,7 +46,7 @@ class _MeasuredColumn:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot, name: str) -> _MeasuredColumn:
-        """Resolves a name; ``a.b`` is a field of a struct unless a column has that very name."""
+        """Resolves a name; ``a.b`` is a field of a struct unless a top-level column has exactly this name."""
         column = find_column(snapshot.schema, name)
         if column is None:
             raise UnknownNameError.of("column", name, snapshot.schema.names)
@@ -58,7 +58,7 @@ class _MeasuredColumn:
         return cls(shown, column.stored_path, column.data_type, partition)
 
     def ranges(self, snapshot: TableSnapshot) -> DataFrame:
-        """Per file its path, range, and whether it holds nothing but nulls."""
+        """Returns path, range and whether all values are null, per file."""
         files = snapshot.log_files
         if self.is_partition:
             value = F.col("partitionValues")[self.path[0]]
@@ -76,7 +76,7 @@ class _MeasuredColumn:
         stats = files.select("path", F.from_json("stats", schema).alias("stats"))
         low, high, nulls = (self._at(f"stats.{kind}") for kind in ("minValues", "maxValues", "nullCount"))
         if isinstance(self.data_type, (TimestampType, TimestampNTZType)):
-            # Statistics cut microseconds off.
+            # Statistics truncate timestamps to milliseconds.
             high = high + F.expr("INTERVAL 1 MILLISECOND")
         empty = F.coalesce(nulls == F.col("stats.numRecords"), F.lit(False))
         return stats.select("path", low.alias("low"), high.alias("high"), empty.alias("empty"))
@@ -99,10 +99,10 @@ class _MeasuredColumn:
 def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_MeasuredColumn]:
     text = call["columns"]
     if text is None:
-        found = snapshot.index_configuration
-        if found is None:
+        index = snapshot.index_configuration
+        if index is None:
             raise IndexConfigurationError.no_columns(table.name, "clustering_information without columns")
-        names = list(found.logical_columns)
+        names = list(index.logical_columns)
     else:
         names = _names(text)
     measured = [_MeasuredColumn.of(snapshot, name) for name in names]
@@ -150,24 +150,24 @@ def _run(call: Call) -> DataFrame:
             totals.bytes,
             totals["rows"],
             *shares,
-            found.unknown_files,
-            found.constant_files,
-            found.average_overlaps,
-            found.max_overlaps,
-            found.average_depth,
-            found.max_depth,
-            found.histogram,
-            *_advice(table.name, found, totals.files, shares[1], is_indexed=is_indexed),
+            overlap.unknown_files,
+            overlap.constant_files,
+            overlap.average_overlaps,
+            overlap.max_overlaps,
+            overlap.average_depth,
+            overlap.max_depth,
+            overlap.histogram,
+            *_advice(table.name, overlap, totals.files, shares[1], is_indexed=is_indexed),
         )
-        for name, found in measured
+        for name, overlap in measured
     ]
     return data_frame_of(call.spark, ClusteringInformationRow, rows)
 
 
 def _combined(per_column: list[Overlap], files: int) -> Overlap:
-    """Several columns together, as if they were independent: shares of files multiply.
+    """Combines several columns as if they were independent: shares of files multiply.
 
-    A query that restricts all of them reads about the product of the shares that each alone would leave.
+    A query that filters by all of them reads about the product of the shares for each column.
     """
     depth = files * math.prod(o.average_depth / files for o in per_column) if files else 0.0
     others = max(files - 1, 1)
@@ -183,31 +183,31 @@ def _combined(per_column: list[Overlap], files: int) -> Overlap:
     )
 
 
-def _advice(name: str, found: Overlap, files: int, unindexed_share: float, *, is_indexed: bool) -> tuple[str, str]:
-    """A code, and what to do about it in one sentence."""
-    depth = f"{found.average_depth:.1f} of {files} files lie over a value on average"
+def _advice(name: str, overlap: Overlap, files: int, unindexed_share: float, *, is_indexed: bool) -> tuple[str, str]:
+    """Returns a code and a sentence that says what to do."""
+    depth = f"On average {overlap.average_depth:.1f} of {files} files overlap at a value"
     if files < _FEW_FILES:
-        return "FEW_FILES", f"{files} files: there is nothing to gain from separating them."
-    if found.unknown_files > files * _UNINDEXED_SHARE:
+        return "FEW_FILES", f"The table has only {files} files; a better layout would not help."
+    if overlap.unknown_files > files * _UNINDEXED_SHARE:
         return (
             "NO_STATISTICS",
-            f"{found.unknown_files} files have no range of these columns, so none of them is skipped.",
+            f"{overlap.unknown_files} files have no range for these columns, so queries cannot skip them.",
         )
     if is_indexed and unindexed_share > _UNINDEXED_SHARE:
         return "UNINDEXED", f"{unindexed_share:.0%} of the bytes are not indexed: CALL use.optimize(table => '{name}')."
-    if found.average_depth <= max(files * _DEPTH_SHARE, 1.0):
+    if overlap.average_depth <= max(files * _DEPTH_SHARE, 1.0):
         return "WELL_CLUSTERED", f"{depth}."
     if is_indexed:
         return "OVERLAPPING", f"{depth}: CALL use.optimize(table => '{name}', revision_rewrite => true)."
-    return "OTHER_COLUMNS", f"{depth}, and the index is not on these columns: CALL use.index names others."
+    return "OTHER_COLUMNS", f"{depth}, and these columns are not indexed: index them with CALL use.index."
 
 
 CLUSTERING_INFORMATION = Procedure(
     "clustering_information",
-    "Tells how well a table's files are separated by some columns, indexed or not, from metadata only.",
+    "Shows from metadata how well some columns, indexed or not, separate the files of a table.",
     (
         Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("columns", "STRING", "Columns separated by commas; the indexed ones when left out.", None),
+        Parameter("columns", "STRING", "Columns separated by commas; the indexed columns by default.", None),
     ),
     ddl_of(ClusteringInformationRow),
     _run,

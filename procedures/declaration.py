@@ -1,4 +1,4 @@
-"""How a procedure is declared; validation, SQL signature and ``CALL use.help`` all come from the declaration."""
+"""Declarations of procedures, from which validation, SQL signature and ``CALL use.help`` are derived."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def _fits(value: Any, declared: str) -> bool:
-    """Whether a value may be given to a parameter of the declared type, in SQL and Python alike; nothing is cast."""
+    """Whether a parameter of the declared type accepts a value, in SQL and in Python; values are not cast."""
     if isinstance(value, bool):
         return declared == "BOOLEAN"
     if isinstance(value, int):
@@ -46,7 +46,7 @@ def _fits(value: Any, declared: str) -> bool:
 
 
 def expected(declared: str, verb: str = "expected") -> str:
-    """Says that a value of the declared type is expected, with the range of whole numbers."""
+    """Returns a phrase that states the expected type, with the range of whole numbers."""
     text = f"{'an' if declared[0] in 'AI' else 'a'} {declared} is {verb}"
     if declared not in _WHOLE_NUMBERS:
         return text
@@ -62,7 +62,7 @@ class Parameter:
         name: snake_case, the same in SQL and Python.
         type: one of ``PARAMETER_TYPES``.
         doc: one sentence.
-        default: Python value; leave out for a required parameter.
+        default: Python value; absent for a required parameter.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Parameter:
 
     @property
     def signature(self) -> str:
-        """``name TYPE = default`` as help prints it."""
+        """``name TYPE = default``, as ``use.help`` prints it."""
         return f"{self.name} {self.type}" + ("" if self.required else f" = {self.default_text}")
 
     @property
     def default_text(self) -> str:
-        """The default as people write it; '' when required."""
+        """The default as text for display; '' when required."""
         if isinstance(self.default, Mapping):
             return "map()"
         if isinstance(self.default, (int, float)) and not isinstance(self.default, bool):
@@ -108,7 +108,7 @@ class Parameter:
         """Returns the value if it fits the declared type, or the default for NULL.
 
         Raises:
-            InvalidArgumentError: it does not fit, or is NULL where there is no default.
+            InvalidArgumentError: the value has another type, or is NULL and there is no default.
         """
         if value is None:
             if self.required:
@@ -124,9 +124,9 @@ class Call:
     """One call of a procedure.
 
     Attributes:
-        spark: the session that called.
+        spark: the session of the caller.
         arguments: the checked arguments by name.
-        trigger: who asked: ``call`` or ``cli``.
+        trigger: what started it: ``call`` or ``cli``.
     """
 
     spark: SparkSession
@@ -139,7 +139,7 @@ class Call:
 
 
 def _accept(arguments: Mapping[str, Any]) -> None:
-    """The types are all that there is to check."""
+    """Accepts all arguments: the default for procedures that need only the check of types."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ class Procedure:
         doc: what it does, one or two sentences.
         parameters: in positional order; required ones first.
         result: DDL of the result rows; a contract with users.
-        run: does it; returns rows of that schema.
-        validate: refuses values of the right types that no table could make good; gets the arguments by name.
+        run: runs the procedure and returns rows of that schema.
+        validate: rejects values that are invalid for every table; gets the arguments by name.
     """
 
     name: str
@@ -163,7 +163,7 @@ class Procedure:
     validate: Callable[[Mapping[str, Any]], None] = _accept
 
     def __post_init__(self) -> None:
-        """Refuses a declaration that SQL could not call."""
+        """Rejects a declaration that SQL could not call."""
         for name in (self.name, *(p.name for p in self.parameters)):
             if not _IDENTIFIER.fullmatch(name):
                 raise InvalidArgumentError.of("name", name, "lower-case letters, digits and underscores")
@@ -183,10 +183,10 @@ class Procedure:
         return f"use.{self.name}({', '.join(p.signature for p in self.parameters)})"
 
     def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks what can be checked without a session.
+        """Checks the arguments as far as possible without a session.
 
         Args:
-            arguments: by name, as given.
+            arguments: values by name.
 
         Returns:
             A value for each parameter.
@@ -210,15 +210,15 @@ class Procedure:
         """Checks the arguments and runs.
 
         Args:
-            spark: the session that calls.
-            arguments: by name, as given.
-            trigger: who asks: ``call`` or ``cli``.
+            spark: the session of the caller.
+            arguments: values by name.
+            trigger: what started it: ``call`` or ``cli``.
 
         Raises:
             UnknownNameError: an argument that is not declared.
             InvalidArgumentError: a value that is not accepted, or a required one missing.
             IndexUnreadableError: the table's index cannot be read.
-            UseError: Spark failed; its condition is the code, where it has one.
+            UseError: Spark failed; the code is Spark's error condition if there is one.
         """
         checked = self.checked(arguments)
         try:

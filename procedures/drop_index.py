@@ -1,4 +1,4 @@
-"""``CALL use.drop_index``: makes an indexed table an ordinary one again; no row is touched."""
+"""``CALL use.drop_index``: removes the index of a table without changing any row."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from procedures.result_rows import DropIndexRow, data_frame_of, ddl_of
 from procedures.rewrite.untag import Untagging, tagged, untag
 
 _PREFIXES = ("use.index.", "qbeast.")
-# What other writers of the format leave for display, beside the revisions.
+# Properties that other writers of the format set for display, in addition to the revisions.
 _DISPLAYED = ("columnsToIndex", "cubeSize", "columnStats", "tableFormat")
 
 
 def index_properties(snapshot: TableSnapshot) -> tuple[str, ...]:
-    """Keys of the table's properties that belong to the index."""
+    """Returns the keys of the table properties that belong to the index."""
     displayed = _DISPLAYED if LAST_REVISION_KEY in snapshot.configuration else ()
     keys = snapshot.configuration
     return tuple(sorted(key for key in keys if key.startswith(_PREFIXES) or key in displayed))
@@ -32,15 +32,16 @@ def _run(call: Call) -> DataFrame:
         removed[:] = index_properties(snapshot)
         return Untagging(tagged(snapshot.log_files), tuple(removed))
 
-    done = untag(table, everything, "USE DROP INDEX", "USE drop_index")
-    if done is None:
+    commit = untag(table, everything, "USE DROP INDEX", "USE drop_index")
+    if commit is None:
         raise IndexConfigurationError.not_indexed(table.name)
     properties = list(removed)
-    # A writer that had read the properties may have committed tagged files just before; none can come after.
+    # A writer that read the properties earlier may have committed tagged files in between. None can follow, because
+    # its commit would conflict with the change of the properties.
     late = untag(table, everything, "USE DROP INDEX", "USE drop_index")
-    files, size = done.files + (late.files if late else 0), done.bytes + (late.bytes if late else 0)
-    version = late.version if late else done.version
-    message = f"{files} files lost their tags and the table {len(properties)} properties; no row was touched"
+    files, size = commit.files + (late.files if late else 0), commit.bytes + (late.bytes if late else 0)
+    version = late.version if late else commit.version
+    message = f"removed the tags of {files} files and {len(properties)} table properties; no row was changed"
     return data_frame_of(call.spark, DropIndexRow, [DropIndexRow(version, files, size, properties, message)])
 
 

@@ -1,4 +1,4 @@
-"""``CALL use.help()`` and ``CALL use.help('optimize')``: printed from the declarations."""
+"""``CALL use.help()`` and ``CALL use.help('optimize')``: prints the declarations of procedures."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ _RESULT = "name string, type string, default string, description string"
 
 
 def help_procedure(known: Callable[[], Mapping[str, Procedure]]) -> Procedure:
-    """Returns the help procedure over what ``known`` gives at the time of the call."""
+    """Returns the help procedure.
+
+    Args:
+        known: returns the registered procedures at the time of the call.
+    """
 
     def run(call: Call) -> DataFrame:
         name = call["procedure"]
-        found = known()
+        registered = known()
         if name is None:
             rows: list[_Row] = [
-                (p.name, "procedure", None, f"{p.signature}: {p.doc}") for _, p in sorted(found.items())
+                (p.name, "procedure", None, f"{p.signature}: {p.doc}") for _, p in sorted(registered.items())
             ]
         else:
-            wanted = name.lower().removeprefix("use.")
-            if wanted not in found:
-                raise UnknownNameError.of("procedure", name, found)
-            rows = _of(found[wanted])
+            key = name.lower().removeprefix("use.")
+            if key not in registered:
+                raise UnknownNameError.of("procedure", name, registered)
+            rows = _of(registered[key])
         return call.spark.createDataFrame(rows, _RESULT)
 
     return Procedure(
         "help",
-        "Lists the procedures, or the parameters and result columns of one.",
-        (Parameter("procedure", "STRING", "Name of a procedure; all when left out.", None),),
+        "Lists the procedures, or the parameters and result columns of one procedure.",
+        (Parameter("procedure", "STRING", "Name of a procedure; all procedures by default.", None),),
         _RESULT,
         run,
     )

@@ -1,4 +1,4 @@
-"""``CALL use.index``: opts a table in by its properties; data files stay as they are until ``use.optimize``."""
+"""``CALL use.index``: sets the index properties of a table; data files do not change until ``use.optimize``."""
 
 from __future__ import annotations
 
@@ -36,44 +36,44 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _wishes(call: Call) -> dict[str, str]:
-    """The table properties that the arguments ask for."""
-    wished = {
+def _requested_properties(call: Call) -> dict[str, str]:
+    """Returns the table properties that the arguments request."""
+    values = {
         COLUMNS_KEY: call["columns"],
         CUBE_SIZE_KEY: call["cube_size"],
         TARGET_FILE_BYTES_KEY: call["target_file_bytes"],
         COLUMN_STATS_KEY: call["column_stats"],
     }
-    return {key: str(value) for key, value in wished.items() if value is not None}
+    return {key: str(value) for key, value in values.items() if value is not None}
 
 
 def _checked(configuration: dict[str, str], snapshot: TableSnapshot) -> None:
     IndexConfiguration.of(configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns)
 
 
-def _find(call: Call, wished: dict[str, str]) -> tuple[ManagedTable, bool]:
-    """The table, and whether it had to be converted; everything is validated before a conversion."""
+def _find(call: Call, requested: dict[str, str]) -> tuple[ManagedTable, bool]:
+    """Returns the table and whether it was converted; validates all arguments before a conversion."""
     source = ParquetSource.find(call.spark, call["table"]) if call["convert"] else None
     if source is None:
         try:
             return ManagedTable.find(call.spark, call["table"]), False
         except TableError as error:
             if error.code == "USE_NOT_A_DELTA_TABLE" and not call["convert"]:
-                error.message += " A Parquet table is converted in place with convert => true."
+                error.message += " To convert a Parquet table in place, add convert => true."
             raise
-    IndexConfiguration.of(wished, source.schema, None, source.partition_columns)
+    IndexConfiguration.of(requested, source.schema, None, source.partition_columns)
     with described_jobs(call.spark, f"USE index: converting {call['table']}"):
         source.convert()
     return ManagedTable.find(call.spark, source.delta_name), True
 
 
 def _run(call: Call) -> DataFrame:
-    wished = _wishes(call)
-    table, converted = _find(call, wished)
+    requested = _requested_properties(call)
+    table, converted = _find(call, requested)
     transaction = table.transaction(call.spark)
     snapshot = TableSnapshot.of(transaction.state())
-    _checked(snapshot.configuration | wished, snapshot)
-    changed = {key: value for key, value in wished.items() if snapshot.configuration.get(key) != value}
+    _checked(snapshot.configuration | requested, snapshot)
+    changed = {key: value for key, value in requested.items() if snapshot.configuration.get(key) != value}
     version = _set(transaction, changed) if changed else None
     with described_jobs(call.spark, f"USE index: {table.name}"):
         unindexed = (
@@ -81,8 +81,8 @@ def _run(call: Call) -> DataFrame:
             .agg(F.count(F.lit(1)).alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"))
             .collect()[0]
         )
-    advice, message = _advice(table.name, snapshot, wished, changed, unindexed.files)
-    row = IndexRow(table.name, wished, version, converted, unindexed.files, unindexed.bytes, advice, message)
+    advice, message = _advice(table.name, snapshot, requested, changed, unindexed.files)
+    row = IndexRow(table.name, requested, version, converted, unindexed.files, unindexed.bytes, advice, message)
     return data_frame_of(call.spark, IndexRow, [row])
 
 
@@ -94,49 +94,50 @@ def _set(transaction: TableTransaction, changed: dict[str, str]) -> int:
         if not is_conflict(error):
             raise
         raise ConcurrentChangeError(
-            f"Another writer changed the table first; nothing was set: {text_of(error)}"
+            f"A concurrent commit changed the table; no property was set: {text_of(error)}"
         ) from error
 
 
 def _advice(
-    name: str, snapshot: TableSnapshot, wished: dict[str, str], changed: dict[str, str], unindexed: int
+    name: str, snapshot: TableSnapshot, requested: dict[str, str], changed: dict[str, str], unindexed: int
 ) -> tuple[str, str]:
-    """A code, and one sentence that says what to do next."""
-    how = f"CALL use.optimize(table => '{name.replace(chr(39), chr(39) * 2)}'"
+    """Returns a code, and a sentence that says what to do next."""
+    call = f"CALL use.optimize(table => '{name.replace(chr(39), chr(39) * 2)}'"
     latest = snapshot.latest_revision
     if latest is not None and COLUMNS_KEY in changed:
-        found = IndexConfiguration.of(
-            snapshot.configuration | wished, snapshot.schema, latest, snapshot.partition_columns
+        index = IndexConfiguration.of(
+            snapshot.configuration | requested, snapshot.schema, latest, snapshot.partition_columns
         )
-        if found is None:
+        if index is None:
             raise IndexConfigurationError.no_columns(name, OPERATION)
-        if found.transformers != latest.transformers:
+        if index.transformers != latest.transformers:
             return "NEW_REVISION", (
                 f"The next data that is indexed starts revision {latest.revision_id + 1}; older files stay "
-                f"in their revisions until {how}, revision_rewrite => true)."
+                f"in their revisions until {call}, revision_rewrite => true)."
             )
     if unindexed:
-        return "OPTIMIZE", f"{unindexed} files are not indexed yet: {how})."
-    return "NOTHING_TO_DO", "Every file is indexed." if latest else "The table is empty: what is written gets indexed."
+        return "OPTIMIZE", f"{unindexed} files are not indexed yet: {call})."
+    return (
+        "NOTHING_TO_DO",
+        "Every file is indexed." if latest else "The table is empty; rows are indexed after they are written.",
+    )
 
 
 INDEX = Procedure(
     "index",
-    "Makes a Delta table an indexed one by setting its properties; no data file is touched, use.optimize indexes them.",
+    "Sets the index properties of a Delta table. No data file changes; use.optimize indexes the existing files.",
     (
         Parameter("table", "STRING", "Table name, delta.`path` or path; parquet.`path` with convert."),
         Parameter("columns", "STRING", "Columns to index, separated by commas, such as 'a,b:hashing'."),
-        Parameter("cube_size", "BIGINT", "Rows that an inner cube holds; the property stays when left out.", None),
+        Parameter("cube_size", "BIGINT", "Rows per inner cube. By default, the property does not change.", None),
         Parameter(
             "target_file_bytes",
             "BIGINT",
-            "Size that data files should have, in bytes; the property stays when left out.",
+            "Target size of data files, in bytes. By default, the property does not change.",
             None,
         ),
-        Parameter(
-            "column_stats", "STRING", 'Known ranges as JSON, such as {"a_min": 0, "a_max": 100}; likewise.', None
-        ),
-        Parameter("convert", "BOOLEAN", "Convert a Parquet table to Delta in place first.", False),
+        Parameter("column_stats", "STRING", 'Known ranges as JSON, such as {"a_min": 0, "a_max": 100}.', None),
+        Parameter("convert", "BOOLEAN", "First converts a Parquet table to Delta in place.", False),
     ),
     ddl_of(IndexRow),
     _run,

@@ -28,36 +28,36 @@ OPTIMIZE = Procedure(
         Parameter(
             "strategy",
             "STRING",
-            "A strategy, or several separated by commas, asked in this order; UnindexedFiles, LeveledCompaction when "
-            "left out.",
+            "One or more strategies, separated by commas, in order of priority; UnindexedFiles, LeveledCompaction by "
+            "default.",
             None,
         ),
         Parameter(
             "revision_id",
             "BIGINT",
-            "Revision to compact, or to rewrite: 0 for unindexed files only; the newest when left out.",
+            "Revision to compact or to rewrite; 0 for unindexed files only. The newest by default.",
             None,
         ),
         Parameter(
             "bytes_per_iter",
             "BIGINT",
-            "An iteration takes files until their bytes cross this, the crossing file included; 1000000000 when left "
-            "out, and batch_bytes for the strategies that have this option.",
+            "An iteration takes files until their total size exceeds this number of bytes, including the last file; "
+            "1000000000 by default, and batch_bytes for the strategies that have this option.",
             None,
         ),
-        Parameter("max_iterations", "INT", "Commits at most this many groups.", None),
-        Parameter("max_bytes", "BIGINT", "Starts no further group once this many bytes were rewritten.", None),
-        Parameter("max_duration", "STRING", "Starts no further group after this time, e.g. '10 minutes'.", None),
-        Parameter("where", "STRING", "Only files that may hold rows of this predicate over the table's columns.", None),
-        Parameter("files", "ARRAY<STRING>", "Only these files, by their paths as `index_files` shows them.", None),
+        Parameter("max_iterations", "INT", "Maximum number of groups to commit.", None),
+        Parameter("max_bytes", "BIGINT", "Starts no further group after this many bytes were rewritten.", None),
+        Parameter("max_duration", "STRING", "Starts no further group after this time, for example '10 minutes'.", None),
+        Parameter("where", "STRING", "Rewrites only files that may contain rows that match this predicate.", None),
+        Parameter("files", "ARRAY<STRING>", "Rewrites only these files, with paths as in `index_files`.", None),
         Parameter(
             "revision_rewrite",
             "BOOLEAN",
-            "First index the files of revision_id, or of every older revision, again into the newest.",
+            "First indexes the files of revision_id, or of every older revision, again in the newest revision.",
             False,
         ),
         Parameter("parallelism", "INT", "Groups rewritten at the same time.", 1),
-        Parameter("dry_run", "BOOLEAN", "Show the next groups and change nothing.", False),
+        Parameter("dry_run", "BOOLEAN", "Shows the next groups and changes nothing.", False),
         Parameter("options", "MAP<STRING,STRING>", "Options of the strategies, such as batch_bytes.", {}),
     ),
     ddl_of(OptimizeRow),

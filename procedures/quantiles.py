@@ -1,4 +1,4 @@
-"""``CALL use.quantiles``: the quantiles of a column, shown and, if wished, kept for the index."""
+"""``CALL use.quantiles``: estimates the quantiles of a column and optionally stores them for the index."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def _run(call: Call) -> DataFrame:
             "numbers, dates, timestamps and strings have quantiles",
         )
     if call["store"]:
-        # Read before the data is: a text that cannot be added to is refused early.
+        # Checked before the data is read, so that an invalid property is an early error.
         declared_stats(snapshot.configuration.get(COLUMN_STATS_KEY), snapshot.schema)
     count = call["n"]
-    found = _estimated(table, column, count, call["relative_error"])
+    quantiles = _estimated(table, column, count, call["relative_error"])
     if call["store"]:
-        _store(table, column, found)
-    values: Sequence[float | str] = found
+        _store(table, column, quantiles)
+    values: Sequence[float | str] = quantiles
     rows = [
         QuantilesRow(position, fraction, str(written(value, column.data_type)))
         for position, (fraction, value) in enumerate(zip(fractions(count), values, strict=False))
@@ -66,7 +66,7 @@ def _run(call: Call) -> DataFrame:
 def _estimated(
     table: ManagedTable, column: FoundColumn, count: int, error: float
 ) -> tuple[float, ...] | tuple[str, ...]:
-    """The quantiles in the index's unit; none when the column has no values."""
+    """Returns the quantiles in the unit of the index; empty if the column has no values."""
     session = work_session(table.spark)
     data = session.table(table.name)
     data_type = indexable_type(column.data_type) or ""
@@ -76,27 +76,29 @@ def _estimated(
             row_count = values.count()
             return string_quantiles(values, [F.col("value")], row_count, count, error)[0]
         value = finite_value(session, Transformer(QUANTILES, column.stored, data_type), F.col(column.name))
-        found = data.agg(numeric_quantiles(value, count, error).alias("found")).collect()[0].found
-        return tuple(found or ())
+        row = data.agg(numeric_quantiles(value, count, error).alias("quantiles")).collect()[0]
+        return tuple(row.quantiles or ())
 
 
-def _store(table: ManagedTable, column: FoundColumn, found: tuple[float, ...] | tuple[str, ...]) -> None:
-    """Adds the quantiles to the table's property, and changes nothing else."""
-    kept: tuple[float, ...] | tuple[str, ...] | None
+def _store(table: ManagedTable, column: FoundColumn, quantiles: tuple[float, ...] | tuple[str, ...]) -> None:
+    """Adds the quantiles to the table property and changes nothing else."""
+    stored: tuple[float, ...] | tuple[str, ...] | None
     if indexable_type(column.data_type) == STRING:
-        texts = StringQuantilesTransformation.of_estimate([str(q) for q in found])
-        kept = texts.quantiles if texts else None
+        texts = StringQuantilesTransformation.of_estimate([str(q) for q in quantiles])
+        stored = texts.quantiles if texts else None
     else:
-        numbers = NumericQuantilesTransformation.of_estimate([float(q) for q in found], "DoubleDataType")
-        kept = numbers.quantiles if numbers else None
-    if kept is None:
+        numbers = NumericQuantilesTransformation.of_estimate([float(q) for q in quantiles], "DoubleDataType")
+        stored = numbers.quantiles if numbers else None
+    if stored is None:
         raise InvalidArgumentError.of(
-            "store", True, f"column '{column.plain_name}' has fewer than two different values, so no quantiles to keep"
+            "store",
+            True,
+            f"column '{column.plain_name}' has fewer than two different values, so there are no quantiles to store",
         )
-    # The property as it is now: someone else may have changed it while the data was read.
-    now = table.snapshot()
-    before = now.configuration.get(COLUMN_STATS_KEY)
-    text = with_quantiles(before, now.schema, column, kept).replace("\\", "\\\\").replace("'", "\\'")
+    # Read the current property: another writer may have changed it while the data was read.
+    snapshot = table.snapshot()
+    before = snapshot.configuration.get(COLUMN_STATS_KEY)
+    text = with_quantiles(before, snapshot.schema, column, stored).replace("\\", "\\\\").replace("'", "\\'")
     session = work_session(table.spark)
     session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
     session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('{COLUMN_STATS_KEY}' = '{text}')")
@@ -104,13 +106,13 @@ def _store(table: ManagedTable, column: FoundColumn, found: tuple[float, ...] | 
 
 QUANTILES_PROCEDURE = Procedure(
     "quantiles",
-    "Estimates the quantiles of a column and returns them; with store, the index uses them for <column>:quantiles.",
+    "Estimates the quantiles of a column and returns them. With store, the index uses them for <column>:quantiles.",
     (
         Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("column", "STRING", "Column of numbers, dates, timestamps or strings; a nested one as a.b."),
-        Parameter("n", "INT", "Number of quantiles, the smallest and the largest value included.", 50),
-        Parameter("relative_error", "DOUBLE", "How far a quantile's rank may be off, as a share of the rows.", 0.01),
-        Parameter("store", "BOOLEAN", "Keep them in the table property use.index.columnStats.", False),
+        Parameter("column", "STRING", "Column of numbers, dates, timestamps or strings; a nested field as a.b."),
+        Parameter("n", "INT", "Number of quantiles, including the smallest and the largest value.", 50),
+        Parameter("relative_error", "DOUBLE", "Maximum error of a quantile's rank, as a share of the rows.", 0.01),
+        Parameter("store", "BOOLEAN", "Stores the quantiles in the table property use.index.columnStats.", False),
     ),
     ddl_of(QuantilesRow),
     _run,

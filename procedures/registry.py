@@ -1,4 +1,4 @@
-"""All procedures by name: ours, and those that users register."""
+"""The registry of procedures: built-in ones and those that users register."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
 
 
 def register(procedure: Procedure) -> None:
-    """Makes a procedure callable; a later registration of the same name replaces the earlier one."""
+    """Registers a procedure and replaces an earlier one of the same name."""
     application().procedures[procedure.name] = procedure
 
 
@@ -51,7 +51,7 @@ def procedure(name: str) -> Procedure:
     """Returns one procedure.
 
     Raises:
-        UnknownNameError: no procedure of this name; the text gives the nearest match.
+        UnknownNameError: no procedure of this name; the message suggests the nearest one.
     """
     registered = application().procedures
     if name.lower() not in registered:

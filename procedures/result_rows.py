@@ -1,4 +1,4 @@
-"""The rows that procedures answer with, declared once: SQL gets its columns from them, and Python these values."""
+"""Rows of procedures, each declared once: the fields are the columns in SQL, in the same order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SQL_TYPES: Mapping[Any, str] = {
 
 
 def ddl_of(kind: type[DataclassInstance]) -> str:
-    """The columns of a row, as DDL.
+    """Returns the columns of a row as DDL.
 
     Args:
         kind: one of the classes of this module.
@@ -39,17 +39,17 @@ def ddl_of(kind: type[DataclassInstance]) -> str:
 
 
 def _sql_type(hint: Any) -> str:
-    """The SQL type of a field; a union with None is a column that may be NULL."""
+    """Returns the SQL type of a field; a union with None is a nullable column."""
     values = [part for part in get_args(hint) if part is not NoneType] if NoneType in get_args(hint) else [hint]
     return _SQL_TYPES[values[0]]
 
 
 def data_frame_of(spark: SparkSession, kind: type[DataclassInstance], rows: Iterable[DataclassInstance]) -> DataFrame:
-    """The rows as a DataFrame.
+    """Returns the rows as a DataFrame.
 
     Args:
-        spark: the session that called.
-        kind: their class, which gives the columns also where there are no rows.
+        spark: session of the caller.
+        kind: class of the rows, which determines the columns even without rows.
         rows: the rows.
     """
     return spark.createDataFrame([astuple(row) for row in rows], ddl_of(kind))
@@ -57,21 +57,21 @@ def data_frame_of(spark: SparkSession, kind: type[DataclassInstance], rows: Iter
 
 @dataclass(frozen=True)
 class OptimizeRow:
-    """One group of an optimization, or why there is none.
+    """One group of an optimization, or the reason why there is none.
 
     Attributes:
-        iteration: counts the plans made.
-        strategy: which strategy found the group; None when none did.
-        reason: code, such as ``UNINDEXED`` or ``NOTHING_TO_DO``; of a failed group, that of its error.
+        iteration: number of the plan.
+        strategy: strategy that chose the group; None if none did.
+        reason: code, such as ``UNINDEXED`` or ``NOTHING_TO_DO``; for a failed group, the code of its error.
         state: ``planned``, ``committed``, ``skipped`` or ``failed``.
         input_files: files that the group reads.
         input_bytes: their bytes.
         output_files: files written.
         output_bytes: their bytes.
-        rows: rows rewritten, or to be rewritten; None when the log does not tell.
-        version: version committed, else the version planned on; None when there was no plan.
+        rows: rows rewritten or to rewrite; None if the log does not record it.
+        version: version committed, else the version planned on; None if there was no plan.
         duration_ms: time taken.
-        message: one sentence for people.
+        message: one-sentence summary.
     """
 
     iteration: int = field(metadata=INT)
@@ -90,13 +90,13 @@ class OptimizeRow:
 
 @dataclass(frozen=True)
 class VacuumRow:
-    """What a vacuum deleted, or in a dry run a file that it would delete.
+    """The total of a vacuum, or in a dry run a file that it would delete.
 
     Attributes:
         path: file or directory of a dry run; None in a total.
         reason: ``UNREFERENCED``.
-        files: number of files; None when Delta did not tell.
-        bytes: their size; None when it is not known.
+        files: number of files; None if Delta did not record it.
+        bytes: their size; None if unknown.
         state: ``planned`` or ``deleted``.
     """
 
@@ -113,13 +113,13 @@ class IndexRow:
 
     Attributes:
         table: full name.
-        properties: properties as asked for.
-        version: version committed; None when they were set already.
-        converted: whether it was Parquet.
+        properties: properties that were requested.
+        version: version committed; None if the properties were already set.
+        converted: whether the table was converted from Parquet.
         unindexed_files: files that are not indexed now.
         unindexed_bytes: their bytes.
         advice: ``OPTIMIZE``, ``NEW_REVISION`` or ``NOTHING_TO_DO``.
-        message: one sentence for people.
+        message: one-sentence summary.
     """
 
     table: str
@@ -138,10 +138,10 @@ class DropIndexRow:
 
     Attributes:
         version: version committed.
-        files: files that lost their tags.
+        files: files whose tags were removed.
         bytes: their bytes.
         properties: keys of the properties that were removed.
-        message: one sentence for people.
+        message: one-sentence summary.
     """
 
     version: int
@@ -156,8 +156,8 @@ class QuantilesRow:
     """A quantile of a column.
 
     Attributes:
-        position: from 0.
-        fraction: share of the rows up to it.
+        position: position, from 0.
+        fraction: share of the rows up to this quantile.
         value: the quantile as text; times in UTC.
     """
 
@@ -168,25 +168,26 @@ class QuantilesRow:
 
 @dataclass(frozen=True)
 class ClusteringInformationRow:
-    """How well files are separated by a column, or by several together.
+    """How well a column, or several columns, separate the files.
 
     Attributes:
-        columns: the column, or all of them.
+        columns: the column, or all columns.
         files: files of the table.
         bytes: their bytes.
-        rows: their rows; None when a file has no statistics.
+        rows: their rows; None if a file has no statistics.
         unindexed_files_share: in [0, 1].
         unindexed_bytes_share: in [0, 1].
-        unknown_files: files without a range of the column.
-        constant_files: files whose range is one value.
-        average_overlaps: other files whose range meets a file's range.
-        max_overlaps: the most of them.
-        average_depth: files over the deepest point of a file's range, itself included; 1 is best.
-        max_depth: the most of them.
+        unknown_files: files without a range for the column.
+        constant_files: files whose range is a single value.
+        average_overlaps: average number of other files whose range overlaps a file's range.
+        max_overlaps: maximum of these numbers.
+        average_depth: average number of files that overlap at the deepest point of a file's range, including the file
+            itself; 1 is best.
+        max_depth: maximum of these numbers.
         depth_histogram: files per depth; empty for several columns together.
         advice: ``WELL_CLUSTERED``, ``OVERLAPPING``, ``UNINDEXED``, ``OTHER_COLUMNS``, ``NO_STATISTICS`` or
             ``FEW_FILES``.
-        message: one sentence for people.
+        message: one-sentence summary.
     """
 
     columns: str
@@ -212,11 +213,11 @@ class CheckRow:
 
     Attributes:
         check: code; ``SUMMARY`` in the last row.
-        severity: ``error`` or ``warning``; ``ok`` in the summary of a sound table.
+        severity: ``error`` or ``warning``; ``ok`` in the summary of a table without problems.
         path: file as in the log; None in the summary.
         revision_id: the file's revision.
-        cube_id: the block's cube, where one is to blame.
-        message: what is wrong; in the summary, how much was checked by which checks.
+        cube_id: cube of the block, if the problem concerns one block.
+        message: the problem; in the summary, what was checked.
     """
 
     check: str
@@ -244,12 +245,12 @@ class CancelRow:
 
 @dataclass(frozen=True)
 class SuspendRow:
-    """A table that is suspended now.
+    """A suspended table.
 
     Attributes:
         table: full name.
         state: ``suspended``.
-        message: one sentence for people.
+        message: one-sentence summary.
     """
 
     table: str
@@ -259,12 +260,12 @@ class SuspendRow:
 
 @dataclass(frozen=True)
 class ResumeRow:
-    """A table that is not suspended any more.
+    """A resumed table.
 
     Attributes:
         table: full name.
         state: ``scheduled`` or ``idle``.
-        message: one sentence for people.
+        message: one-sentence summary.
     """
 
     table: str
@@ -274,25 +275,25 @@ class ResumeRow:
 
 @dataclass(frozen=True)
 class StatusRow:
-    """A run, or a table that nothing is done to; moments have the zone UTC.
+    """A run, or a table without a run; timestamps are in UTC.
 
     Attributes:
         table: full name.
         location: its root.
         state: ``idle``, ``scheduled``, ``running``, ``suspended`` or ``failed``.
-        trigger: who asked: ``call``, ``manual``, ``automatic`` or ``cli``.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         run_id: id of the run.
         strategy: its strategies, or those of the table's properties.
-        current: what a run of this driver does right now.
+        current: current step of a run of this driver.
         committed_groups: groups that it has committed.
         committed_bytes: their input bytes.
-        started_at: when the run began.
+        started_at: when the run started.
         last_run: end of the last automatic run.
-        next_run: begin of the next one.
-        last_error: code and text of the last error; None after a run that went well.
-        lease_holder: who holds the table's lease.
-        lease_expires_at: when the lease ends unless it is renewed.
-        message: what the table's owner should know.
+        next_run: start of the next one.
+        last_error: code and message of the last error; None after a successful run.
+        lease_holder: holder of the table's lease.
+        lease_expires_at: when the lease expires unless it is renewed.
+        message: information for the owner of the table.
     """
 
     table: str

@@ -10,15 +10,17 @@ from catalog.state.suspension import resume
 from catalog.table.managed_table import ManagedTable
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ResumeRow, data_frame_of, ddl_of
-from procedures.service.service import RESUMED, Told, tell
+from procedures.service.service import RESUMED, CatalogChange, notify
 
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
-    was = resume(table)
-    tell(Told(RESUMED, table.name, table.location))
+    was_suspended = resume(table)
+    notify(CatalogChange(RESUMED, table.name, table.location))
     state = SCHEDULED if effective_type(table.snapshot().configuration) is not None else "idle"
-    message = "It is optimized as its properties ask for." if was else "It was not suspended."
+    message = (
+        "Automatic optimization follows the table's properties again." if was_suspended else "It was not suspended."
+    )
     return data_frame_of(call.spark, ResumeRow, [ResumeRow(table.name, state, message)])
 
 

@@ -1,4 +1,4 @@
-"""``CALL use.status``: what is optimized now, what is planned, and who holds which table."""
+"""``CALL use.status``: shows runs, schedules and leases."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def status_row(
     problem: str | None = None,
     mistakes: Sequence[UseError] = (),
 ) -> StatusRow:
-    """One row out of what is known of a table and of a run of it; pure.
+    """Builds one row from the state of a table and of a run on it. This function is pure.
 
     Args:
         name: of the table.
         location: its root.
-        known: what the automatic service of this process knows.
+        known: the record of the automatic service of this process.
         run: a live run of this process.
         lease: the table's lease that has not expired.
         suspension: the table's suspension.
-        problem: why the table itself cannot be looked at.
-        mistakes: in the table's properties.
+        problem: why the table cannot be read.
+        mistakes: errors in the table's properties.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
@@ -90,7 +90,7 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
     if wanted is not None:
         table = ManagedTable.find(spark, wanted)
         place = qualified(spark, table.location)
-        # By the name that was asked for: a table known by its path may have been asked for by name.
+        # Use the requested name: the service may know the table by its path.
         known = {place: (table.name, known[place][1] if place in known else None)}
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
@@ -113,7 +113,7 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the files of a table tell, or why the table cannot be looked at."""
+    """State from the files of a table, or the reason why the table cannot be read."""
 
     lease: Lease | None = None
     suspension: Suspension | None = None
@@ -122,13 +122,13 @@ class _Facts:
 
 
 def _of_files(spark: SparkSession, name: str) -> _Facts:
-    """The lease, the suspension, and mistakes in the properties of a table; none of a table that has gone meanwhile."""
+    """Returns lease, suspension and property errors of a table; empty if the table was dropped in the meantime."""
     try:
         table = ManagedTable.find(spark, name)
         return _Facts(
             holder_of(table, application().clock.now()), suspension_of(table), table.snapshot().property_errors
         )
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
+    except Exception as error:  # noqa: BLE001 - any error of one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
             return _Facts()
         return _Facts(problem=error_text(error))
@@ -141,8 +141,8 @@ def _run(call: Call) -> DataFrame:
 
 STATUS = Procedure(
     "status",
-    "Shows the runs of this process, the tables that its service takes care of, and the leases on them.",
-    (Parameter("table", "STRING", "Only this table, also when nothing is known of it; all when left out.", None),),
+    "Shows the runs of this process, the tables that its service optimizes, and the leases on them.",
+    (Parameter("table", "STRING", "Shows only this table; all by default.", None),),
     ddl_of(StatusRow),
     _run,
 )

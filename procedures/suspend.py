@@ -1,4 +1,4 @@
-"""``CALL use.suspend``: keeps automatic optimization off a table, for every process, until it is resumed."""
+"""``CALL use.suspend``: blocks automatic optimization of a table in every process until it is resumed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import SuspendRow, data_frame_of, ddl_of
-from procedures.service.service import SUSPENDED, Told, tell
+from procedures.service.service import SUSPENDED, CatalogChange, notify
 
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
-    before = suspension_of(table)
-    made = suspend(table, application().clock.now())
-    tell(Told(SUSPENDED, table.name, table.location))
+    earlier = suspension_of(table)
+    suspension = suspend(table, application().clock.now())
+    notify(CatalogChange(SUSPENDED, table.name, table.location))
     message = (
-        f"It was suspended already, by {made.by}."
-        if before is not None
+        f"It was already suspended by {suspension.by}."
+        if earlier is not None
         else "Automatic optimization and manual triggers are off; CALL use.optimize still works."
     )
     return data_frame_of(call.spark, SuspendRow, [SuspendRow(table.name, "suspended", message)])
@@ -27,7 +27,7 @@ def _run(call: Call) -> DataFrame:
 
 SUSPEND = Procedure(
     "suspend",
-    "Suspends automatic optimization of a table, for every process; a run under way ends at the next boundary.",
+    "Suspends automatic optimization of a table in every process. A run in progress stops after the current group.",
     (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
     ddl_of(SuspendRow),
     _run,

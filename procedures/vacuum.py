@@ -1,4 +1,4 @@
-"""``CALL use.vacuum``: deletes files that the table's log no longer needs, with Delta's own vacuum."""
+"""``CALL use.vacuum``: deletes files that the table no longer references, with Delta's vacuum."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def _validate(arguments: Mapping[str, Any]) -> None:
     if arguments["parallelism"] is not None and arguments["parallelism"] < 1:
         raise InvalidArgumentError.of("parallelism", arguments["parallelism"], "a whole number of at least 1")
     if arguments["inventory"] is not None:
-        raise NotSupportedError(f"inventory = {arguments['inventory']} is not available in this version; leave it out.")
+        raise NotSupportedError(f"inventory = {arguments['inventory']} is not supported in this version; omit it.")
 
 
 def _retention(call: Call, floor: float) -> float:
-    """Returns the retention to use; refuses one that is too short for the table."""
+    """Returns the retention to use; rejects one that is too short for the table."""
     hours = call["retention_hours"]
     retention = floor if hours is None else float(hours)
     if retention < floor and not call["dry_run"] and not call["force"]:
         raise RetentionError(
-            f"retention_hours = {retention:g} is below the table's {floor:g} hours: readers and time travel of that "
-            "time would lose their files. Use force => true if no reader or writer can be older, or dry_run => true."
+            f"retention_hours = {retention:g} is below the table's {floor:g} hours: readers and time travel could lose "
+            "files. Use force => true if no reader or writer is older than that, or dry_run => true."
         )
     return retention
 
@@ -57,7 +57,7 @@ def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     retention = _retention(call, table.snapshot().retention_hours)
     session = work_session(call.spark)
-    # Our own check above stands in for these; without the second, this Delta ignores a retention that is given.
+    # The check above replaces the first one. Without the second setting, Delta ignores a given retention.
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     session.conf.set("spark.databricks.delta.vacuum.retentionWindowIgnore.enabled", "false")
     session.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")
@@ -71,53 +71,53 @@ def _run(call: Call) -> DataFrame:
         if call["dry_run"]:
             return _candidates(session, handle.vacuum(session, retention, mode, True))
         table.check_writable()
-        begun = application().clock.now()
+        started = application().clock.now()
         try:
             handle.vacuum(session, retention, mode, False)
         except BaseException as error:
-            _record_failure(table, call, begun, known_error(error))
+            _record_failure(table, call, started, known_error(error))
             raise
     outcome = _outcome(table)
-    _record(table, call, begun, outcome)
+    _record(table, call, started, outcome)
     row = VacuumRow(None, _UNREFERENCED, outcome.files, outcome.bytes, DELETED)
     return data_frame_of(table.spark, VacuumRow, [row])
 
 
-def _record(table: ManagedTable, call: Call, begun: int, outcome: _Outcome) -> None:
+def _record(table: ManagedTable, call: Call, started: int, outcome: _Outcome) -> None:
     try:
         table_bytes = table.snapshot().bytes
     except (UseError, Py4JJavaError, PySparkException):
-        # The files are deleted, whatever becomes of the table now.
+        # The files are deleted even if the table cannot be read now.
         table_bytes = None
     removed = FilesTotals(outcome.files, outcome.bytes)
-    times = begun, application().clock.now()
+    times = started, application().clock.now()
     event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), times, removed, table_bytes)
     record_vacuum(table, event, outcome.version)
 
 
-def _record_failure(table: ManagedTable, call: Call, begun: int, error: UseError) -> None:
-    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (begun, application().clock.now()))
+def _record_failure(table: ManagedTable, call: Call, started: int, error: UseError) -> None:
+    event = event_of_vacuum(call.trigger, _UNREFERENCED, _parameters(call), (started, application().clock.now()))
     record_failure(table, event, error)
 
 
 def _parameters(call: Call) -> dict[str, str]:
-    """What was asked for, as text; as booleans are written in SQL."""
+    """Returns the given arguments as text; booleans as in SQL."""
     given = {name: value for name, value in call.arguments.items() if name != "table" and value is not None}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 
 
 def _candidates(spark: SparkSession, paths: DataFrame) -> DataFrame:
-    """A row per path that would be deleted, up to a limit; one more row without path counts the rest."""
-    found = [row[0] for row in paths.limit(MAX_PATHS_SHOWN).collect()]
-    rows = [_candidate(spark, path) for path in found]
-    rest = paths.count() - len(found) if len(found) == MAX_PATHS_SHOWN else 0
+    """Returns a row per path to delete, up to a limit; a last row without path counts the rest."""
+    shown = [row[0] for row in paths.limit(MAX_PATHS_SHOWN).collect()]
+    rows = [_candidate(spark, path) for path in shown]
+    rest = paths.count() - len(shown) if len(shown) == MAX_PATHS_SHOWN else 0
     if rest:
         rows.append(VacuumRow(None, _UNREFERENCED, rest, None, "planned"))
     return data_frame_of(spark, VacuumRow, rows)
 
 
 def _candidate(spark: SparkSession, path: str) -> VacuumRow:
-    """One row per path that would be deleted; directories and files gone meanwhile have no size."""
+    """Returns the row of a path to delete; directories and files that no longer exist have no size."""
     try:
         size = file_size(spark, path)
     except (Py4JJavaError, PySparkException):
@@ -130,7 +130,7 @@ class _Outcome:
     """What Delta noted of a vacuum; None = it did not.
 
     Attributes:
-        version: of the commit that notes its end.
+        version: of the commit that records its end.
         files: removed files.
         bytes: their bytes.
     """
@@ -141,7 +141,7 @@ class _Outcome:
 
 
 def _outcome(table: ManagedTable) -> _Outcome:
-    """What Delta recorded about the vacuum that just ran."""
+    """Returns what Delta recorded about the last vacuum."""
     metric = F.col("operationMetrics")
     entries = (
         table.history(10).where(F.col("operation").isin("VACUUM START", "VACUUM END")).orderBy(F.col("version").desc())
@@ -152,8 +152,8 @@ def _outcome(table: ManagedTable) -> _Outcome:
         metric["numDeletedFiles"].try_cast("bigint").alias("files"),
         metric["sizeOfDataToDelete"].try_cast("bigint").alias("bytes"),
     ).take(2)
-    found = {r.operation: r for r in rows}
-    start, end = found.get("VACUUM START"), found.get("VACUUM END")
+    by_operation = {r.operation: r for r in rows}
+    start, end = by_operation.get("VACUUM START"), by_operation.get("VACUUM END")
     return _Outcome(
         None if end is None else end.version,
         None if end is None else end.files,
@@ -169,19 +169,21 @@ VACUUM = Procedure(
         Parameter(
             "retention_hours",
             "DOUBLE",
-            "Keeps files deleted within these hours; the table's own retention (7 days unless set) when left out.",
+            "Keeps files deleted within this many hours. By default the table's retention, 7 days unless set.",
             None,
         ),
         Parameter(
             "dry_run",
             "BOOLEAN",
-            "List the files that would be deleted, by path up to 1,000, and delete nothing.",
+            "Lists the files that would be deleted, up to 1,000 by path, and deletes nothing.",
             False,
         ),
         Parameter("mode", "STRING", "full lists the directory; lite uses the log only.", "full"),
-        Parameter("inventory", "STRING", "Table that lists the files. Not available yet.", None),
-        Parameter("force", "BOOLEAN", "Allow a retention below the table's own.", False),
-        Parameter("parallelism", "INT", "Tasks that list and delete at the same time; 4 per core when left out.", None),
+        Parameter("inventory", "STRING", "Table that lists the files. Not supported yet.", None),
+        Parameter("force", "BOOLEAN", "Allows a retention below the table's own.", False),
+        Parameter(
+            "parallelism", "INT", "Number of concurrent tasks that list and delete files; 4 per core by default.", None
+        ),
     ),
     ddl_of(VacuumRow),
     _run,

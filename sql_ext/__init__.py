@@ -1,4 +1,4 @@
-"""How SQL, Spark and Python reach USE: configure a session, attach to it, look at tables and act on them."""
+"""The Python API of USE for Spark: configure and attach a session, inspect and maintain tables."""
 
 from sql_ext.installation import check_packages  # isort: split
 

@@ -1,4 +1,4 @@
-"""The Spark settings that bring Delta and the shim into a session."""
+"""Spark settings that add Delta and the shim to a session."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PROVIDED = (
     "org.slf4j:*,com.fasterxml.jackson.core:*,com.fasterxml.jackson.datatype:*,org.apache.parquet:*"
 )
 _PACKAGES = "spark.jars.packages"
-# Users' queries go first: the pool `default` outweighs the one of automatic optimization.
+# Queries have priority: the pool `default` has a higher weight than the one of automatic optimization.
 _SCHEDULER_MODE = "spark.scheduler.mode"
 _SCHEDULER_POOLS = "spark.scheduler.allocation.file"
 
 
 def jar() -> Path:
-    """Path of the shim's jar inside the installed package.
+    """Returns the path of the shim's jar in the installed package.
 
     Raises:
-        UseError: the jar is missing, as in a checkout where it was never built.
+        UseError: the jar is missing, for example in a checkout where it was not built.
     """
     if not JAR.is_file():
         raise UseError(f"{JAR} is missing: run make shim in the checkout, or reinstall use-spark.")
@@ -40,7 +40,7 @@ def jar() -> Path:
 
 
 def spark_conf() -> dict[str, str]:
-    """All settings of ours, as ``spark-submit --conf`` or ``spark-defaults.conf`` take them."""
+    """Returns all settings that USE needs, for ``spark-submit --conf`` or ``spark-defaults.conf``."""
     delta = importlib.metadata.version("delta-spark")
     spark = ".".join(importlib.metadata.version("pyspark").split(".")[:2])
     return {
@@ -55,13 +55,13 @@ def spark_conf() -> dict[str, str]:
 
 
 def _delta_jar(coordinates: str) -> str:
-    """The file name of a package."""
+    """Returns the file name of a package."""
     _, name, version = coordinates.split(":")
     return f"{name}-{version}.jar"
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Adds the settings to a session builder, to what the caller has set already.
+    """Adds the settings that USE needs to those of a session builder.
 
     Args:
         builder: ``SparkSession.builder``, before ``getOrCreate()``.
@@ -70,14 +70,14 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         The same builder.
     """
     present: dict[str, str] = dict(builder._options)
-    wanted = spark_conf()
+    settings = spark_conf()
     if _SCHEDULER_MODE in present or _SCHEDULER_POOLS in present:
-        # Who has a scheduler of his own keeps it whole.
-        del wanted[_SCHEDULER_MODE], wanted[_SCHEDULER_POOLS]
-    if _delta_jar(wanted[_PACKAGES]) in present.get("spark.jars", ""):
-        # Given as a file, as where there is no network to fetch it from.
-        del wanted[_PACKAGES], wanted["spark.jars.excludes"]
-    for key, value in wanted.items():
+        # Do not mix with a scheduler of the caller.
+        del settings[_SCHEDULER_MODE], settings[_SCHEDULER_POOLS]
+    if _delta_jar(settings[_PACKAGES]) in present.get("spark.jars", ""):
+        # Delta is given as a file, for example on a machine without a network.
+        del settings[_PACKAGES], settings["spark.jars.excludes"]
+    for key, value in settings.items():
         merged = value
         if key in ("spark.jars", _PACKAGES, "spark.jars.excludes", "spark.sql.extensions"):
             earlier = [part for part in present.get(key, "").split(",") if part and "DeltaSparkSession" not in part]

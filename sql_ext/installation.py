@@ -1,4 +1,4 @@
-"""Whether Python imports the packages that were installed with this one."""
+"""Check that Python imports the packages that were installed with this one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGES = ("otree", "catalog", "procedures")
 
 
 def check_packages(find: Callable[[str], ModuleSpec | None] = PathFinder.find_spec) -> None:
-    """Refuses to go on if another package hides one of ``PACKAGES``.
+    """Raises an error if another package hides one of ``PACKAGES``.
 
     Their names are common words. A folder ``catalog`` in the working directory, or another distribution that comes
     first on ``sys.path``, would otherwise surface as a missing module somewhere inside USE.
@@ -26,15 +26,15 @@ def check_packages(find: Callable[[str], ModuleSpec | None] = PathFinder.find_sp
     """
     root = Path(__file__).resolve().parent.parent
     for name in PACKAGES:
-        ours, places = root / name, _places(find(name))
-        if ours in places[:1]:
+        installed, places = root / name, _places(find(name))
+        if installed in places[:1]:
             continue
         if not places:
             raise ImportError(
-                f"USE for Spark is incomplete: {ours} is missing. Install {DISTRIBUTION} again.", name=name
+                f"USE for Spark is incomplete: {installed} is missing. Install {DISTRIBUTION} again.", name=name
             )
         raise ImportError(
-            f"The package '{name}' in {places[0]} hides the one of USE for Spark in {ours}. "
+            f"The package '{name}' in {places[0]} hides the one of USE for Spark in {installed}. "
             f"Rename it, or put {root} before it on sys.path.",
             name=name,
             path=str(places[0]),
@@ -42,7 +42,7 @@ def check_packages(find: Callable[[str], ModuleSpec | None] = PathFinder.find_sp
 
 
 def _places(spec: ModuleSpec | None) -> list[Path]:
-    """The folders, or the file, from which Python would import a package."""
+    """Returns the folders, or the file, from which Python would import a package."""
     if spec is None:
         return []
     if spec.submodule_search_locations is not None:
@@ -64,4 +64,4 @@ def other_owners(
     """
     installed = owners()
     others = {name: sorted({d for d in installed.get(name, ()) if d != DISTRIBUTION}) for name in names}
-    return {name: found for name, found in others.items() if found}
+    return {name: distributions for name, distributions in others.items() if distributions}

@@ -1,4 +1,4 @@
-"""What the rules did to a query, for explanations, demos and tests."""
+"""Reports on the files that a query reads, and on its samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ScanReport:
         pruned: whether the index dropped files that Delta's statistics kept.
         candidate_files: files that Delta's partitions and statistics kept.
         candidate_bytes: their bytes.
-        kept_files: files that the index kept of them.
+        kept_files: files of these that the index kept.
         kept_bytes: their bytes.
         total_files: files of the whole table.
         total_bytes: their bytes.
@@ -63,9 +63,9 @@ class WeightSample:
         columns: the indexed columns whose hash is the weight.
         lower: fraction at which it starts.
         upper: fraction at which it ends.
-        note: which rows it takes, for people.
-        coarse: why its size can be far from its fraction: many rows share few weights. None when they do not, or
-            when nobody counted: the count is of the rows that the revision was made for.
+        note: which rows it contains, for display.
+        coarse: why its size can differ much from its fraction: many rows share few weights. None if they do not, or if
+            the number of weights is unknown. It is counted when a revision is created.
     """
 
     columns: tuple[str, ...]
@@ -81,7 +81,7 @@ class SparkSample:
 
     Attributes:
         reason: why it did not become a filter on weights.
-        detail: what it is about, for people.
+        detail: further information, for display.
         lower: fraction at which it starts.
         upper: fraction at which it ends; above 1 only with replacement.
     """
@@ -94,12 +94,12 @@ class SparkSample:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What a query will read.
+    """The files and samples of a query.
 
     Attributes:
         spark_samples: samples that Spark takes itself, each with the reason.
-        weight_filters: how many filters on weights there are, those of samples among them.
-        scans: the Delta tables it reads.
+        weight_filters: number of filters on weights, including those of samples.
+        scans: the Delta tables that it reads.
         weight_samples: samples that became a filter on weights.
     """
 
@@ -110,12 +110,12 @@ class ReadReport:
 
     @property
     def samples(self) -> int:
-        """How many samples Spark takes itself."""
+        """Number of samples that Spark takes itself."""
         return len(self.spark_samples)
 
 
 def read_report(data: DataFrame) -> ReadReport:
-    """Plans the query, without running it, and reports what it would read.
+    """Plans a query without running it and reports what it would read.
 
     Args:
         data: a query of an attached session.
@@ -133,15 +133,15 @@ def read_report(data: DataFrame) -> ReadReport:
     )
 
 
-_NOTE = "follows the weights: a seed changes nothing, and two samples of one fraction are the same rows"
+_NOTE = "follows the weights: a seed has no effect, and two samples of the same fraction contain the same rows"
 
 
-def _weight_sample(weights: WeightFilter) -> WeightSample | None:
-    """What a filter says that takes weights up to a limit, from a limit, or between two; None for another one."""
-    facts = sample_facts(weights.configuration) if weights.configuration is not None else None
-    if facts is None or (weights.first is None and weights.last is None):
+def _weight_sample(weight_filter: WeightFilter) -> WeightSample | None:
+    """Returns the sample of a filter with a lower or upper limit of weights; None for any other filter."""
+    facts = sample_facts(weight_filter.configuration) if weight_filter.configuration is not None else None
+    if facts is None or (weight_filter.first is None and weight_filter.last is None):
         return None
-    first = MIN_WEIGHT if weights.first is None else weights.first
-    last = MAX_WEIGHT if weights.last is None else weights.last
+    first = MIN_WEIGHT if weight_filter.first is None else weight_filter.first
+    last = MAX_WEIGHT if weight_filter.last is None else weight_filter.last
     upper = 1.0 if last == MAX_WEIGHT else round(fraction_of(last + 1), 9)
     return WeightSample(facts.columns, round(fraction_of(first), 9), upper, _NOTE, facts.coarse)

@@ -1,4 +1,4 @@
-"""Calling procedures from a Spark Connect client: as SQL with parameters, and with the errors that a driver raises."""
+"""Calls of procedures from a Spark Connect client: SQL with parameters, and the same errors as in the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.errors import NotAttachedError, NotSupportedError, UseError
 from catalog.jvm.session import has_jvm
 from procedures.registry import procedures
 
-# What Spark says of `use.<name>` where there is no catalog `use`; with it, ours names what is unknown.
+# Spark's condition for `use.<name>` without a catalog `use`. With the catalog, USE raises its own error.
 _NO_CATALOG = "UNRESOLVED_ROUTINE"
 
 
@@ -22,7 +22,7 @@ def is_client(spark: SparkSession) -> bool:
 
 
 def refuse_client(spark: SparkSession, what: str) -> None:
-    """Refuses what needs the driver's own Python process.
+    """Rejects a function that needs the Python process of the driver.
 
     Raises:
         NotSupportedError: the session is a Spark Connect client.
@@ -40,10 +40,10 @@ def call_from_client(spark: SparkSession, name: str, arguments: Mapping[str, Any
         arguments: by name; None stands for the default.
 
     Raises:
-        UseError: a refusal or failure, as in the driver itself.
+        UseError: the procedure failed or rejected an argument, as in the driver.
     """
     declared = procedures().get(name.lower())
-    if declared is not None:  # what the server alone knows is checked there
+    if declared is not None:  # the server checks procedures that only it knows
         declared.checked(arguments)
     text, values = call_statement(name, {key: value for key, value in arguments.items() if value is not None})
     try:
@@ -53,11 +53,11 @@ def call_from_client(spark: SparkSession, name: str, arguments: Mapping[str, Any
 
 
 def call_statement(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A call as SQL; pure.
+    """Returns a call as SQL; this function is pure.
 
     Args:
         name: procedure.
-        arguments: texts, numbers, booleans, lists and dictionaries of texts, by name.
+        arguments: strings, numbers, booleans, lists and dictionaries of strings, by name.
 
     Returns:
         The statement, and the values of its parameters by name: no value is part of the text.
@@ -86,13 +86,13 @@ def _quoted(name: str) -> str:
 
 
 def _typed(error: AnalysisException) -> Exception:
-    """One of our errors as it was raised in the driver; any other as it is."""
+    """Converts an error of USE to the exception that the driver raised; returns any other error unchanged."""
     code, sql_state = error.getCondition(), error.getSqlState()
     if code == _NO_CATALOG:
         return NotAttachedError.at_server()
     if code is None or not code.startswith("USE_"):
         return error
-    # The stack of the server follows the text when the client asks for it.
+    # The server's stack trace follows the message if the client requests it.
     text = str(error).partition("\n\nJVM stacktrace:")[0]
     return UseError(
         text.removeprefix(f"[{code}] ").removesuffix(f" SQLSTATE: {sql_state}"), code=code, sql_state=sql_state

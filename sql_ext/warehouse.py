@@ -1,4 +1,4 @@
-"""A warehouse folder that is complete in itself: tables, and beside them the metastore that knows their names."""
+"""A self-contained warehouse folder with tables and the metastore that stores their names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from catalog.errors import InvalidArgumentError, UseError, WriteDeniedError
 
 JAVA_OPTIONS_KEY = "spark.driver.extraJavaOptions"
 DERBY_LOG = "derby.stream.error.file"
-# No table can be called so without quotes, and readers of files pass over such names.
+# A table name cannot start with an underscore without quotes, and readers of files skip such names.
 _METASTORE = "_metastore"
 _METASTORE_LOG = "_metastore.log"
-# They would end the name inside a JDBC URL or an option of the JVM.
-_REFUSED = (";", '"', "\n")
+# Characters that would end the path in a JDBC URL or an option of the JVM.
+_REJECTED_CHARACTERS = (";", '"', "\n")
 
-# A process that is ending releases its claim within this time; one that is at work does not.
+# A process that is ending releases its lock within this time.
 _SECONDS_FOR_PREDECESSOR = 5.0
 _SECONDS_BETWEEN_ATTEMPTS = 0.1
 
@@ -29,19 +29,18 @@ _held: dict[Path, IO[bytes]] = {}
 
 
 def warehouse_conf(folder: Path) -> dict[str, str]:
-    """The settings of Spark for tables below a folder, with names that survive the process.
+    """Returns the settings of Spark for a warehouse folder, without creating it.
 
-    Nothing is touched. ``spark.driver.extraJavaOptions`` is to be joined with the options that a caller has: see
-    ``with_warehouse``.
+    ``with_warehouse`` combines ``spark.driver.extraJavaOptions`` with the options of the caller.
 
     Args:
-        folder: of the warehouse; ``open_warehouse`` makes it.
+        folder: folder of the warehouse; ``open_warehouse`` creates it.
 
     Raises:
-        InvalidArgumentError: the path holds a character that the settings cannot hold.
+        InvalidArgumentError: the path contains a character that the settings do not support.
     """
     place = folder.absolute()
-    if any(character in str(place) for character in _REFUSED):
+    if any(character in str(place) for character in _REJECTED_CHARACTERS):
         raise InvalidArgumentError.of("warehouse", str(folder), "a path without semicolons, quotes and line breaks")
     return {
         "spark.sql.warehouse.dir": str(place),
@@ -52,22 +51,22 @@ def warehouse_conf(folder: Path) -> dict[str, str]:
 
 
 def with_warehouse(conf: dict[str, str], folder: Path) -> dict[str, str]:
-    """The settings with those of the warehouse; the JVM's options are joined, everything else of ours wins.
+    """Adds the settings of the warehouse: the JVM's options are combined, all others take precedence.
 
     Args:
         conf: settings of Spark.
-        folder: of the warehouse.
+        folder: folder of the warehouse.
 
     Raises:
         InvalidArgumentError: see ``warehouse_conf``.
     """
-    ours = warehouse_conf(folder)
-    options = " ".join(part for part in (conf.get(JAVA_OPTIONS_KEY, ""), ours[JAVA_OPTIONS_KEY]) if part)
-    return {**conf, **ours, JAVA_OPTIONS_KEY: options}
+    settings = warehouse_conf(folder)
+    options = " ".join(part for part in (conf.get(JAVA_OPTIONS_KEY, ""), settings[JAVA_OPTIONS_KEY]) if part)
+    return {**conf, **settings, JAVA_OPTIONS_KEY: options}
 
 
 def metastore_log(folder: Path) -> Path:
-    """Where the embedded database writes its log, in place of the working directory."""
+    """Returns the path of the embedded database's log, which would otherwise be in the working directory."""
     return folder.absolute() / _METASTORE_LOG
 
 
@@ -77,25 +76,25 @@ def open_warehouse(
     clock: Callable[[], float] = SYSTEM_CLOCK.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Makes the folder where it is missing, and claims its metastore for this process, to its end.
+    """Creates the folder if it is missing, and locks its metastore until this process ends.
 
-    Two processes that start at the same time would both find the database closed: each claims it by a lock of its own
-    first. A process that was killed leaves its JVM behind for a moment, which closes the database as it ends.
+    Two processes that start at the same time would both find the database closed, so each acquires a separate lock
+    first. The JVM of a killed process closes the database a moment later.
 
     Args:
-        folder: of the warehouse.
-        seconds: to wait for another process that has the metastore open.
-        clock: the time, in seconds.
-        pause: waits for so many seconds.
+        folder: folder of the warehouse.
+        seconds: maximum time to wait for another process that has the metastore open.
+        clock: returns the time in seconds.
+        pause: sleeps for a number of seconds.
 
     Raises:
-        InvalidArgumentError: it is no folder.
-        WriteDeniedError: it cannot be made or written to.
-        UseError: another process has its metastore open, and did not end within ``seconds``.
+        InvalidArgumentError: the path is not a folder.
+        WriteDeniedError: the folder cannot be created or written to.
+        UseError: another process has the metastore open and did not end within ``seconds``.
     """
     place = folder.absolute()
     if place.exists() and not place.is_dir():
-        raise InvalidArgumentError.of("warehouse", str(folder), "a folder, or a path where one can be made")
+        raise InvalidArgumentError.of("warehouse", str(folder), "a folder, or a path where one can be created")
     if place.resolve() in _held:
         return
     try:
@@ -115,7 +114,7 @@ def open_warehouse(
 
 
 def _claimed(claim: IO[bytes]) -> bool:
-    """Whether this process has the claim; asking again does no harm."""
+    """Locks the file and returns whether this process holds the lock; can be repeated."""
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -124,9 +123,9 @@ def _claimed(claim: IO[bytes]) -> bool:
 
 
 def _booted_elsewhere(place: Path) -> bool:
-    """Whether a process that does not know our lock has the database open.
+    """Whether a process that does not use the lock of USE has the database open.
 
-    It looks at the lock that Derby holds on a file of its own, so a killed process leaves nothing behind.
+    This checks the lock that Derby holds on its own file, which ends with the process.
     """
     try:
         with (place / _METASTORE / "dbex.lck").open("r+b") as lock:
@@ -140,8 +139,8 @@ def _booted_elsewhere(place: Path) -> bool:
 
 def _in_use(folder: Path) -> UseError:
     return UseError(
-        f"warehouse = '{folder}' is open in another process, and its embedded metastore serves one at a time: end that "
-        "process, or let it do the work.",
+        f"warehouse = '{folder}' is open in another process, and its embedded metastore serves one process at a time: "
+        "stop that process, or run the command in it.",
         code="USE_WAREHOUSE_IN_USE",
         sql_state="55006",
     )

@@ -1,1 +1,1 @@
-"""The events of optimizations: what each holds, where it is kept, and how it is read."""
+"""The events of optimizations: their content, storage and parsing."""

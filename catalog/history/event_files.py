@@ -1,4 +1,4 @@
-"""What the files of the event store say: each text gives a value, or the reason why it has none. Pure and total."""
+"""Parsing of the files of the event store: each text gives a value or the reason why it is invalid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from catalog.state.state_files import Unreadable, parse
 
 _MOST_VERSION = 2**63 - 1
-# Fields of an event that are shown without Spark; others are for Spark's own reader.
+# Fields of an event that are shown without Spark; Spark's reader parses the others.
 _TEXTS = ("optimization_name", "trigger", "reason", "error", "error_code", "kind")
 
 
@@ -36,7 +36,7 @@ class StoredEvent:
 
 @dataclass(frozen=True)
 class Marker:
-    """Up to which version of which table the store has the events of the log."""
+    """The version of a table up to which the store contains the events of the log."""
 
     table_id: str
     version: int
@@ -44,7 +44,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class MergedParts:
-    """The list of the files that a merged file holds.
+    """The list of the files that a merged file contains.
 
     Attributes:
         merged_at: epoch milliseconds.
@@ -75,7 +75,7 @@ def parse_event(line: str) -> StoredEvent | Unreadable:
 
 
 def parse_events(text: str) -> list[StoredEvent] | Unreadable:
-    """Parses a file of the store; one line that is no event makes it unreadable, since it may be half written."""
+    """Parses a file of the store; an invalid line makes it unreadable, because the file may be incomplete."""
     events = []
     for number, line in enumerate(text.split("\n"), start=1):
         event = parse_event(line)
@@ -96,5 +96,5 @@ def parse_parts(text: str, latest: int) -> MergedParts | Unreadable:
 
 
 def parse_marker(text: str) -> Marker | Unreadable:
-    """Parses the note of what was copied from the log."""
+    """Parses the record of the events that were copied from the log."""
     return parse(text, lambda fields: Marker(fields.text("table_id"), fields.whole("version", most=_MOST_VERSION)))

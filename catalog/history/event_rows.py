@@ -1,4 +1,4 @@
-"""Events as rows: read from commits and from the files beside the log, and made one history of a table."""
+"""Events as rows, which are read from commits and from files beside the log and combined to one history."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _IN_COMMIT = (
 )
 _AROUND = "state string, version bigint, error string, error_code string"
 _NOT_WRITTEN = (FAILED, IGNORED)
-# One event, wherever it was read.
+# The schema of one event.
 EVENT_ROW = f"{_IN_COMMIT}, {_AROUND}"
-# A file that vanishes, or that somebody else has put there, must not make the rest unreadable. Brackets and stars in
-# the name of a folder are no patterns.
+# A file that was deleted, or that is not an event, must not make the others unreadable. Brackets and stars in the name
+# of a folder are not patterns.
 _TOLERANT: Mapping[str, str | bool] = {
     "mode": "PERMISSIVE",
     "ignoreMissingFiles": True,
@@ -38,7 +38,7 @@ _TOLERANT: Mapping[str, str | bool] = {
 
 
 def committed_events(history: DataFrame) -> DataFrame:
-    """The events in a table's commits; columns as in ``EVENT_ROW``.
+    """Returns the events in a table's commits; columns as in ``EVENT_ROW``.
 
     Args:
         history: what ``DESCRIBE HISTORY`` gives.
@@ -59,7 +59,7 @@ def committed_events(history: DataFrame) -> DataFrame:
 
 
 def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:
-    """The events in files of one JSON object per line; lines that are something else are left out.
+    """Returns the events in files with one JSON object per line; other lines are skipped.
 
     Args:
         spark: session.
@@ -70,7 +70,7 @@ def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:
 
 
 def united(logged: DataFrame, stored: DataFrame, table_ids: Sequence[str]) -> DataFrame:
-    """One row per write id: what the log says of it, else what was stored of a commit, else of a failure.
+    """Returns one row per write id: from the log, else from a stored commit, else from a stored failure.
 
     Args:
         logged: ``committed_events``.
@@ -85,7 +85,7 @@ def united(logged: DataFrame, stored: DataFrame, table_ids: Sequence[str]) -> Da
 
 
 def with_lists(events: DataFrame, files: Sequence[str]) -> DataFrame:
-    """Puts the lists back into events that were too long for a commit.
+    """Adds the lists of files to events that were too long for a commit.
 
     Args:
         events: rows as in ``EVENT_ROW``.
@@ -114,7 +114,7 @@ def with_lists(events: DataFrame, files: Sequence[str]) -> DataFrame:
 
 
 def history_of(events: DataFrame) -> DataFrame:
-    """The rows of ``<table>.optimizations``, newest first.
+    """Returns the rows of ``<table>.optimizations``, newest first.
 
     Write amplification is the sum of bytes that optimizations have written up to and with the row, over the bytes of
     the table after it.
@@ -124,7 +124,7 @@ def history_of(events: DataFrame) -> DataFrame:
     """
     committed = F.col("state") == COMMITTED
     so_far = Window.partitionBy("table_id").orderBy("version").rowsBetween(Window.unboundedPreceding, 0)
-    # As floating point: what another writer calls bytes may not fit when it is added up.
+    # As floating point: sums of bytes in events of other writers may overflow.
     bytes_written = F.when(committed, F.col("output_files_stats.bytes").cast("double"))
     counted = F.col("state").isin(COMMITTED, DELETED) & (F.col("table_bytes") > 0)
     amplification = F.when(counted, F.sum(bytes_written).over(so_far) / F.col("table_bytes"))
@@ -140,7 +140,7 @@ def history_of(events: DataFrame) -> DataFrame:
 
 
 def _known_inputs() -> Column:
-    """The statistics of the input; of what was not written, NULL where earlier versions stored zeros."""
+    """Returns the statistics, with NULL where earlier versions stored zeros for files that were not written."""
     inputs = F.col("input_files_stats")
     totals = inputs
     for name in ("num_cubes", "num_blocks", "avg_num_blocks_per_file", "avg_block_element_count_per_file"):
@@ -150,10 +150,10 @@ def _known_inputs() -> Column:
 
 
 def _moment(millis: str) -> Column:
-    """The moment of epoch milliseconds; NULL where it has none, as a year after 9998."""
+    """Returns the timestamp of epoch milliseconds; NULL if out of range, such as a year after 9998."""
     return F.when(F.col(millis).between(0, LAST_MILLIS), F.timestamp_millis(millis))
 
 
 def _names(ddl: str) -> list[str]:
-    """Names of the columns of a schema whose nested fields are written with a colon."""
+    """Returns the names of the columns of a schema whose nested fields are written with a colon."""
     return [field.split()[0] for field in ddl.split(", ")]

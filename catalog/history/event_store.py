@@ -38,13 +38,13 @@ logger = logging.getLogger(__name__)
 
 EVENTS_FOLDER = "events"
 RECONCILED_FILE = "reconciled.json"
-# More files than this are merged into one.
+# If there are more files than this, they are merged into one.
 MOST_FILES = 100
-# A merged file of this many characters is left alone from then on.
+# A merged file of this many characters is not merged again.
 FULL_CHARACTERS = 8_000_000
-# Readers that listed the folder before a merge find its parts for so long.
+# Parts stay this long after a merge, for readers that listed the folder before it.
 GRACE_MILLIS = 10 * 60_000
-# Files that are opened in search of the newest event, since some may be unreadable, or of a vacuum.
+# Maximum of files to open in search of the newest event, because some may be unreadable or about a vacuum.
 _MOST_LOOKED_AT = 20
 
 _OURS = re.compile(r"(\d+)-[^/]+\.json")
@@ -63,26 +63,26 @@ _MARKER_ADVICE = "Events are copied from the log once more, and the file is repl
 
 
 def record(table: ManagedTable, event: OptimizationEvent, version: int, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Keeps the event of a commit, which may outlive the log; never fails, since the commit also has it."""
+    """Stores the event of a commit, which may outlast the log. Never fails, because the commit has the event too."""
     _keep(table, event, {"state": COMMITTED, "version": version}, clock)
 
 
 def record_failure(table: ManagedTable, event: OptimizationEvent, error: UseError, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Keeps the event of a group that was not committed; never fails."""
-    # Its lists of files, when they are long, are not worth a file.
+    """Stores the event of a group that was not committed; never fails."""
+    # Long lists of its files are not stored.
     more = {"state": FAILED, "error": error.message, "error_code": error.code, "overflow_file": None}
     _keep(table, event, more, clock)
 
 
 def record_ignored(table: ManagedTable, event: OptimizationEvent, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Keeps the event of a trigger that did not lead to a run; its ``reason`` says why. Never fails."""
+    """Stores the event of a trigger that started no run; ``reason`` says why. Never fails."""
     _keep(table, event, {"state": IGNORED}, clock)
 
 
 def record_vacuum(
     table: ManagedTable, event: OptimizationEvent, version: int | None, clock: Clock = SYSTEM_CLOCK
 ) -> None:
-    """Keeps the event of a vacuum; never fails.
+    """Stores the event of a vacuum; never fails.
 
     Args:
         table: the table.
@@ -94,14 +94,14 @@ def record_vacuum(
 
 
 def _keep(table: ManagedTable, event: OptimizationEvent, more: Mapping[str, object], clock: Clock) -> None:
-    # Whatever goes wrong here, the optimization that it tells of is done.
+    # The optimization of the event is done, so an error here must not fail it.
     try:
         named = event if event.table_id else replace(event, table_id=table.snapshot().table_id)
         text = json.dumps({**json.loads(named.commit_json()), **more}, separators=(",", ":"))
         table.write_state(f"{EVENTS_FOLDER}/{event.started_at}-{event.write_id}.json", text)
         merge(table, clock.now())
     except Exception as error:  # noqa: BLE001
-        logger.warning("%s: an event could not be kept: %s", table.name, access_problem(error))
+        logger.warning("%s: an event could not be stored: %s", table.name, access_problem(error))
 
 
 def reconcile(table: ManagedTable) -> None:
@@ -116,20 +116,20 @@ def reconcile(table: ManagedTable) -> None:
 
 
 def _reconcile(table: ManagedTable) -> None:
-    # Read before the snapshot, so that no other process can write one for a later version in between.
+    # Read before the snapshot, so that no other process can write a mark for a later version in between.
     marker = read(table, RECONCILED_FILE, parse_marker, _MARKER_ADVICE)
     snapshot = table.snapshot()
     done = -1
     if isinstance(marker, Marker) and marker.table_id == snapshot.table_id and marker.version <= snapshot.version:
         done = marker.version
     if done == snapshot.version or LAST_REVISION_KEY not in snapshot.configuration:
-        # Nothing is new, or nothing was ever indexed.
+        # There is no new commit, or the table was never indexed.
         return
     stored = set(table.list_state(EVENTS_FOLDER))
     newer = table.events(snapshot.version - done).where(F.col("version") > done)
-    found = newer.select(F.to_json(F.struct("*")).alias("line")).orderBy("started_at")
-    # What another writer has put into a commit may be no event of ours.
-    events = [event for row in found.collect() if isinstance(event := parse_event(row.line), StoredEvent)]
+    lines = newer.select(F.to_json(F.struct("*")).alias("line")).orderBy("started_at")
+    # A commit of another writer may contain something else in place of an event.
+    events = [event for row in lines.collect() if isinstance(event := parse_event(row.line), StoredEvent)]
     missing = [event for event in events if f"{event.started_at}-{event.write_id}.json" not in stored]
     if missing:
         name = f"{missing[-1].started_at}-merged-{uuid.uuid4().hex}.json"
@@ -157,44 +157,44 @@ def merge(table: ManagedTable, now: int) -> None:
     if len(parts) <= MOST_FILES:
         return
     events: dict[str, StoredEvent] = {}
-    whole = []
+    readable: list[str] = []
     for name in parts:
-        found = _events_in(table, name)
-        if found is None:
-            # Being written just now, or not ours.
+        file_events = _events_in(table, name)
+        if file_events is None:
+            # The file is still being written, or is not a file of events.
             continue
-        whole.append(name)
-        for event in found:
+        readable.append(name)
+        for event in file_events:
             kept = events.get(event.write_id)
             if kept is None or kept.state != COMMITTED:
                 events[event.write_id] = event
-    if len(whole) < 2:
+    if len(readable) < 2:
         return
     ordered = sorted(events.values(), key=lambda event: event.started_at)
-    # The lines as they are: another version may have written more into them.
+    # Copy the lines unchanged: another version may have added fields.
     text = "\n".join(event.line for event in ordered)
     kind = _FULL if len(text) >= FULL_CHARACTERS else "-merged-"
     name = f"{ordered[-1].started_at}{kind}{uuid.uuid4().hex}"
     table.write_state(f"{EVENTS_FOLDER}/{name}.json", text)
-    table.write_state(f"{EVENTS_FOLDER}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": whole}))
+    table.write_state(f"{EVENTS_FOLDER}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": readable}))
 
 
 def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[str]:
-    """Deletes parts of files that were merged a while ago; returns all names that are in merged files."""
+    """Deletes the parts of earlier merges after the grace period; returns the names of all merged parts."""
     merged: set[str] = set()
     listings: list[tuple[int, str, set[str]]] = []
-    # Clocks of hosts differ a little.
+    # The clocks of hosts differ slightly.
     parsed = partial(parse_parts, latest=now + GRACE_MILLIS)
     for name in (n for n in names if n.endswith(_PARTS)):
-        found = read(table, f"{EVENTS_FOLDER}/{name}", parsed, _PARTS_ADVICE)
-        if isinstance(found, MergedParts):
-            parts = {part for part in found.parts if _OURS.fullmatch(part)}
-            listings.append((found.merged_at, name, parts.intersection(names)))
-    # The oldest first: a merged file may itself be a part of a later one.
+        listing = read(table, f"{EVENTS_FOLDER}/{name}", parsed, _PARTS_ADVICE)
+        if isinstance(listing, MergedParts):
+            parts = {part for part in listing.parts if _OURS.fullmatch(part)}
+            listings.append((listing.merged_at, name, parts.intersection(names)))
+    # Oldest first: a merged file may be a part of a later one.
     for merged_at, name, parts in sorted(listings, key=lambda listing: listing[0]):
         if now - merged_at >= GRACE_MILLIS:
             if parts and _events_in(table, name.removesuffix(_PARTS) + ".json") is None:
-                # The merged file was damaged meanwhile: its parts stay, and are merged once more.
+                # The merged file was damaged in the meantime: its parts stay and are merged again.
                 continue
             for part in parts:
                 table.delete_state(f"{EVENTS_FOLDER}/{part}")
@@ -204,7 +204,7 @@ def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[st
 
 
 def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
-    """The events of a file of the store; None when any of it cannot be read as events."""
+    """Returns the events of a file of the store; None if any line cannot be read as an event."""
     events = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
     return None if isinstance(events, (Missing, Unreadable)) else events
 
@@ -213,7 +213,7 @@ def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
 
 
 def optimizations(table: ManagedTable) -> DataFrame:
-    """The rows of ``<table>.optimizations``: what the log has, and what only the store has; newest first."""
+    """Returns the rows of ``<table>.optimizations`` from the log and the store, newest first."""
     names = table.list_state(EVENTS_FOLDER)
     events = table.events()
     ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in names if _OURS.fullmatch(n)]

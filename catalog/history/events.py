@@ -1,4 +1,4 @@
-"""The event that each optimization leaves in its commit and beside the log: schema and building."""
+"""The event that each optimization stores in its commit and beside the log: its schema and construction."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 OPERATION = "USE OPTIMIZE"
-# Every reader of the log parses every commit: longer lists of file names are kept beside the log.
+# Every reader of the log parses every commit, so longer lists of file names are stored beside the log.
 MAX_NAMES_IN_COMMIT = 1000
 EVENT_KEY = "event"
-# Where these lists are, below the state folder.
+# Folder of these lists, below the state folder.
 LISTS_FOLDER = "lists"
 
 _STATS_TYPE = (
@@ -38,7 +38,7 @@ OPTIMIZE, VACUUM = "optimize", "vacuum"
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What the event says of one file.
+    """Statistics of one file in an event.
 
     Attributes:
         path: as in the log.
@@ -59,7 +59,7 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class FilesStats:
-    """Statistics of an optimization's input or output files, as the reference defines them."""
+    """Statistics of an optimization's input or output files."""
 
     files: tuple[str, ...]
     file_levels: tuple[int, ...]
@@ -73,7 +73,7 @@ class FilesStats:
 
     @classmethod
     def of(cls, files: list[FileFacts]) -> FilesStats:
-        """Sums files up; ``element_count`` is -1 when some file's rows are not known."""
+        """Sums up files; ``element_count`` is -1 if the number of rows of a file is unknown."""
         count = len(files)
         blocks = sum(len(f.block_counts) for f in files)
         cubes = {cube for f in files for cube in f.cube_ids}
@@ -94,7 +94,7 @@ class FilesStats:
 
 @dataclass(frozen=True)
 class FilesTotals:
-    """What is known of files that nobody looked into: the other statistics are NULL, and so are those that are None.
+    """Number and size of files whose other statistics are unknown; missing values are NULL.
 
     ``element_count`` is -1 when some file's rows are not known.
     """
@@ -107,14 +107,14 @@ class FilesTotals:
 
     @classmethod
     def of(cls, files: list[FileFacts]) -> FilesTotals:
-        """Sums files up, as ``FilesStats.of`` does; their blocks do not matter."""
+        """Sums up number and size of files, without their blocks."""
         stats = FilesStats.of(files)
         return cls(stats.num_files, stats.bytes, stats.files, stats.file_levels, stats.element_count)
 
 
 @dataclass(frozen=True)
 class OptimizationEvent:
-    """One optimization, or vacuum; times in epoch milliseconds.
+    """One optimization or vacuum; times in epoch milliseconds.
 
     The statistics of files are None where nothing was read or written. ``table_bytes`` are the bytes of the table's
     live files after it, None where nothing was written.
@@ -135,18 +135,18 @@ class OptimizationEvent:
     kind: str = OPTIMIZE
 
     def to_json(self) -> str:
-        """The whole event."""
+        """Returns the complete event."""
         return json.dumps(self._record(), separators=(",", ":"))
 
     @property
     def overflow_file(self) -> str | None:
-        """Where the whole event is kept when its lists are too long for a commit; relative to the state folder."""
+        """The file of the complete event if its lists are too long for a commit; relative to the state folder."""
         lists = (stats.files for stats in (self.input_files_stats, self.output_files_stats) if stats is not None)
         longest = max((len(names) for names in lists if names is not None), default=0)
         return f"{LISTS_FOLDER}/{self.write_id}.json" if longest > MAX_NAMES_IN_COMMIT else None
 
     def commit_json(self) -> str:
-        """The event as it is stored in the commit: without the lists when they are kept in ``overflow_file``."""
+        """Returns the event in the commit: without the lists if they are in ``overflow_file``."""
         record = self._record()
         if self.overflow_file is not None:
             record["overflow_file"] = self.overflow_file
@@ -171,7 +171,7 @@ def event_without_commit(
     table_id: str = "",
     write_id: str | None = None,
 ) -> OptimizationEvent:
-    """The event of what did not become a commit: a group that failed, or a trigger that was ignored.
+    """Builds the event of a failed group or an ignored trigger, which have no commit.
 
     Args:
         strategy: name of the strategy, or of what was asked for.
@@ -206,7 +206,7 @@ def event_of_vacuum(
     removed: FilesTotals | None = None,
     table_bytes: int | None = None,
 ) -> OptimizationEvent:
-    """The event of a vacuum: its input are the files that it removed, and it has no output.
+    """Builds the event of a vacuum: its input is the removed files, and it has no output.
 
     Args:
         trigger: who asked.

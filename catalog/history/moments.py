@@ -1,15 +1,15 @@
-"""Epoch milliseconds as moments, whoever wrote them."""
+"""Conversion of epoch milliseconds, which may be invalid, to timestamps."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 
-# The end of the year 9998: later moments are none in Python, nor a day before in some time zone.
+# The end of the year 9998: Python does not support later timestamps in every time zone.
 LAST_MILLIS = 253_370_764_799_999
 
 
 def moment(millis: object) -> datetime | None:
-    """The moment in UTC; None for what is none, such as a text, a negative number or a year after 9998; total."""
+    """Returns the timestamp in UTC; None for an invalid value: a string, a negative number or a year after 9998."""
     if isinstance(millis, bool) or not isinstance(millis, int) or not 0 <= millis <= LAST_MILLIS:
         return None
     return datetime.fromtimestamp(millis / 1000, tz=timezone.utc)

@@ -226,7 +226,7 @@ def choice(values: Collection[str], accepted: str, *, any_case: bool = False) ->
 def duration(
     accepted: str, *, units: Collection[str] = tuple(_TIME_UNITS), spark_syntax: bool = True
 ) -> ValueType[float]:
-    """A time of at least a millisecond, such as ``10 minutes`` or ``90s``, in milliseconds.
+    """A duration of at least a millisecond, such as ``10 minutes`` or ``90s``, in milliseconds.
 
     Args:
         accepted: what is accepted, as the end of an error.

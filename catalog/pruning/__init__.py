@@ -1,1 +1,1 @@
-"""Which files a query or a predicate may need."""
+"""Selection of the files that a query or a predicate may need."""

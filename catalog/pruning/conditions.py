@@ -1,4 +1,4 @@
-"""Where in a revision's space the rows of a query can lie: a tree of conditions as a union of boxes."""
+"""Translation of a tree of conditions into a union of boxes in the space of a revision."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from otree.transformation import Transformation, Value
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-# A longer list is judged by its smallest and largest value alone.
+# Of a longer list, only the smallest and the largest value are used.
 _LONGEST_LIST = 1_000
-# Pairs of boxes that are compared for one revision, about half a second's work; beyond it, conditions narrow no more.
+# Maximum pairs of boxes to compare for one revision, which take about half a second. Further conditions are ignored.
 _MOST_PAIRS = 100_000
 _LAST_CHARACTER = 0x10FFFF
 
 Node = Mapping[str, Any]
-"""A condition as the shim sends it: an ``operator``, and conditions in ``of`` or ``values`` for a column or hash."""
+"""A condition from the shim: an ``operator``, with conditions in ``of``, or ``values`` for a column or hash."""
 
 
 @dataclass(frozen=True)
 class Conditions:
     """Translates conditions into regions of one revision.
 
-    A row that makes the condition true lies in the region; what is not understood is the whole space.
+    Every row that makes the condition true is in the region. The region of an unsupported condition is the whole space.
 
     Attributes:
         revision: the revision.
-        hash_types: how its columns hashed when it was made, None when another writer made it.
+        hash_types: the types by which its columns were hashed; None if another writer created the revision.
     """
 
     revision: Revision
     hash_types: str | None
 
     def region(self, node: Node) -> Region:
-        """Returns where the rows lie that make ``node`` true."""
+        """Returns the region of the rows that make ``node`` true."""
         return self._region(node, negated=False)
 
     def _region(self, node: Node, *, negated: bool) -> Region:
-        """Where the rows lie that make ``node`` true, or those that make it false when ``negated``.
+        """Returns the region of the rows that make ``node`` true, or false if ``negated``.
 
-        A row for which it is neither, because of a null, may be missing in both.
+        A row for which it is neither, because of a null, may be missing from both.
         """
-        # Trees may be deeper than Python's stack: children are put on a list, and joined when all of them are done.
+        # Trees may be deeper than Python's stack, so this uses an explicit stack.
         todo: list[tuple[Node, bool, bool]] = [(node, negated, False)]
         done: list[Region] = []
         pairs_left = _MOST_PAIRS
@@ -64,14 +64,14 @@ class Conditions:
                 todo += [(part, negated, False) for part in node["of"]]
             else:
                 first = len(done) - len(node["of"])
-                # "not (a and b)" is "not a or not b", also where one of them is null.
+                # "not (a and b)" is "not a or not b", even if one of them is null.
                 is_union = (operator == "or") != negated
                 parts, done = done[first:], done[:first]
                 if is_union:
                     done.append(Region.union(parts))
                 else:
-                    found, pairs = Region.intersection(parts, self.revision.dimensions, pairs_left)
-                    done.append(found)
+                    intersection, pairs = Region.intersection(parts, self.revision.dimensions, pairs_left)
+                    done.append(intersection)
                     pairs_left -= pairs
         return done[0]
 
@@ -96,7 +96,7 @@ class Conditions:
         operator, values = node["operator"], node["values"]
         if len(values) != 1 or values[0] is None:
             return self._all
-        # A hash is never null, so that the two ways to compare are one.
+        # A hash is never null, so both operators are equivalent.
         operator = "=" if operator == "<=>" else operator
         if negated:
             operator = _OPPOSITE.get(operator, "")
@@ -108,10 +108,10 @@ class Conditions:
         return Region.of([Box(((0.0, 1.0),) * self.revision.dimensions, first, last)])
 
     def _hashes_as(self, types: Sequence[str]) -> bool:
-        """Whether today's column types hash as they did when the revision was made (a widened type does not)."""
+        """Whether the current column types hash as they did when the revision was created; a widened type does not."""
         if self.hash_types is not None:
             return self.hash_types == ";".join(hash_type(sql_type) for sql_type in types)
-        # Another writer leaves only the format's names, which do not tell decimals of different size apart.
+        # Other writers store only the format's type names, which do not distinguish decimals of different size.
         return all(
             transformer.data_type != "DecimalDataType" and format_data_type(sql_type) == transformer.data_type
             for sql_type, transformer in zip(types, self.revision.transformers, strict=True)
@@ -129,18 +129,18 @@ class Conditions:
         if operator in ("is_null", "is_not_null"):
             return self._nulls(at, node) if (operator == "is_null") != negated else self._all
         if operator == "<=>" and negated:
-            # False of every null, too: unlike "=", it is never null itself.
+            # It is false for every null too: unlike "=", it never returns null.
             return Region.union([self._nulls(at, node), self._compared(at, node, "=", values, negated=True)])
         if values and all(value is None for value in values):  # nothing compares with null
             return Region.nothing()
         return self._compared(at, node, "=" if operator == "<=>" else operator, values, negated=negated)
 
     def _nulls(self, at: int, node: Node) -> Region:
-        # A cast can make a null of a value.
+        # A cast can turn a value into null.
         return self._all if "as" in node else self._boxes(at, [self.revision.transformations[at].null_interval])
 
     def _compared(self, at: int, node: Node, operator: str, values: Sequence[Any], *, negated: bool) -> Region:
-        """Where the values lie, other than null, for which a comparison is true, or false when ``negated``."""
+        """Returns the region of the non-null values for which a comparison is true, or false if ``negated``."""
         if negated:
             is_flag = node["type"] == "boolean" and "as" not in node
             if operator == "=" and is_flag and isinstance(values[0], bool):
@@ -157,7 +157,7 @@ class Conditions:
         return Region.of([Box((*whole[:at], side, *whole[at + 1 :])) for side in sides])
 
     def _sides(self, at: int, operator: str, values: Sequence[Any], node: Node) -> list[Interval] | None:
-        """Intervals of one dimension that hold the values which meet the comparison; None = no idea."""
+        """Returns the intervals of one dimension that contain all values that match the comparison; None if unknown."""
         transformation, data_type = self.revision.transformations[at], self.revision.transformers[at].data_type
         column_type, compared_as = node["type"], node.get("as", node["type"])
         if operator not in _INTERVALS or not is_comparable(column_type, data_type):
@@ -168,7 +168,7 @@ class Conditions:
             return None
         try:
             return [_INTERVALS[operator](transformation, bracket) for bracket in _fewer(known)]
-        except TypeError:  # the transformation holds values of another kind
+        except TypeError:  # the transformation has values of another type
             return None
 
 
@@ -180,11 +180,11 @@ def _prefixed(transformation: Transformation, bracket: Bounds) -> Interval:
 
 
 def _successor(prefix: str) -> str | None:
-    """A text that is not below any text with this prefix, in the order of code points; None = there is none."""
+    """Returns a string above all strings with this prefix, in the order of code points; None if there is none."""
     for end in range(len(prefix), 0, -1):
         code = ord(prefix[end - 1])
         if code < _LAST_CHARACTER:
-            # What lies between are surrogates, which are no characters.
+            # The code points in between are surrogates, which are not characters.
             following = 0xE000 if code + 1 == 0xD800 else code + 1
             return prefix[: end - 1] + chr(following)
     return None
@@ -202,7 +202,7 @@ _INTERVALS: Mapping[str, Callable[[Transformation, Bounds], Interval]] = {
 
 
 def _fewer(brackets: Sequence[Bounds]) -> Sequence[Bounds]:
-    """The brackets of a list, or one around them where the list is long and has an order."""
+    """Returns the brackets of a list; one bracket around all of them if the list is long and ordered."""
     if len(brackets) <= _LONGEST_LIST or any(_is_nan(value) for bracket in brackets for value in bracket):
         return brackets
     lows: list[Any] = [low for low, _ in brackets]

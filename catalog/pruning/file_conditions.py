@@ -1,4 +1,4 @@
-"""Which files may hold rows of a predicate, by the statistics and partition values in the log; nothing is collected."""
+"""Selection of files that may match a predicate, by the statistics and partition values in the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
-# What a value of the file has to be for a comparison to be true of any: {low} and {high} bound the values.
+# Conditions under which a comparison can be true for a value of the file, whose values are between {low} and {high}.
 _POSSIBLE = {
     "=": "{low} <= {value} AND {high} >= {value}",
     "<>": "NOT ({low} = {value} AND {high} = {value})",
@@ -46,8 +46,8 @@ _NUMBER_TYPES = (
     exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.FLOAT, exp.DType.DOUBLE,
     exp.DType.DECIMAL,
 )  # fmt: skip
-# Literals that a time may be compared with, beside texts: conversions between the two kinds of timestamp do not keep
-# the order where clocks are set back or forward.
+# Types of literals, in addition to strings, with which a time may be compared. Conversions between the two kinds of
+# timestamps do not keep the order when clocks change.
 _TIMES = {
     "date": ("date", "timestamp", "timestamp_ntz"),
     "timestamp": ("date", "timestamp"),
@@ -58,10 +58,10 @@ _TIMES = {
 def files_that_may_match(
     spark: SparkSession, schema: StructType, partition_columns: Sequence[str], predicate: RowPredicate
 ) -> Callable[[DataFrame], DataFrame]:
-    """A restriction for ``TableSnapshot.only``: keeps every file that may hold a row for which the predicate is true.
+    """Returns a filter for ``TableSnapshot.only`` that keeps every file that may contain a matching row.
 
-    Comparisons of a column with literals, BETWEEN, IN, IS [NOT] NULL and AND, OR, NOT over them are judged; whatever
-    else the predicate says may be true in any file, and so may all in a file without statistics.
+    Comparisons of a column with literals, BETWEEN, IN, IS [NOT] NULL and AND, OR, NOT over them are evaluated. Any
+    other condition may be true in any file, and any condition may be true in a file without statistics.
 
     Args:
         spark: session whose time zone and settings apply.
@@ -70,7 +70,7 @@ def files_that_may_match(
         predicate: checked against the schema.
     """
     if '"' in predicate.text and spark.conf.get("spark.sql.ansi.doubleQuotedIdentifiers", "false") == "true":
-        return lambda files: files  # what was parsed as a text is a name
+        return lambda files: files  # a string in the parsed tree may be a name in Spark
     translation = _Translation(spark, schema)
     possible = translation.possible(predicate.tree, wanted=True)
     if possible is None:
@@ -81,21 +81,21 @@ def files_that_may_match(
 
 @dataclass
 class _Translation:
-    """Makes SQL over the bounds of a file, and notes the columns whose bounds it needs."""
+    """Generates SQL over the bounds of a file and collects the columns whose bounds it needs."""
 
     spark: SparkSession
     schema: StructType
     columns: list[tuple[StructField, ...]] = field(default_factory=list)
 
     def possible(self, node: exp.Expr, wanted: bool) -> str | None:
-        """SQL that is true of a file when ``node`` may be true (false, unless ``wanted``) of a row; None = always."""
+        """Returns SQL that is true if ``node`` may equal ``wanted`` for a row of the file; None = always true."""
         if isinstance(node, exp.Paren):
             return self.possible(node.this, wanted)
         if isinstance(node, exp.Not):
             return self.possible(node.this, not wanted)
         if isinstance(node, (exp.And, exp.Or)):
             parts = [self.possible(operand, wanted) for operand in _operands(node)]
-            # "not (a and b)" is "not a or not b", also where one of them is null.
+            # "not (a and b)" is "not a or not b", even if one of them is null.
             if isinstance(node, exp.And) == wanted:
                 return " AND ".join(f"({part})" for part in parts if part is not None) or None
             return None if None in parts else " OR ".join(f"({part})" for part in parts)
@@ -122,7 +122,7 @@ class _Translation:
         return self._compared(node.expression, _MIRRORED[operator], node.this, wanted)
 
     def _in(self, node: exp.In, wanted: bool) -> str | None:
-        # Values of several types are compared in a type common to all, which pairs of them would not tell.
+        # Values of several types are compared in their common type, which pairs of values do not determine.
         if not 0 < len(node.expressions) <= _LONGEST_LIST or len({_kind(value) for value in node.expressions}) > 1:
             return None
         parts = [self._compared(node.this, "=", value, wanted) for value in node.expressions]
@@ -138,7 +138,7 @@ class _Translation:
         if literal is None:
             return None
         if operator == "<=>":
-            if not wanted:  # nulls differ from every value
+            if not wanted:  # null differs from every value
                 return None
             operator = "="
         possible = _POSSIBLE[operator if wanted else _OPPOSITE[operator]]
@@ -146,23 +146,23 @@ class _Translation:
         return f"{_HELPER}.some{number} AND coalesce({text}, true)"
 
     def _column(self, node: exp.Expr) -> int | None:
-        """The number of a column whose bounds can be known."""
-        found = resolve(self.schema, node)
-        if found is None:
+        """Returns the number of a column that has bounds; None if it has none."""
+        path = resolve(self.schema, node)
+        if path is None:
             return None
-        last = found[-1]
+        last = path[-1]
         data_type = last.dataType
         known = isinstance(data_type, (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType))
-        # Texts of fixed length are padded when they are read, and other collations have an order of their own.
+        # CHAR values are padded when they are read, and other collations have a different order.
         is_text = data_type == StringType() and "__CHAR_VARCHAR_TYPE_STRING" not in (last.metadata or {})
         if not known and not is_text:
             return None
-        if found not in self.columns:
-            self.columns.append(found)
-        return self.columns.index(found)
+        if path not in self.columns:
+            self.columns.append(path)
+        return self.columns.index(path)
 
     def _literal(self, node: exp.Expr, column: DataType) -> str | None:
-        """SQL of a literal that compares with the column in an order that the column's own values have."""
+        """Returns SQL of a literal that is compared in the order of the column's values; None for other literals."""
         if isinstance(node, exp.Paren):
             return self._literal(node.this, column)
         if isinstance(column, BooleanType):
@@ -184,27 +184,27 @@ class _Translation:
         text = _text(node.this)
         if as_type is None or text is None or as_type not in _TIMES[kind]:
             return None
-        # TIMESTAMP may be set to mean either kind.
+        # A setting decides which kind of timestamp TIMESTAMP means.
         if as_type == "timestamp" and self.spark.conf.get("spark.sql.timestampType") != "TIMESTAMP_LTZ":
             return None
         return f"try_cast({text} AS {as_type})"
 
 
 def _operands(node: exp.Connector) -> list[exp.Expr]:
-    """The operands of a chain of one connective: thousands of them are one level, here and for Spark's parser."""
-    found: list[exp.Expr] = []
+    """Returns the operands of a chain of one connective, so that thousands of them form one level."""
+    operands: list[exp.Expr] = []
     todo: list[exp.Expr] = [node]
     while todo:
         operand = todo.pop()
         if isinstance(operand, exp.Connector) and type(operand) is type(node):
             todo += [operand.right, operand.left]
         else:
-            found.append(operand)
-    return found
+            operands.append(operand)
+    return operands
 
 
 def _kind(node: exp.Expr) -> str:
-    """What type a literal has, as far as comparisons care."""
+    """Returns the kind of a literal, which determines how it is compared."""
     if isinstance(node, (exp.Paren, exp.Neg)):
         return _kind(node.this)
     if isinstance(node, exp.Literal) and not node.is_string:
@@ -215,7 +215,7 @@ def _kind(node: exp.Expr) -> str:
 def _text(node: exp.Expr) -> str | None:
     if not isinstance(node, exp.Literal) or not node.is_string:
         return None
-    # Whether a backslash escapes is a setting of Spark's.
+    # A setting of Spark decides whether a backslash escapes.
     return None if "\\" in node.this or "'" in node.this else f"'{node.this}'"
 
 
@@ -232,7 +232,7 @@ def _number(node: exp.Expr) -> str | None:
 
 
 def _bounds(columns: Sequence[tuple[StructField, ...]], partition_columns: Sequence[str]) -> Column:
-    """A struct of low, high, some (a value may be there) and null (a null may be there) for each column."""
+    """Returns a struct of low, high, some (there may be a value) and null (there may be a null) for each column."""
     stats = F.from_json("stats", _stats_schema(columns))
     fields = []
     for number, path in enumerate(columns):
@@ -240,7 +240,7 @@ def _bounds(columns: Sequence[tuple[StructField, ...]], partition_columns: Seque
         data_type = path[-1].dataType
         if path[0].name in partition_columns:
             text = F.col("partitionValues")[stored[0]]
-            # Delta stores a null of a partition as null or as no text.
+            # Delta stores a null partition value as null or as an empty string.
             text = F.when(text != "", text)
             low = high = text.try_cast(data_type)
             some, null = text.isNotNull(), text.isNull()
@@ -248,7 +248,7 @@ def _bounds(columns: Sequence[tuple[StructField, ...]], partition_columns: Seque
             low = _at(stats["minValues"], stored).try_cast(data_type)
             high = _at(stats["maxValues"], stored).try_cast(data_type)
             if isinstance(data_type, (TimestampType, TimestampNTZType)):
-                # Statistics hold milliseconds; beyond the last timestamp nothing is known.
+                # Statistics are truncated to milliseconds; the sum may exceed the last timestamp.
                 high = F.try_add(high, F.expr("INTERVAL '0.001' SECOND"))
             nulls = _at(stats["nullCount"], stored)
             some = F.coalesce(nulls < stats["numRecords"], F.lit(True))
@@ -276,7 +276,7 @@ def _stats_schema(columns: Sequence[tuple[StructField, ...]]) -> StructType:
 
 
 def _nested(paths: Sequence[Sequence[str]], leaf: DataType) -> StructType:
-    """A struct that has each path, with values of the leaf's type at its ends."""
+    """Returns a struct type that contains each path, with values of the leaf type."""
     by_first: dict[str, list[Sequence[str]]] = {}
     for path in paths:
         by_first.setdefault(path[0], []).append(path[1:])

@@ -1,4 +1,4 @@
-"""What a literal in a comparison says about the values of a column, in the units of the index."""
+"""Conversion of literals in comparisons to the units of the index."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from otree.data_types import format_data_type
 from otree.transformation import Value
 
 _MILLIS_PER_DAY = 86_400_000
-# Dates of tables by other writers may be stored as local midnight of any zone: widen by the largest offset and a bit.
+# Other writers may store dates as local midnight in any zone: widen by more than the largest offset.
 _DATE_SLACK = _MILLIS_PER_DAY + 1
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _REAL = ("float", "double")
 _INSTANTS = ("timestamp", "timestamp_ntz")
-# Bits of precision: whole numbers of less than this many are exact in the type that they are compared in.
+# Bits of precision: whole numbers with fewer bits are exact in the type of the comparison.
 _PRECISION = {"float": 24, "double": 53}
-# Types that a column may have been widened to since a revision of this data type was made.
+# Types to which a column may have been widened after a revision of this data type was created.
 _WIDENED: Mapping[str, tuple[str, ...]] = {
     "IntegerDataType": (*_WHOLE, *_REAL, "decimal"),
     "LongDataType": (*_WHOLE, "decimal"),
@@ -30,31 +30,31 @@ _WIDENED: Mapping[str, tuple[str, ...]] = {
 }
 
 Bounds = tuple[Value, Value]
-"""(low, high): a row whose value is at least the literal is not below low, one at most the literal not above high."""
+"""(low, high): a value of at least the literal is not below low; a value of at most the literal is not above high."""
 
 
 def is_comparable(column_type: str, data_type: str) -> bool:
-    """Whether a column of today's SQL type may still be judged by a revision made for the format's data type."""
+    """Whether a revision of a data type of the format applies to a column of the current SQL type."""
     plain = "decimal" if column_type.startswith("decimal") else column_type
     return format_data_type(column_type) == data_type or plain in _WIDENED.get(data_type, ())
 
 
 def bounds(value: Any, column_type: str, compared_as: str, data_type: str) -> Bounds | None:
-    """Brackets a literal so that comparing a row's indexed value with the bracket never loses the row.
+    """Returns a bracket around a literal, such that comparing indexed values with it loses no row.
 
     Args:
-        value: the literal as the shim spells it, not null.
+        value: the literal in the form of the shim, not null.
         column_type: SQL type of the column.
         compared_as: SQL type that the column is cast to for the comparison; its own type without a cast.
         data_type: the format's data type of the revision.
 
     Returns:
-        The bracket in the unit of the index, or None when nothing is known about this pair of types.
+        The bracket in the unit of the index; None if this pair of types is not supported.
     """
-    found = _bracket(value, column_type, compared_as)
-    if found is not None and data_type == "DateDataType" and column_type != "date":
-        return found[0] - _DATE_SLACK, found[1] + _DATE_SLACK
-    return found
+    bracket = _bracket(value, column_type, compared_as)
+    if bracket is not None and data_type == "DateDataType" and column_type != "date":
+        return bracket[0] - _DATE_SLACK, bracket[1] + _DATE_SLACK
+    return bracket
 
 
 def _bracket(value: Any, column_type: str, compared_as: str) -> tuple[Any, Any] | None:
@@ -90,10 +90,10 @@ def _whole(value: Any, column_type: str, compared_as: str) -> Value:
 
 
 def _rounded(number: float, precision: int) -> tuple[float, float] | None:
-    """Brackets the whole numbers that may round to a number, which neighbours in its type enclose."""
+    """Returns a bracket around the whole numbers that may round to a number."""
     if not math.isfinite(number):
         return None
-    # Up to the power of two itself, which is also where its upper neighbour rounds to.
+    # Below the power of two, whole numbers are exact. Its upper neighbour rounds to the power itself.
     if abs(number) < 2**precision:
         return number, number
     step = math.ldexp(1.0, math.frexp(number)[1] - precision)
@@ -105,7 +105,7 @@ def _real(value: str) -> float:
 
 
 def _decimal(value: Any, column_type: str, compared_as: str) -> Value:
-    # The index places decimals by their doubles, in the same order as a comparison of doubles sees them.
+    # The index places decimals by their double values, in the same order as a comparison of doubles.
     if compared_as == "double":
         number = _real(value)
         return number if math.isfinite(number) else None
@@ -116,13 +116,13 @@ def _decimal(value: Any, column_type: str, compared_as: str) -> Value:
 
 
 def _digits(sql_type: str) -> tuple[int, int] | None:
-    """Digits before and after the point of a decimal type."""
-    found = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", sql_type)
-    return None if found is None else (int(found[1]) - int(found[2]), int(found[2]))
+    """Returns the digits before and after the point of a decimal type."""
+    match = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", sql_type)
+    return None if match is None else (int(match[1]) - int(match[2]), int(match[2]))
 
 
 def _time(value: Any, column_type: str, compared_as: str) -> tuple[int, int] | None:
-    """Times in epoch milliseconds, widened by what a conversion between zones can shift."""
+    """Returns a bracket in epoch milliseconds, widened by the possible shift of a conversion between zones."""
     if compared_as not in (*_INSTANTS, "date"):
         return None
     if compared_as == "date":

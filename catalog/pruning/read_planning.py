@@ -1,4 +1,4 @@
-"""What queries may skip: a sample as a weight range, filters as a region per revision."""
+"""Planning of reads: samples become ranges of weights, and filters become a region per revision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
 
 logger = logging.getLogger(__name__)
 
-# Conditions times revisions that are judged for one scan, which takes about a second.
+# Maximum of conditions times revisions that are evaluated for one scan, which takes about a second.
 _MOST_NODES = 100_000
 
 
@@ -30,17 +30,17 @@ class SampleReason(str, Enum):
     NOT_INDEXED = "NOT_INDEXED"
     """The rows come from a table without an index, or not from a Delta table."""
     NOT_A_TABLE = "NOT_A_TABLE"
-    """Below the sample is something that does not keep or drop rows one by one: a join, an aggregation, a limit."""
+    """An operation below the sample does not keep or drop single rows: a join, an aggregation, a limit."""
     NON_DETERMINISTIC_BELOW = "NON_DETERMINISTIC_BELOW"
-    """A projection or filter below the sample gives another result each time."""
+    """A projection or filter below the sample is non-deterministic."""
     SAMPLE_OF_SAMPLE = "SAMPLE_OF_SAMPLE"
-    """A sample, or a filter on a hash, lies below: weights would select its rows again instead of a share of them."""
+    """A sample or a filter on a hash is below the sample: the same weights would be selected again."""
     WITH_REPLACEMENT = "WITH_REPLACEMENT"
-    """A row may be drawn more than once."""
+    """The sample is with replacement."""
     CACHED = "CACHED"
     """The rows come from a cache."""
     MISSING_COLUMN = "MISSING_COLUMN"
-    """The table has no longer a column that the index hashes."""
+    """A column of the index was dropped from the table."""
     SWITCHED_OFF = "SWITCHED_OFF"
     """``spark.qbeast.use.sampling.enabled`` is false in the session."""
     NOT_CONSIDERED = "NOT_CONSIDERED"
@@ -48,7 +48,7 @@ class SampleReason(str, Enum):
     INDEX_UNREADABLE = "INDEX_UNREADABLE"
     """The property of the newest revision is missing or cannot be read."""
     ERROR = "ERROR"
-    """Something failed while planning; the log has it."""
+    """Planning failed; the log has the error."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class _Index:
 
 @lru_cache(maxsize=64)
 def _index(configuration: str) -> _Index:
-    """What the properties say of the index, as far as they can be read; files of any other revision are read whole."""
+    """Returns the readable part of the index properties; other revisions are read completely."""
     properties: Mapping[str, str] = json.loads(configuration)
     stored = stored_revisions(properties)
     for key, reason in stored.unreadable.items():
-        logger.warning("Queries skip no file of a revision that cannot be read, '%s': %s", key, reason)
+        logger.warning("Queries skip no files of the unreadable revision '%s': %s", key, reason)
     newest: Revision | IndexFormatError | None
     try:
         newest = newest_revision(properties, stored)
@@ -76,12 +76,12 @@ def _index(configuration: str) -> _Index:
 
 
 def refused_sample(reason: SampleReason, detail: str) -> str:
-    """Says why a sample stays with Spark, as the answer to the shim."""
+    """Returns the response to the shim with the reason why Spark takes a sample itself."""
     return json.dumps({"reason": reason.value, "detail": detail})
 
 
 def plan_sample(configuration: str, lower: float, upper: float) -> str:
-    """Says which rows a sample of fractions [lower, upper) takes.
+    """Returns which rows a sample of fractions [lower, upper) contains.
 
     Args:
         configuration: the table's properties, as JSON.
@@ -89,8 +89,8 @@ def plan_sample(configuration: str, lower: float, upper: float) -> str:
         upper: fraction, exclusive.
 
     Returns:
-        JSON with the hashed columns (physical names) and the first and last weight, null where unbounded; or with the
-        reason and a detail where Spark must sample by itself.
+        JSON with the hashed columns (physical names) and the first and last weight, null if unbounded; or with the
+        reason and a detail if Spark must take the sample itself.
     """
     revision = _index(configuration).newest
     if isinstance(revision, IndexFormatError):
@@ -111,11 +111,11 @@ def plan_sample(configuration: str, lower: float, upper: float) -> str:
 
 @dataclass(frozen=True)
 class SampleFacts:
-    """What samples of a table are like.
+    """Properties of the samples of a table.
 
     Attributes:
         columns: columns whose hash is the weight, by their stored names.
-        coarse: why the size of a sample can be far from its fraction, None when nothing is known of it.
+        coarse: why the size of a sample can differ much from its fraction; None if there is no known reason.
     """
 
     columns: tuple[str, ...]
@@ -123,7 +123,7 @@ class SampleFacts:
 
 
 def sample_facts(configuration: str) -> SampleFacts | None:
-    """Says what samples of a table are like; None without a readable newest revision.
+    """Returns properties of the samples of a table; None without a readable newest revision.
 
     Args:
         configuration: the table's properties, as JSON.
@@ -137,18 +137,18 @@ def sample_facts(configuration: str) -> SampleFacts | None:
 
 
 def plan_read(configuration: str, conditions: str) -> str | None:
-    """Says what the blocks of each revision must meet for a scan with these conditions.
+    """Returns the boxes that the blocks of each revision must overlap for a scan with these conditions.
 
     Args:
         configuration: the table's properties, as JSON.
         conditions: JSON tree of conditions, see ``catalog.pruning.conditions``.
 
     Returns:
-        JSON ``{"revisions": {id: {dimensions, boxes: [{first_weight, last_weight, lower, upper}]}}}``, or None when
-        nothing can be skipped. A block must meet one of the boxes.
+        JSON ``{"revisions": {id: {dimensions, boxes: [{first_weight, last_weight, lower, upper}]}}}``, or None if
+        no file can be skipped. A block must overlap one of the boxes.
 
     Raises:
-        TooComplexError: the tree is nested more deeply than JSON can be read; the shim sends no such trees.
+        TooComplexError: the tree is too deeply nested to parse; the shim sends no such trees.
     """
     index = _index(configuration)
     try:
@@ -165,7 +165,7 @@ def plan_read(configuration: str, conditions: str) -> str | None:
 
 
 def _affordable(revisions: Sequence[Revision], tree: Mapping[str, Any]) -> Sequence[Revision]:
-    """The newest revisions, as many as a tree of this size can be judged by in about a second; mostly all of them."""
+    """Returns the newest revisions for which a tree of this size can be evaluated in about a second; usually all."""
     nodes, todo = 0, [tree]
     while todo:
         node = todo.pop()

@@ -1,4 +1,4 @@
-"""A predicate over a table's rows as users write it: parsed, and checked against the schema before anything is done."""
+"""Predicates over the rows of a table, which are parsed and checked against the schema before any data is read."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _DEPTH_LIMIT = f"at most {_DEEPEST} levels of brackets, CASE, NOT and signs (of 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 _PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
-# What sqlglot says of its own classes.
+# sqlglot names its classes in messages.
 _PYTHON_CLASS = re.compile(r" for <class '[^']*'>")
-_REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
+_REJECTED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery"),
     (exp.Window, "a window function"),
     (exp.AggFunc, "an aggregate function"),
@@ -42,12 +42,12 @@ _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
 
 @dataclass(frozen=True)
 class RowPredicate:
-    """A predicate that could be parsed.
+    """A parsed predicate.
 
     Attributes:
-        parameter: name of the argument that gave it, for errors.
-        text: as the user wrote it.
-        tree: the same parsed.
+        parameter: name of the argument, for errors.
+        text: the text of the user.
+        tree: the parsed text.
     """
 
     parameter: str
@@ -56,31 +56,31 @@ class RowPredicate:
 
     @classmethod
     def parse(cls, parameter: str, text: str) -> RowPredicate:
-        """Parses what a user wrote.
+        """Parses a predicate.
 
         Raises:
-            TooComplexError: longer or more deeply nested than it can be parsed.
-            InvalidArgumentError: not one predicate.
+            TooComplexError: the text is too long or too deeply nested.
+            InvalidArgumentError: the text is not one predicate.
         """
         if len(text) > _LONGEST:
-            raise TooComplexError.of(parameter, f"at most {_LONGEST:,} characters, and this one has {len(text):,}")
+            raise TooComplexError.of(parameter, f"at most {_LONGEST:,} characters; this one has {len(text):,}")
         try:
             tokens = sqlglot.tokenize(text, read="spark")
             if sum(token.token_type in _CONNECTIVES for token in tokens) > _MOST_CONNECTIVES:
                 raise TooComplexError.of(parameter, f"at most {_MOST_CONNECTIVES:,} AND and OR; use IN or BETWEEN")
             if _depth(tokens) > _DEEPEST:
                 raise TooComplexError.of(parameter, _DEPTH_LIMIT)
-            found = sqlglot.parse(text, read="spark")
+            statements = sqlglot.parse(text, read="spark")
         except RecursionError as error:
             raise TooComplexError.of(parameter, _DEPTH_LIMIT) from error
         except SqlglotError as error:
             reason = _PYTHON_CLASS.sub("", first_line(error))
             raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED} ({reason})") from error
-        tree = found[0] if len(found) == 1 else None
+        tree = statements[0] if len(statements) == 1 else None
         if not isinstance(tree, exp.Expression):
             raise InvalidArgumentError.of(parameter, text, _ACCEPTED)
-        for kind, name in _REFUSED:
-            # EXISTS(array, x -> ...) is a function over an array unless a query is in it.
+        for kind, name in _REJECTED:
+            # EXISTS(array, x -> ...) is a function over an array unless it contains a query.
             if tree.find(kind) is not None:
                 raise InvalidArgumentError.of(parameter, text, f"{_ACCEPTED}, without {name}")
         if not isinstance(tree, (exp.Condition, exp.Func, exp.Boolean)):
@@ -88,11 +88,11 @@ class RowPredicate:
         return cls(parameter, text, tree)
 
     def check(self, spark: SparkSession, schema: StructType) -> None:
-        """Refuses a predicate that the rows of a schema cannot answer; no row is read.
+        """Checks the predicate against a schema without reading rows.
 
         Raises:
-            UnknownNameError: a column that the schema does not have.
-            TooComplexError: Spark cannot analyse it, because it is nested too deeply.
+            UnknownNameError: the schema lacks a column.
+            TooComplexError: the predicate is too deeply nested for Spark.
             InvalidArgumentError: Spark does not accept it as a condition.
         """
         for node in self.tree.find_all(exp.Column):
@@ -100,7 +100,7 @@ class RowPredicate:
         rows = spark.createDataFrame([], schema)
         try:
             data_type = rows.select(F.expr(self.text)).schema[0].dataType
-            rows.where(self.text).schema  # noqa: B018 - analysed when it is asked for
+            rows.where(self.text).schema  # noqa: B018 - reading the schema analyses the query
         except Py4JJavaError as error:
             if not is_stack_overflow(error):
                 raise
@@ -113,7 +113,7 @@ class RowPredicate:
             raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED}; this is a value of type {kind}")
 
     def _check_casts(self, spark: SparkSession) -> None:
-        """Refuses a literal that the session does not cast as asked: no row could be compared with it."""
+        """Rejects a literal that the session cannot cast, because no row could be compared with it."""
         casts = [n.sql("spark") for n in self.tree.find_all(exp.Cast) if isinstance(n.this, exp.Literal)]
         try:
             if casts:
@@ -123,7 +123,7 @@ class RowPredicate:
 
 
 def name_parts(node: exp.Expr) -> tuple[str, ...]:
-    """The parts of a column's name, as ``a.b.c`` has three; empty when the node is no column."""
+    """Returns the parts of a column's name, such as three for ``a.b.c``; empty if the node is not a column."""
     after: list[str] = []
     while isinstance(node, exp.Dot):
         if not isinstance(node.expression, exp.Identifier):
@@ -136,27 +136,27 @@ def name_parts(node: exp.Expr) -> tuple[str, ...]:
 
 
 def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:
-    """The fields from the top-level column to the one that a node names; None when it names no such field."""
-    found: list[StructField] = []
+    """Returns the fields from the top-level column to the named one; None if there is no such field."""
+    path: list[StructField] = []
     inside: DataType = schema
     for part in name_parts(node):
         field = _field(inside, part)
         if field is None:
             return None
-        found.append(field)
+        path.append(field)
         inside = field.dataType
-    return tuple(found) or None
+    return tuple(path) or None
 
 
 def _depth(tokens: Sequence[Token]) -> int:
-    """How deep a parser has to go into a text."""
+    """Returns the depth to which a parser has to recurse into a text."""
     deepest = prefixes = 0
     open_levels: list[int] = []
     before = None
     for token in tokens:
         prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
         if token.token_type in _OPENING:
-            # STRUCT( may begin a type as well: the parser tries both, and both again inside of it.
+            # STRUCT( may also start a type. The parser tries both alternatives, on each level.
             open_levels.append(4 if before == TokenType.STRUCT else 1)
         elif token.token_type in _CLOSING and open_levels:
             open_levels.pop()
@@ -170,7 +170,7 @@ def _check_column(schema: StructType, parts: Sequence[str]) -> None:
     for number, part in enumerate(parts):
         field = _field(inside, part)
         if field is None and isinstance(inside, (ArrayType, MapType, VariantType)):
-            return  # whether this can be taken out of it is for Spark to say
+            return  # Spark checks access to elements
         if field is None:
             before = "".join(f"{p}." for p in parts[:number])
             known = [f"{before}{name}" for name in inside.names] if isinstance(inside, StructType) else []
@@ -179,8 +179,8 @@ def _check_column(schema: StructType, parts: Sequence[str]) -> None:
 
 
 def _field(inside: DataType, name: str) -> StructField | None:
-    """A field in any case; a name that only differs in case from another is nobody's."""
+    """Looks up a field case-insensitively; None if the name is ambiguous."""
     if not isinstance(inside, StructType):
         return None
-    found = [f for f in inside.fields if f.name.lower() == name.lower()]
-    return found[0] if len(found) == 1 else None
+    matches = [f for f in inside.fields if f.name.lower() == name.lower()]
+    return matches[0] if len(matches) == 1 else None

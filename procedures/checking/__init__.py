@@ -1,1 +1,1 @@
-"""What ``use.check`` looks at: ``metadata`` for the log and the listing, ``rows`` for the data itself."""
+"""Checks of the index: ``metadata`` reads the log and the file listing, ``rows`` reads the data."""

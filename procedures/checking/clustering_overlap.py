@@ -1,4 +1,4 @@
-"""How much the ranges of files overlap in one column: a sweep over their ends, as window functions of Spark."""
+"""Overlap of the ranges of files in one column, computed by a sweep with Spark's window functions."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-# As Snowflake's histogram: depths up to 16 one by one, then doubling.
+# As in Snowflake's histogram: single depths up to 16, then doubling classes.
 _SINGLE_DEPTHS = 16
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """The overlap of files in one column; a file without a known range may hold any value and counts everywhere.
+    """Overlap of files in one column. A file without a known range may contain any value and counts everywhere.
 
     Attributes:
         unknown_files: files without a range.
-        constant_files: files with one value only.
-        average_overlaps: other files whose range meets a file's, on average.
-        max_overlaps: likewise, at most.
-        average_depth: files over the deepest point of a file's range, itself included, on average.
-        max_depth: files over the deepest point of all.
+        constant_files: files with a single value.
+        average_overlaps: average number of other files whose range overlaps a file's range.
+        max_overlaps: maximum of these numbers.
+        average_depth: average number of files at the deepest point of a file's range, including the file itself.
+        max_depth: maximum of these numbers.
         histogram: upper bound of a depth class to the number of files in it.
     """
 
@@ -35,11 +35,11 @@ class Overlap:
 
 
 def overlap_of(ranges: DataFrame) -> Overlap:
-    """Measures the overlap; what comes back to the driver is one row.
+    """Measures the overlap; the driver collects only aggregates.
 
     Args:
-        ranges: one row per file: ``path``, ``low`` and ``high`` of an ordered type, ``empty`` BOOLEAN: it holds no
-            value but null. A file with neither ends nor ``empty`` has no known range.
+        ranges: one row per file: ``path``, ``low`` and ``high`` of an ordered type, ``empty`` BOOLEAN: all values are
+            null. A file with neither limits nor ``empty`` has no known range.
     """
     known = ranges.where("low IS NOT NULL AND high IS NOT NULL")
     counts = ranges.agg(
@@ -49,8 +49,8 @@ def overlap_of(ranges: DataFrame) -> Overlap:
     ).collect()[0]
     unknown = counts.unknown
     if not counts.known:
-        every = max(unknown - 1, 0)
-        return Overlap(unknown, 0, float(every), every, float(unknown), unknown, {})
+        others = max(unknown - 1, 0)
+        return Overlap(unknown, 0, float(others), others, float(unknown), unknown, {})
     depths = _depths(known, counts.known).select(
         (F.col("overlaps") + F.lit(unknown)).alias("overlaps"), (F.col("depth") + F.lit(unknown)).alias("depth")
     )
@@ -78,11 +78,11 @@ def _depth_class(depth: Column) -> Column:
 
 
 def _depths(known: DataFrame, count: int) -> DataFrame:
-    """Overlaps and depth of each file.
+    """Returns overlaps and depth of each file.
 
-    The depth of a range is the largest number of ranges over a point in it, which is reached where some range starts.
-    With ranges numbered by their start, that is the maximum over a stretch of numbers, and any stretch is covered by
-    two stretches whose length is a power of two; those are built by doubling.
+    The depth of a range is the largest number of ranges that contain one of its points. The maximum is at the start of
+    a range. With ranges numbered by their start, the depth is a maximum over an interval of numbers. Two intervals
+    whose length is a power of two cover any interval; their maxima are computed by doubling.
     """
     starts = known.select("path", F.col("low").alias("value"), F.lit(0).alias("kind"))
     ends = known.select("path", F.col("high").alias("value"), F.lit(1).alias("kind"))
@@ -111,11 +111,11 @@ def _depths(known: DataFrame, count: int) -> DataFrame:
     )
     length = F.col("started_by_end") - F.col("first")
     fitting = (F.length(F.bin(length)) - 1).cast("int")
-    wanted = stretches.withColumn("level", fitting).withColumn(
+    with_intervals = stretches.withColumn("level", fitting).withColumn(
         "second", F.expr("started_by_end - shiftleft(1L, level)")
     )
     other = stretches.select(F.col("first").alias("second"), F.col("deepest").alias("second_deepest"))
-    return wanted.join(other, "second").select(
+    return with_intervals.join(other, "second").select(
         (F.col("started_by_end") - F.col("ended_before") - 1).alias("overlaps"),
         F.greatest(
             F.element_at("deepest", F.col("level") + 1), F.element_at("second_deepest", F.col("level") + 1)

@@ -1,4 +1,4 @@
-"""Checks of the log alone: tags, cubes, weights, counts, thresholds, and that the files exist."""
+"""Checks of the log: tags, cubes, weights, counts, thresholds, and the existence of files."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _FIELDS = ("cubeId", "minWeight", "maxWeight", "elementCount")
 
 @dataclass(frozen=True)
 class TaggedFiles:
-    """The live files of a snapshot with their tags taken apart, nothing of them trusted.
+    """The live files of a snapshot with their parsed tags, which may be invalid.
 
     Attributes:
-        files: path, stored (numRecords, deleted rows included), ours BOOLEAN (any tag of ours), text and number of the
-            revision, text, raw maps and typed structs of the blocks, indexed BOOLEAN (as everything but the check sees
-            it), text and both ends of the band, and per known revision its cube pattern.
+        files: path, stored (numRecords, including deleted rows), ours BOOLEAN (any tag of USE), text and number of the
+            revision, text, raw maps and typed structs of the blocks, indexed BOOLEAN (whether queries treat the file
+            as indexed), text and both ends of the band, and for known revisions the cube pattern.
     """
 
     files: DataFrame
 
     @classmethod
     def of(cls, snapshot: TableSnapshot) -> TaggedFiles:
-        """Reads the tags; NULL where they cannot be read."""
+        """Parses the tags; NULL if they cannot be parsed."""
         tag = F.col("tags")
         raw = F.from_json(tag[BLOCKS_TAG], "array<map<string,string>>")
         known = [
@@ -73,7 +73,7 @@ class TaggedFiles:
 
 
 def cube_pattern(dimensions: int) -> str:
-    """Regular expression of the cube ids of a space: whole levels, known symbols, unused bits zero."""
+    """Returns the regular expression of the cube ids of a space: whole levels, known symbols, unused bits zero."""
     width = symbols_per_level(dimensions)
     unused = width * BITS_PER_SYMBOL - dimensions
     last = "".join(SYMBOLS[value] for value in range(0, len(SYMBOLS), 1 << unused))
@@ -81,7 +81,7 @@ def cube_pattern(dimensions: int) -> str:
 
 
 def tag_problems(tagged: TaggedFiles) -> DataFrame:
-    """Problems that a file's own tags show."""
+    """Returns the problems that are visible in the tags of a single file."""
     number, blocks = F.col("revision_id"), F.col("blocks")
     has_blocks = F.col("blocks_text").isNotNull()
     indexed = number > 0
@@ -91,7 +91,7 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
     reversed_ = F.filter(blocks, lambda b: b["minWeight"] > b["maxWeight"])
     invalid = F.filter(cubes, lambda c: ~F.rlike(c, F.col("pattern")))
     overlap = F.filter(filled, lambda b: F.exists(filled, lambda above: _above(above, b)))
-    # What the specific checks find nothing wrong with, and nobody reads: a number where a text belongs, a field twice.
+    # Tags that pass the specific checks but that queries reject: a number in place of a string, a repeated field.
     fits = F.col("pattern").isNotNull() & (F.size(reversed_) == 0) & (F.size(invalid) == 0)
     least = F.array_min(F.transform(filled, lambda b: b["minWeight"]))
     most = F.array_max(F.transform(filled, lambda b: b["maxWeight"]))
@@ -105,7 +105,7 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
                 F.col("revision_text").isNotNull()
                 & (number.isNull() | (number < 0) | (F.col("revision_text") != number.cast("string"))),
                 problem(
-                    "TAGS_UNREADABLE", ERROR, F.concat(F.lit("revision = "), "revision_text", F.lit(" is no number"))
+                    "TAGS_UNREADABLE", ERROR, F.concat(F.lit("revision = "), "revision_text", F.lit(" is not a number"))
                 ),
             ),
             (
@@ -114,19 +114,19 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
             ),
             (
                 indexed & ~has_blocks,
-                problem("HALF_TAGGED", ERROR, F.lit("it names a revision and has no blocks")),
+                problem("HALF_TAGGED", ERROR, F.lit("it has a revision but no blocks")),
             ),
             (
                 (number.isNull() & F.col("revision_text").isNull() | (number == 0)) & has_blocks,
-                problem("HALF_TAGGED", ERROR, F.lit("it has blocks and names no revision")),
+                problem("HALF_TAGGED", ERROR, F.lit("it has blocks but no revision")),
             ),
             (
                 F.col("revision_text").isNull() & ~has_blocks & F.col("ours"),
-                problem("HALF_TAGGED", ERROR, F.lit("it has other tags of ours and names no revision")),
+                problem("HALF_TAGGED", ERROR, F.lit("it has other tags of USE but no revision")),
             ),
             (
                 indexed & F.col("pattern").isNull(),
-                problem("REVISION_UNKNOWN", ERROR, F.lit("the table's properties hold no such revision with data")),
+                problem("REVISION_UNKNOWN", ERROR, F.lit("the table properties have no such revision with data")),
             ),
             (
                 readable & (F.size(invalid) > 0),
@@ -136,7 +136,7 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
             ),
             (
                 readable & (F.size(F.array_distinct(cubes)) < F.size(cubes)),
-                problem("CUBE_TWICE", ERROR, F.lit("two blocks of the file are of one cube")),
+                problem("CUBE_TWICE", ERROR, F.lit("two blocks of the file belong to the same cube")),
             ),
             (
                 readable & (F.size(reversed_) > 0),
@@ -152,7 +152,7 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
                 problem(
                     "BLOCKS_OVERLAP",
                     ERROR,
-                    F.lit("its weights are also those of a block above it in the same file"),
+                    F.lit("its weights overlap those of a block of a parent cube in the same file"),
                     F.try_element_at(overlap, F.lit(1))["cubeId"],
                 ),
             ),
@@ -167,7 +167,7 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
             (
                 readable & F.col("band").isNotNull() & ~F.coalesce(within & (F.size(elsewhere) == 0), F.lit(False)),
                 problem(
-                    "BAND_MISMATCH", ERROR, F.concat(F.lit("use.band = "), "band", F.lit(" is not that of its blocks"))
+                    "BAND_MISMATCH", ERROR, F.concat(F.lit("use.band = "), "band", F.lit(" does not match its blocks"))
                 ),
             ),
         ],
@@ -175,7 +175,7 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
 
 
 def _unreadable() -> Column:
-    """Not an array of objects with exactly the format's fields; ``replicated`` of older writers is tolerated."""
+    """Whether the tag is not an array of objects with exactly the format's fields; ``replicated`` is tolerated."""
     blocks, raw = F.col("blocks"), F.col("raw")
     broken = F.exists(
         blocks,
@@ -189,22 +189,22 @@ def _unreadable() -> Column:
         ),
     )
     allowed = F.array(*[F.lit(name) for name in (*_FIELDS, "replicated")])
-    strange = F.exists(raw, lambda fields: F.size(F.array_except(F.map_keys(fields), allowed)) > 0)
+    has_unknown_field = F.exists(raw, lambda fields: F.size(F.array_except(F.map_keys(fields), allowed)) > 0)
     empty = F.size(blocks) == 0
-    return blocks.isNull() | raw.isNull() | F.coalesce(broken | strange | empty, F.lit(True))
+    return blocks.isNull() | raw.isNull() | F.coalesce(broken | has_unknown_field | empty, F.lit(True))
 
 
 def _above(above: Column, below: Column) -> Column:
-    """Whether the one block's cube holds the other's and their weights meet; a row could then be in both."""
+    """Whether one block's cube contains the other's and their weights overlap, so that a row could be in both."""
     holds = below["cubeId"].startswith(above["cubeId"]) & (below["cubeId"] != above["cubeId"])
     return holds & (below["minWeight"] <= above["maxWeight"]) & (above["minWeight"] <= below["maxWeight"])
 
 
 def threshold_problems(tagged: TaggedFiles) -> DataFrame:
-    """Cubes whose current threshold lies below that of their parent.
+    """Returns the cubes whose current threshold is below that of their parent.
 
-    Readers that walk the tree stop too early there. It can come from deletions of whole files, after which the
-    remaining blocks of the parent tell of an older threshold; readers that look at blocks, as ours do, are not misled.
+    Readers that walk the tree stop too early there. Deleting whole files can cause this, because the remaining blocks
+    of the parent then have an older threshold. Readers that use blocks, such as this implementation, are not affected.
     """
     blocks = tagged.files.where(F.col("pattern").isNotNull() & ~_unreadable()).select(
         "path", "revision_id", "symbols", F.explode("blocks").alias("b")
@@ -233,7 +233,7 @@ def threshold_problems(tagged: TaggedFiles) -> DataFrame:
 
 
 def revision_problems(snapshot: TableSnapshot) -> DataFrame:
-    """Properties of revisions that cannot be read, and a newest revision that is not there."""
+    """Returns unreadable properties of revisions, and a missing newest revision."""
     problems = dict(snapshot.stored_revisions.unreadable)
     try:
         newest_revision(snapshot.configuration, snapshot.stored_revisions)
@@ -253,9 +253,9 @@ def _number(key: str) -> int | None:
 
 
 def missing_files(table: ManagedTable, snapshot: TableSnapshot) -> DataFrame:
-    """Files of the log that are not below the table; the folder is listed once, in parallel.
+    """Returns the files of the log that do not exist below the table; lists the folder once, in parallel.
 
-    Files elsewhere, as a shallow clone has them, are not looked for.
+    Files outside the folder, as in a shallow clone, are not checked.
     """
     listed = table.handle.list_files(table.spark).select(one_spelling(F.col("path")).alias("full"))
     root = one_spelling(F.lit(table.root.rstrip("/") + "/"))
@@ -264,5 +264,5 @@ def missing_files(table: ManagedTable, snapshot: TableSnapshot) -> DataFrame:
     ).where(F.col("full").startswith(root))
     return rows_of(
         files.join(listed, "full", "left_anti"),
-        [(F.lit(True), problem("FILE_MISSING", ERROR, F.lit("the log names a file that is not there")))],
+        [(F.lit(True), problem("FILE_MISSING", ERROR, F.lit("the log names a file that does not exist")))],
     )

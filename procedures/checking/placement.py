@@ -1,6 +1,6 @@
-"""Whether rows are placed where the transformations say, computed without the expressions that place them.
+"""Check of the placement of rows, computed without the expressions that place them.
 
-Blocks are noted by the same expressions that place the rows, so that comparing both would show no mistake in them.
+Blocks are recorded by the same expressions that place the rows, so comparing both would not show a defect in them.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from procedures.checking.problem import ERROR, SCHEMA
 from procedures.layout.index_columns import IndexColumns
 
 CHECK = "PLACEMENT_DIFFERS"
-# They come from the first files that are read; a wrong expression is wrong for most rows.
+# The rows come from the first files. A defective expression is wrong for most rows.
 _ROWS = 100
 _DEEPEST = 8
-# Cells of more bits do not fit a long.
+# Cells with more bits do not fit in a long.
 CELL_BITS = 60
 _MILLIS_OF_DAY = 86_400_000
 
 
 def placement_problems(rows: DataFrame, columns: IndexColumns) -> DataFrame:
-    """Compares the cubes of some rows with those that the revision's transformations give.
+    """Compares the cubes of some rows with the results of the revision's transformations.
 
     Args:
         rows: rows of indexed files.
-        columns: their place in the revision.
+        columns: the indexed columns of the revision.
 
     Returns:
-        One problem, or none.
+        One problem or none.
     """
     revision = columns.revision
     depth = min(CELL_BITS // revision.dimensions, _DEEPEST)
@@ -41,18 +41,18 @@ def placement_problems(rows: DataFrame, columns: IndexColumns) -> DataFrame:
         _plain(F.col(name), data_type).alias(f"v{i}")
         for i, (name, data_type) in enumerate(zip(columns.columns, types, strict=True))
     ]
-    found = rows.limit(_ROWS).select(*values, columns.cell(depth).alias("cell")).collect()
+    sampled = rows.limit(_ROWS).select(*values, columns.cell(depth).alias("cell")).collect()
     wrong = 0
-    for *plain, cell in found:
+    for *plain, cell in sampled:
         point = revision.coordinates([_value(v, data_type) for v, data_type in zip(plain, types, strict=True)])
         wrong += CubeId.of_point(point, depth).cell != cell
-    message = f"{wrong} of {len(found)} rows are placed elsewhere than the transformations of the revision say"
+    message = f"{wrong} of {len(sampled)} rows are not where the transformations of the revision place them"
     problems = [(CHECK, ERROR, None, revision.revision_id, None, message)] if wrong else []
     return rows.sparkSession.createDataFrame(problems, SCHEMA)
 
 
 def _plain(column: Column, data_type: DataType) -> Column:
-    """The value as a number, text, bytes or decimal; times by functions of Spark's own."""
+    """Returns the value as a number, string, bytes or decimal; times are converted by Spark's functions."""
     if isinstance(data_type, BooleanType):
         return column.cast("int")
     if isinstance(data_type, FloatType):
@@ -67,7 +67,7 @@ def _plain(column: Column, data_type: DataType) -> Column:
 
 
 def _value(value: Any, data_type: DataType) -> Any:
-    """The value in the transformation's unit."""
+    """Converts a value to the unit of the transformation."""
     if value is None:
         return None
     if isinstance(data_type, DateType):

@@ -1,4 +1,4 @@
-"""A problem as a row, and the paths of files in one spelling."""
+"""Problems as rows, and normalized paths of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from procedures.result_rows import CheckRow, ddl_of
 
 SCHEMA = ddl_of(CheckRow)
 ERROR, WARNING = "error", "warning"
-# Errors that go away when the file is indexed again; a file that is gone does not come back by that.
+# Errors that indexing the file again repairs.
 UNTAGGING_HELPS = (
     "TAGS_UNREADABLE",
     "HALF_TAGGED",
@@ -28,7 +28,7 @@ UNTAGGING_HELPS = (
 
 
 def problem(check: str, severity: str, message: Column, cube: Column | None = None) -> Column:
-    """A struct of what a problem says besides its file and revision."""
+    """Returns the struct of a problem without its file and revision."""
     return F.struct(
         F.lit(check).alias("check"),
         F.lit(severity).alias("severity"),
@@ -38,32 +38,32 @@ def problem(check: str, severity: str, message: Column, cube: Column | None = No
 
 
 def rows_of(files: DataFrame, problems: list[tuple[Column, Column]]) -> DataFrame:
-    """A row for each problem whose condition holds.
+    """Returns a row for each problem whose condition is true.
 
     Args:
         files: rows with ``path`` and ``revision_id``.
         problems: condition and ``problem`` struct.
     """
-    found = F.array(*[F.when(condition, struct) for condition, struct in problems])
+    matches = F.array(*[F.when(condition, struct) for condition, struct in problems])
     return (
-        files.select("path", "revision_id", F.explode(F.filter(found, lambda p: p.isNotNull())).alias("p"))
+        files.select("path", "revision_id", F.explode(F.filter(matches, lambda p: p.isNotNull())).alias("p"))
         .select("p.check", "p.severity", "path", "revision_id", "p.cube_id", "p.message")
     )  # fmt: skip
 
 
 def full_path(log_path: Column, root: str) -> Column:
-    """The path of a file of the log as file systems spell it: absolute, decoded, one slash after the scheme.
+    """Returns the path of a file in the log as file systems write it: absolute, decoded, one slash after the scheme.
 
     Args:
         log_path: as in the log: relative to the table or absolute, percent-encoded.
         root: the table's location, not encoded.
     """
-    # In a form a plus would mean a space, and here it means itself.
+    # url_decode turns a plus into a space, but in a path it is a literal plus.
     decoded = F.url_decode(F.replace(log_path, F.lit("+"), F.lit("%2B")))
     is_absolute = log_path.rlike("^([a-zA-Z][a-zA-Z0-9+.-]*:|/)")
     return one_spelling(F.when(is_absolute, decoded).otherwise(F.concat(F.lit(root.rstrip("/") + "/"), decoded)))
 
 
 def one_spelling(path: Column) -> Column:
-    """``file:///a`` and ``file:/a`` are one path."""
+    """Normalizes a path: ``file:///a`` becomes ``file:/a``."""
     return F.regexp_replace(path, "^([a-zA-Z][a-zA-Z0-9+.-]*):/+", "$1:/")

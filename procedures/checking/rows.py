@@ -1,4 +1,4 @@
-"""Checks that read the data: every row lies in exactly one block of its file, and the counts are right."""
+"""Checks that read the data: every row is in exactly one block of its file, and the counts are correct."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling,
 from procedures.layout.index_columns import IndexColumns
 
 CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROW_OUTSIDE_BAND", placement.CHECK, "ROWS_NOT_CHECKED")
-# Delta's scan keeps the files that it reads in memory: a table is read in parts of about so many.
+# Delta's scan keeps its list of files in memory, so a table is read in parts of about this many files.
 FILES_AT_ONCE = 10_000
 _FILES_LOOKED_INTO = 4
 _WHOLE_FILE = -1
@@ -27,19 +27,19 @@ _BAND = -2
 
 
 def row_problems(snapshot: TableSnapshot, tagged: TaggedFiles, sound: DataFrame, location: str) -> Iterator[DataFrame]:
-    """Reads the indexed columns of every sound file, part by part.
+    """Reads the indexed columns of every file without errors, in parts.
 
-    In a sound file no two blocks can take the same row. So all rows lie in exactly one block if, and only if, the
-    rows found in its blocks are as many as the file has.
+    In such a file, no two blocks can contain the same row. All rows are therefore in exactly one block if and only if
+    the number of rows in its blocks equals the number of rows in the file.
 
     Args:
         snapshot: the version to check.
         tagged: its files with their tags.
-        sound: ``path`` of the indexed files whose tags and existence showed no error.
+        sound: ``path`` of the indexed files without errors in their tags.
         location: root of the table.
 
     Yields:
-        Problems of a part, already computed.
+        The computed problems of a part.
     """
     for number, revision in snapshot.revisions.items():
         if number == 0 or not revision.transformations:
@@ -79,7 +79,7 @@ def _not_checked(files: DataFrame, reason: str) -> DataFrame:
 
 
 def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int]:
-    """The cubes with their depth and cell number, and the deepest level that is checked; as small as the tree."""
+    """Returns the cubes with depth and cell number, and the deepest level that is checked."""
     limit = placement.CELL_BITS // revision.dimensions
     texts = files.select(F.explode("blocks.cubeId").alias("cube_id")).distinct().collect()
     parsed = [CubeId.parse(r.cube_id, revision.dimensions) for r in texts]
@@ -103,23 +103,23 @@ def _of_part(
         .join(F.broadcast(cubes), "cube_id")
         .select("full", "cube_id", "depth", "prefix", "minWeight", "maxWeight", "elementCount")
     )
-    # Two more "blocks" per file take every row, and every row of its band, so that one pass counts those as well.
+    # Two additional "blocks" per file count all rows, and all rows of its band, in the same pass.
     whole = _whole_file(named, _WHOLE_FILE, F.lit(MIN_WEIGHT), F.lit(MAX_WEIGHT))
     band_to = F.col("band_to") - 1
     band = _whole_file(named.where("band IS NOT NULL"), _BAND, F.col("band_from").cast("int"), band_to.cast("int"))
     places = blocks.unionByName(whole).unionByName(band)
-    found = (
+    row_counts = (
         _placed(snapshot, files, revision, deepest)
         .join(F.broadcast(places), ["full", "depth", "prefix"])
         .where("weight BETWEEN minWeight AND maxWeight")
         .groupBy("full", "depth", "prefix")
-        .agg(F.count(F.lit(1)).alias("found"))
+        .agg(F.count(F.lit(1)).alias("row_count"))
     )
-    counted = places.join(found, ["full", "depth", "prefix"], "left").fillna(0, ["found"])
+    counted = places.join(row_counts, ["full", "depth", "prefix"], "left").fillna(0, ["row_count"])
     per_file = counted.groupBy("full").agg(
-        F.sum(F.when(F.col("depth") == _WHOLE_FILE, F.col("found"))).alias("rows"),
-        F.sum(F.when(F.col("depth") >= 0, F.col("found"))).alias("placed"),
-        F.sum(F.when(F.col("depth") == _BAND, F.col("found"))).alias("in_band"),
+        F.sum(F.when(F.col("depth") == _WHOLE_FILE, F.col("row_count"))).alias("rows"),
+        F.sum(F.when(F.col("depth") >= 0, F.col("row_count"))).alias("placed"),
+        F.sum(F.when(F.col("depth") == _BAND, F.col("row_count"))).alias("in_band"),
     )
     identified = named.select("path", "revision_id", "stored", "full")
     return _count_problems(identified.join(counted.where("cube_id IS NOT NULL"), "full")).unionByName(
@@ -147,9 +147,9 @@ def _rows_of(snapshot: TableSnapshot, files: DataFrame, revision: Revision) -> t
 
 
 def _placed(snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepest: int) -> DataFrame:
-    """Each row once per level, with the number of the cube of that level that it lies in."""
+    """Returns each row once per level, with the number of its cube on that level."""
     rows, columns = _rows_of(snapshot, files, revision)
-    # In the form of URLs a plus would mean a space, and here it means itself.
+    # url_decode turns a plus into a space, but in a path it is a literal plus.
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     levels = max(deepest, 1)
     return (
@@ -168,22 +168,22 @@ def _placed(snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepe
 
 
 def _count_problems(counted: DataFrame) -> DataFrame:
-    message = F.concat(F.lit("it has "), "found", F.lit(" rows of the file, its tag says "), "elementCount")
+    message = F.concat(F.lit("it has "), "row_count", F.lit(" rows of the file, its tag says "), "elementCount")
     return rows_of(
         counted,
-        [(F.col("found") != F.col("elementCount"), problem("BLOCK_COUNT", ERROR, message, F.col("cube_id")))],
+        [(F.col("row_count") != F.col("elementCount"), problem("BLOCK_COUNT", ERROR, message, F.col("cube_id")))],
     )
 
 
 def _file_problems(per_file: DataFrame) -> DataFrame:
-    outside = F.concat((F.col("rows") - F.col("placed")).cast("string"), F.lit(" rows lie in no block of the file"))
-    astray = F.concat((F.col("rows") - F.col("in_band")).cast("string"), F.lit(" rows lie outside use.band"))
+    outside = F.concat((F.col("rows") - F.col("placed")).cast("string"), F.lit(" rows are in no block of the file"))
+    outside_band = F.concat((F.col("rows") - F.col("in_band")).cast("string"), F.lit(" rows are outside use.band"))
     count = F.concat(F.lit("the file has "), "rows", F.lit(" rows, its statistics say "), "stored")
     return rows_of(
         per_file,
         [
             (F.col("rows") != F.col("placed"), problem("ROW_OUTSIDE_BLOCKS", ERROR, outside)),
-            (F.col("rows") != F.col("in_band"), problem("ROW_OUTSIDE_BAND", ERROR, astray)),
+            (F.col("rows") != F.col("in_band"), problem("ROW_OUTSIDE_BAND", ERROR, outside_band)),
             (F.col("rows") != F.col("stored"), problem("ROW_COUNT", ERROR, count)),
         ],
     )

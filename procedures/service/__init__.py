@@ -1,4 +1,4 @@
-"""The automatic service: what the properties of tables ask for becomes actions, and actions become runs."""
+"""The automatic service, which optimizes tables according to their properties."""
 
 from procedures.service.service import Service
 

@@ -1,4 +1,4 @@
-"""What the service needs of the engine: running a wish, and the looks that decide whether to."""
+"""The engine of the service: runs of schedules, and the measurements that decide whether to run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from procedures.application import Application
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.report import FAILED, ReportRow, passed_over
 from procedures.optimizer.runs import Run
-from procedures.service.schedule import Wish
+from procedures.service.schedule import Schedule
 
-# Reasons of rows without a strategy that an owner can act on.
-_TOLD = ("LEASE_HELD", "NO_PROGRESS")
-_MOST_TOLD = 5
+# Reasons without a strategy on which an owner can act.
+_NOTED_REASONS = ("LEASE_HELD", "NO_PROGRESS")
+_MAX_NOTES = 5
 
 
 @dataclass(frozen=True)
 class Files:
-    """What triggers ask of a table's files; sizes in bytes, small = under half the target file size."""
+    """Measures of a table's files for triggers; sizes in bytes. Small files are below half the target file size."""
 
     bytes: int
     unindexed_bytes: int
@@ -37,11 +37,11 @@ class Files:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What became of a run that did not fail.
+    """The outcome of a run that did not fail.
 
     Attributes:
-        settled: the version at which nothing was left to do, None when something may be.
-        note: what it left alone and why, for people; '' when there is nothing to say.
+        settled: version at which nothing was left to do; None if there may be more to do.
+        note: what the run skipped and why, for display; '' if nothing.
     """
 
     settled: int | None
@@ -49,9 +49,9 @@ class RunOutcome:
 
 
 class Engine(Protocol):
-    """Everything that touches a table."""
+    """All operations that access a table."""
 
-    def run(self, run: Run, wish: Wish, pool: str) -> RunOutcome:
+    def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:
         """Optimizes the table."""
         ...
 
@@ -64,12 +64,12 @@ class Engine(Protocol):
         ...
 
     def files(self, table: str) -> Files:
-        """What the table's files are."""
+        """Measures the files of a table."""
         ...
 
 
 class SparkEngine:
-    """The engine of a service, in the session of its own.
+    """The engine of a service, which works in the session of the service.
 
     Args:
         spark: the session.
@@ -80,10 +80,10 @@ class SparkEngine:
         self._spark = spark
         self._app = app
 
-    def run(self, run: Run, wish: Wish, pool: str) -> RunOutcome:
-        """See ``Engine.run``; to be called in a thread of its own."""
+    def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:
+        """See ``Engine.run``; must be called in a separate thread."""
         prepare_thread(self._spark, pool)
-        rows = optimize(ManagedTable.find(self._spark, run.table), wish.settings(), run, app=self._app)
+        rows = optimize(ManagedTable.find(self._spark, run.table), schedule.settings(), run, app=self._app)
         return RunOutcome(settled_version(rows, run), note_of(rows))
 
     def suspended(self, location: str) -> bool:
@@ -99,36 +99,36 @@ class SparkEngine:
         snapshot = ManagedTable.find(self._spark, table).snapshot()
         small = TARGET_FILE_BYTES.value(snapshot.configuration) // 2
         size, unindexed = F.col("size"), F.col("revision") == 0
-        with described_jobs(self._spark, f"USE service: looking at {table}"):
-            found = snapshot.files.agg(
+        with described_jobs(self._spark, f"USE service: measuring {table}"):
+            totals = snapshot.files.agg(
                 F.coalesce(F.sum(size), F.lit(0)).alias("bytes"),
                 F.coalesce(F.sum(F.when(unindexed, size)), F.lit(0)).alias("unindexed_bytes"),
                 F.count(F.when(size < small, 1)).alias("small_files"),
             ).collect()[0]
-        return Files(found["bytes"], found.unindexed_bytes, found.small_files)
+        return Files(totals["bytes"], totals.unindexed_bytes, totals.small_files)
 
 
 def background_session(spark: SparkSession) -> SparkSession:
-    """A session of the application for work in the background.
+    """Creates a session of the application for work in the background.
 
-    Progress bars are for those who ask for them. Times without a zone are read as in the session that is given.
+    It draws progress bars only if they are turned on explicitly, and has the time zone of the given session.
     """
-    made = spark.newSession()
-    made.conf.set(TIME_ZONE_KEY, str(spark.conf.get(TIME_ZONE_KEY)))
+    session = spark.newSession()
+    session.conf.set(TIME_ZONE_KEY, str(spark.conf.get(TIME_ZONE_KEY)))
     is_shown = PROGRESS.of_conf_or_default(spark.conf.get) == "true"
-    made.conf.set(PROGRESS.name, "true" if is_shown else "false")
-    return made
+    session.conf.set(PROGRESS.name, "true" if is_shown else "false")
+    return session
 
 
 def prepare_thread(spark: SparkSession, pool: str) -> None:
-    """Makes the calling thread, and the threads that it starts, work for the service."""
+    """Sets the session and the scheduler pool of the calling thread and of the threads that it starts."""
     activate(spark)
-    # Users' queries go first: see the weights of the pools.
+    # Queries have priority: see the weights of the pools.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
-    """The version at which a run found nothing more to do; None when it ended for another reason."""
+    """Returns the version at which a run found nothing more to do; None if it ended for another reason."""
     if run.stop_reason is not None or not rows or rows[-1].state == FAILED:
         return None
     if any(row.reason in ("LEASE_HELD", "LIMIT_REACHED") for row in rows):
@@ -137,16 +137,16 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
 
 
 def note_of(rows: Sequence[ReportRow]) -> str:
-    """What a run left alone and why, for its table's status.
+    """Returns what a run skipped and why, for the status of its table.
 
-    That it found nothing to do, or was asked to stop, is no news: the state of the table says so.
+    The note does not say that a run found nothing to do or was stopped, because the state of the table shows this.
 
     Args:
-        rows: its report.
+        rows: the report of the run.
     """
-    told = [found for found in passed_over(rows) if found.strategy is not None or found.reason in _TOLD]
-    shown = [found.text for found in told[:_MOST_TOLD]]
-    return "; ".join([*shown, f"and {len(told) - _MOST_TOLD} more reasons"] if len(told) > _MOST_TOLD else shown)
+    noted = [skip for skip in passed_over(rows) if skip.strategy is not None or skip.reason in _NOTED_REASONS]
+    texts = [skip.text for skip in noted[:_MAX_NOTES]]
+    return "; ".join([*texts, f"and {len(noted) - _MAX_NOTES} more reasons"] if len(noted) > _MAX_NOTES else texts)
 
 
 def is_running(spark: SparkSession) -> bool:

@@ -1,4 +1,4 @@
-"""The manual trigger: one run in the background, asked for by ``ALTER TABLE use_catalog.… SET TBLPROPERTIES``."""
+"""The manual trigger: ``ALTER TABLE use_catalog.… SET TBLPROPERTIES`` starts one run in the background."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from procedures.optimizer.report import PassedOver, passed_over
 from procedures.optimizer.runs import MANUAL, Run
 from procedures.selection import strategy
 from procedures.service.execution import background_session, is_running, prepare_thread
-from procedures.service.schedule import Wish
+from procedures.service.schedule import Schedule
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.workers import Spawn, spawn_thread
 
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 ALREADY_RUNNING, AUTOMATIC, SUSPENDED = "ALREADY_RUNNING", "AUTOMATIC", "SUSPENDED"
 
-_begin = threading.Lock()
+_begin_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -59,49 +59,52 @@ def trigger(
 ) -> Started | Ignored:
     """Starts one optimization in the background, unless there is a reason to ignore the trigger.
 
-    An ignored trigger is no error: it becomes a row of the table's ``optimizations`` with its reason. So does what the
-    run finds and leaves alone, and that it finds nothing to do.
+    An ignored trigger is not an error: it adds a row to the table's ``optimizations`` with its reason. A run adds rows
+    for what it skips, or if it finds nothing to do.
 
     Args:
-        spark: session that asks.
+        spark: session of the caller.
         name: the table.
-        properties: ``use.optimization.type`` and what else is asked for.
+        properties: ``use.optimization.type`` and further properties.
         spawn: starts a thread.
-        app: whose runs, automations and clock it uses; the application of the process when left out.
+        app: provides the runs, automations and clock; the application of the process by default.
+
+    Returns:
+        The started run, or the reason why the trigger was ignored.
 
     Raises:
-        UseError: the table is none that can be optimized, or a property is not accepted.
+        UseError: the table cannot be optimized, or a property is invalid.
     """
     app = app or application()
-    wish = Wish.of_trigger(properties)
-    own = background_session(spark)
-    table = ManagedTable.find(own, name)
-    configuration = _check_index(table, wish)
-    # Two triggers at once: the second must see the run of the first.
-    with _begin:
+    schedule = Schedule.of_trigger(properties)
+    background = background_session(spark)
+    table = ManagedTable.find(background, name)
+    configuration = _check_index(table, schedule)
+    # Of two concurrent triggers, the second must see the run of the first.
+    with _begin_lock:
         reason = _why_not(table, configuration, app)
-        outcome = Ignored(reason) if reason else app.runs.begin(Run.of(table, MANUAL, wish.parameters, app.clock))
+        outcome = Ignored(reason) if reason else app.runs.begin(Run.of(table, MANUAL, schedule.parameters, app.clock))
     if isinstance(outcome, Ignored):
-        _record_ignored(table, wish, outcome.reason, app)
+        _record_ignored(table, schedule, outcome.reason, app)
         return outcome
     run = outcome
     pool = ServiceSettings.of(spark.conf.get).pool
-    spawn(f"use-optimize-{run.run_id}", lambda: _work(own, table, wish, run, pool, app))
+    spawn(f"use-optimize-{run.run_id}", lambda: _work(background, table, schedule, run, pool, app))
     return Started(run.run_id)
 
 
-def _check_index(table: ManagedTable, wish: Wish) -> dict[str, str]:
-    """The table's properties; refuses a table that the strategies cannot work on."""
+def _check_index(table: ManagedTable, schedule: Schedule) -> dict[str, str]:
+    """Returns the properties of the table; rejects a table that the strategies cannot optimize."""
     snapshot = table.snapshot()
     index = snapshot.index_configuration
-    needing = [name for name in wish.strategies if strategy(name).needs_index_columns]
+    needing = [name for name in schedule.strategies if strategy(name).needs_index_columns]
     if index is None and needing:
         raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)
     return snapshot.configuration
 
 
 def _why_not(table: ManagedTable, configuration: Mapping[str, str], app: Application) -> str | None:
-    """The reason code for which a trigger is ignored, None when it is not."""
+    """Returns the reason code if a trigger is ignored; None otherwise."""
     place = qualified(table.spark, table.location)
     running = app.runs.live(lambda run: qualified(table.spark, run.location) == place)
     if running or lease.holder_of(table, app.clock.now()) is not None:
@@ -111,34 +114,36 @@ def _why_not(table: ManagedTable, configuration: Mapping[str, str], app: Applica
     return SUSPENDED if suspension_of(table) is not None else None
 
 
-def _record_ignored(table: ManagedTable, wish: Wish, reason: str, app: Application) -> None:
+def _record_ignored(table: ManagedTable, schedule: Schedule, reason: str, app: Application) -> None:
     logger.info("%s: a manual trigger was ignored: %s", table.name, reason)
     now = app.clock.now()
-    record_ignored(table, event_without_commit(",".join(wish.strategies), MANUAL, reason, wish.parameters, (now, now)))
+    record_ignored(
+        table, event_without_commit(",".join(schedule.strategies), MANUAL, reason, schedule.parameters, (now, now))
+    )
 
 
-def _keep_passed_over(table: ManagedTable, wish: Wish, run: Run, left: PassedOver, app: Application) -> None:
-    """Keeps a row of what a run left alone: nobody reads its report."""
-    reason = ALREADY_RUNNING if left.reason == "LEASE_HELD" else left.reason
-    logger.info("%s: manual run %s passed over %s", table.name, run.run_id, left.text)
-    inputs = FilesTotals(left.files, left.bytes) if left.files else None
+def _record_skipped(table: ManagedTable, schedule: Schedule, run: Run, skipped: PassedOver, app: Application) -> None:
+    """Records an event for what a run skipped, because nobody reads its report."""
+    reason = ALREADY_RUNNING if skipped.reason == "LEASE_HELD" else skipped.reason
+    logger.info("%s: manual run %s skipped %s", table.name, run.run_id, skipped.text)
+    inputs = FilesTotals(skipped.files, skipped.bytes) if skipped.files else None
     times = run.started_at, app.clock.now()
-    strategies = left.strategy or ",".join(wish.strategies)
-    record_ignored(table, event_without_commit(strategies, MANUAL, reason, wish.parameters, times, inputs))
+    strategies = skipped.strategy or ",".join(schedule.strategies)
+    record_ignored(table, event_without_commit(strategies, MANUAL, reason, schedule.parameters, times, inputs))
 
 
-def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: str, app: Application) -> None:
+def _work(spark: SparkSession, table: ManagedTable, schedule: Schedule, run: Run, pool: str, app: Application) -> None:
     place = qualified(spark, table.location)
     before = app.automations.get(place)
-    app.automations.put(Automation(table.name, place, automation.RUNNING, wish.strategies, run_id=run.run_id))
+    app.automations.put(Automation(table.name, place, automation.RUNNING, schedule.strategies, run_id=run.run_id))
     try:
         prepare_thread(spark, pool)
-        rows = optimize(table, wish.settings(), run, app=app)
-        for left in passed_over(rows):
-            _keep_passed_over(table, wish, run, left, app)
-    except Exception as error:  # noqa: BLE001 - nobody waits for it: what happened is kept with the table
+        rows = optimize(table, schedule.settings(), run, app=app)
+        for skipped in passed_over(rows):
+            _record_skipped(table, schedule, run, skipped, app)
+    except Exception as error:  # noqa: BLE001 - nobody waits for the run, so its error is recorded with the table
         if is_running(spark):
-            _failed(table, wish, run, error, app)
+            _failed(table, schedule, run, error, app)
     finally:
         app.runs.end(run)
         after = app.automations.get(place)
@@ -148,11 +153,13 @@ def _work(spark: SparkSession, table: ManagedTable, wish: Wish, run: Run, pool: 
                 app.automations.put(before)
 
 
-def _failed(table: ManagedTable, wish: Wish, run: Run, error: Exception, app: Application) -> None:
+def _failed(table: ManagedTable, schedule: Schedule, run: Run, error: Exception, app: Application) -> None:
     known = known_error(error)
     logger.warning("%s: manual run %s failed: %s", table.name, run.run_id, known.message)
     if run.current == "planning" and not run.committed:
-        # What fails later has been kept with its group.
+        # Later failures are recorded with their groups.
         times = run.started_at, app.clock.now()
-        strategies = ",".join(wish.strategies)
-        record_failure(table, event_without_commit(strategies, MANUAL, "NOT_STARTED", wish.parameters, times), known)
+        strategies = ",".join(schedule.strategies)
+        record_failure(
+            table, event_without_commit(strategies, MANUAL, "NOT_STARTED", schedule.parameters, times), known
+        )

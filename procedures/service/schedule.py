@@ -1,4 +1,4 @@
-"""What a table wishes of automatic optimization, checked against the strategies that there are."""
+"""Schedules: the checked properties of automatic optimization."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A checked wish; two that are equal ask for the same.
+class Schedule:
+    """A checked specification of optimizations, from the properties of a table or from a manual trigger.
 
     Attributes:
-        strategies: names, in the order in which they are asked for files.
-        arguments: those of ``use.optimize`` that a run of it has.
-        triggers: what starts a run instead of the interval.
-        parameters: the properties behind it, for events.
-        note: one sentence for people, '' when there is nothing to say.
+        strategies: names, in order of priority.
+        arguments: arguments of ``use.optimize`` for each run.
+        triggers: conditions that start a run in place of the interval.
+        parameters: the properties that it comes from, for events.
+        note: one sentence for display; '' if none.
     """
 
     strategies: tuple[str, ...]
@@ -36,75 +36,75 @@ class Wish:
     note: str = ""
 
     @classmethod
-    def of_table(cls, configuration: Mapping[str, str]) -> Wish | None:
-        """The wish of a table's properties; None when it has none.
+    def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
+        """Returns the schedule in a table's properties; None if automatic optimization is off.
 
         Raises:
-            UseError: a property or value that is not accepted.
+            UseError: a property or value is invalid.
         """
-        asked = OptimizationProperties.of(configuration, _options())
-        return None if asked is None else cls._checked(asked)
+        properties = OptimizationProperties.of(configuration, _options())
+        return None if properties is None else cls._checked(properties)
 
     @classmethod
-    def of_trigger(cls, given: Mapping[str, str]) -> Wish:
-        """The wish of a manual trigger.
+    def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
+        """Returns the schedule of a manual trigger.
 
         Raises:
-            UseError: a property or value that is not accepted.
+            UseError: a property or value is invalid.
         """
-        return cls._checked(OptimizationProperties.of_trigger(given, _options()))
+        return cls._checked(OptimizationProperties.of_trigger(properties, _options()))
 
     @classmethod
-    def _checked(cls, asked: OptimizationProperties) -> Wish:
-        names = tuple(strategy(name).name for name in asked.strategies)
-        _check_options((*names, REVISION_REWRITE) if asked.revision_rewrite else names, asked.options)
+    def _checked(cls, properties: OptimizationProperties) -> Schedule:
+        names = tuple(strategy(name).name for name in properties.strategies)
+        _check_options((*names, REVISION_REWRITE) if properties.revision_rewrite else names, properties.options)
         arguments: dict[str, Any] = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
         arguments |= {
             "strategy": ",".join(names),
-            "bytes_per_iter": asked.bytes_per_iter,
-            "revision_id": asked.revision_id,
-            "revision_rewrite": asked.revision_rewrite,
-            "options": dict(asked.options),
+            "bytes_per_iter": properties.bytes_per_iter,
+            "revision_id": properties.revision_id,
+            "revision_rewrite": properties.revision_rewrite,
+            "options": dict(properties.options),
         }
-        wish = cls(names, arguments, asked.triggers, dict(asked.asked), asked.note)
-        wish.settings()
-        return wish
+        schedule = cls(names, arguments, properties.triggers, dict(properties.asked), properties.note)
+        schedule.settings()
+        return schedule
 
     def settings(self) -> OptimizeSettings:
-        """What a run of it does; made anew for each run, since strategies keep notes in it."""
+        """Returns the settings of a run."""
         return replace(OptimizeSettings.of(self.arguments), parameters=self.parameters)
 
 
 @dataclass(frozen=True)
-class NoWish:
-    """The properties of a table ask for no automatic optimization."""
+class NoSchedule:
+    """The properties of a table do not turn on automatic optimization."""
 
 
 @dataclass(frozen=True)
-class RefusedWish:
-    """The properties of a table ask for an optimization that is not accepted, and the reason."""
+class InvalidSchedule:
+    """The properties of automatic optimization are invalid, with the error."""
 
     error: UseError
 
 
-def wish_of(configuration: Mapping[str, str]) -> Wish | RefusedWish | NoWish:
-    """What the properties of a table ask for; never raises."""
+def schedule_of(configuration: Mapping[str, str]) -> Schedule | InvalidSchedule | NoSchedule:
+    """Returns the schedule in a table's properties; never raises an error."""
     try:
-        wish = Wish.of_table(configuration)
+        schedule = Schedule.of_table(configuration)
     except UseError as error:
-        return RefusedWish(error)
-    except Exception as error:  # noqa: BLE001 - strategies of others check their options too
-        return RefusedWish(known_error(error))
-    return NoWish() if wish is None else wish
+        return InvalidSchedule(error)
+    except Exception as error:  # noqa: BLE001 - custom strategies check their options too
+        return InvalidSchedule(known_error(error))
+    return NoSchedule() if schedule is None else schedule
 
 
-def check_wish(configuration: Mapping[str, str]) -> None:
-    """Checks what a table's properties ask for, options of strategies included, also while nothing is switched on.
+def check_schedule(configuration: Mapping[str, str]) -> None:
+    """Checks the properties of automatic optimization, including options, even while it is turned off.
 
-    Properties that do not exist are left out.
+    Unknown properties are ignored.
 
     Raises:
-        UseError: a strategy that does not exist, a value that is not accepted, or an option of no chosen strategy.
+        UseError: a strategy is unknown, a value is invalid, or no chosen strategy has an option.
     """
     known = {key: value for key, value in configuration.items() if unknown_property(key) is None}
     if TYPE_KEY in known:
@@ -113,7 +113,7 @@ def check_wish(configuration: Mapping[str, str]) -> None:
     for name, option in _options().items():
         if option_key(name) in known:
             _check_option(option, known[option_key(name)])
-    Wish.of_table(known)
+    Schedule.of_table(known)
 
 
 def _options() -> dict[str, Parameter]:
@@ -121,13 +121,13 @@ def _options() -> dict[str, Parameter]:
 
 
 def _check_options(names: tuple[str, ...], given: Mapping[str, str]) -> None:
-    """Refuses options of other strategies and wrong values by the names of their properties."""
+    """Rejects options of other strategies and invalid values; errors name the properties."""
     declared = {option.name: option for name in names for option in strategy(name).options}
     for name, text in given.items():
         if name not in declared:
             raise UnknownNameError(
-                f"The property {option_key(name)} is no option of {', '.join(names)}: unset it, or choose a strategy "
-                "that has it.",
+                f"The property {option_key(name)} is not an option of {', '.join(names)}: unset it, or choose a "
+                "strategy that has it.",
                 code="USE_UNKNOWN_PROPERTY",
             )
         _check_option(declared[name], text)

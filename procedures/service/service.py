@@ -1,4 +1,4 @@
-"""The service: a loop that looks at the tables, applies what their changes ask for, and starts the due runs."""
+"""The service: a loop that checks the tables, applies their changes and starts the runs that are due."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from procedures.service.workers import Spawn, Workers, spawn_thread
 
 logger = logging.getLogger(__name__)
 
-# Every so many looks nothing is taken for granted: another process may have made a table again at the same place.
-FULL_LOOK_EVERY = 10
-# A service whose Spark is gone has nothing to wait for.
+# Every tenth check loads all tables, because another process may have recreated a table at the same place.
+FULL_CHECK_EVERY = 10
+# The runs of a service whose Spark has stopped end soon.
 _SECONDS_FOR_PREDECESSOR = 5
 CHANGED, DROPPED, RENAMED = "changed", "dropped", "renamed"
 SUSPENDED, RESUMED = "suspended", "resumed"
 
 
 @dataclass(frozen=True)
-class Told:
-    """A change of which somebody in this process told: the fast path, beside looking.
+class CatalogChange:
+    """A change of a table by this process, which the service need not detect by polling.
 
     Attributes:
         kind: ``changed``, ``dropped``, ``renamed``, ``suspended`` or ``resumed``.
         name: full name of the table.
-        location: its root, '' where it is not known.
-        before: its name before it was renamed.
+        location: its root; '' if unknown.
+        before: its earlier name if it was renamed.
     """
 
     kind: str
@@ -50,20 +50,20 @@ class Told:
 
 
 class Service:
-    """Optimizes tables as their properties ask for, until it is stopped.
+    """Optimizes tables according to their properties until it is stopped.
 
     Args:
-        spark: session of the application; the service works in a session of its own.
-        tables: names or paths of the tables to care for; the whole catalog when left out.
-        clock: the time; that of the application when left out.
-        app: where the states of its tables show; the application of the process when left out.
-        engine: what touches the tables.
-        source: what knows the tables.
+        spark: session of the application; the service works in its own session.
+        tables: names or paths of the tables to optimize; the whole catalog by default.
+        clock: provides the time; the clock of the application by default.
+        app: stores the states of the tables; the application of the process by default.
+        engine: accesses the tables.
+        source: lists and checks the tables.
         spawn: starts a thread.
 
     Raises:
-        TableError: one of ``tables`` is not there, or not a Delta table.
-        InvalidArgumentError: a setting of the service is not accepted.
+        TableError: one of ``tables`` does not exist or is not a Delta table.
+        InvalidArgumentError: a setting of the service is invalid.
     """
 
     def __init__(
@@ -79,25 +79,26 @@ class Service:
     ) -> None:
         self._spark = spark
         self._settings = ServiceSettings.of(spark.conf.get)
-        own = background_session(spark) if engine is None or source is None else spark
-        self._own = own
+        background = background_session(spark) if engine is None or source is None else spark
+        self._background = background
         app = app or application()
         self._clock = clock or app.clock
-        self._tables = source or SparkTables(own, tables)
-        self._told: deque[Told] = deque()
+        self._tables = source or SparkTables(background, tables)
+        self._pending_changes: deque[CatalogChange] = deque()
         self._registry = Registry()
         self._wake = threading.Event()
         self._ending = threading.Event()
-        self._workers = Workers(engine or SparkEngine(own, app), self._clock, app.automations, self._wake.set, spawn)
-        self._workers.quiet = lambda: not self.is_alive
+        engine = engine or SparkEngine(background, app)
+        self._workers = Workers(engine, self._clock, app.automations, self._wake.set, spawn)
+        self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
-        self._looks = 0
+        self._checks = 0
         self._paused = False
 
     # ----------------------------------------------------------------------------------------------- start and stop
 
     def start(self) -> None:
-        """Starts the loop in the background, and listens to what this process does to its tables."""
+        """Starts the loop in the background and listens to changes of tables by this process."""
         with _lock:
             _started.append(self)
         ShimBridge(self._spark).listen(True)
@@ -105,10 +106,10 @@ class Service:
         self._thread.start()
 
     def stop(self, wait: float | None = None) -> bool:
-        """Ends the loop, and the runs that are under way at their next boundary between groups.
+        """Stops the loop, and stops running optimizations at their next boundary between groups.
 
         Args:
-            wait: seconds to wait for each at most; as long as it takes when left out.
+            wait: maximum seconds to wait for each; unlimited by default.
 
         Returns:
             Whether everything has ended.
@@ -123,7 +124,7 @@ class Service:
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(wait)
-            # The round that was under way may have started another one.
+            # The last round may have started another run.
             self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         return self._workers.join(wait)
 
@@ -132,26 +133,26 @@ class Service:
         """Whether its SparkContext runs."""
         return is_running(self._spark)
 
-    def tell(self, told: Told) -> None:
-        """Takes notice of a change, and wakes the loop; returns at once."""
-        self._told.append(told)
+    def notify(self, change: CatalogChange) -> None:
+        """Queues a change and wakes the loop; returns at once."""
+        self._pending_changes.append(change)
         self._wake.set()
 
     def join(self, seconds: float | None = None) -> bool:
-        """Waits for the runs that are under way; whether all have ended.
+        """Waits for running optimizations and returns whether all have ended.
 
         Args:
-            seconds: at most so long per run; as long as it takes when left out.
+            seconds: maximum time per run; unlimited by default.
         """
         return self._workers.join(seconds)
 
     # ------------------------------------------------------------------------------------------------------- rounds
 
     def tick(self, look: bool = True) -> None:
-        """One round: takes notice of changes, applies what they ask for, starts the runs that are due.
+        """Runs one round: processes changes, applies the resulting actions and starts the runs that are due.
 
         Args:
-            look: whether to look at the tables, as every listener interval.
+            look: whether to check the tables, as in every listener interval.
         """
         self._settings = ServiceSettings.of(self._spark.conf.get)
         if not self._settings.enabled:
@@ -159,20 +160,20 @@ class Service:
             return
         self._paused = False
         actions: list[Action] = []
-        while self._told:
-            actions += self._guarded(partial(self._heard, self._told.popleft()))
+        while self._pending_changes:
+            actions += self._guarded(partial(self._process_change, self._pending_changes.popleft()))
         if look:
-            # A metastore that is away is no reason to leave known tables alone.
+            # If the metastore is unavailable, the known tables are still optimized.
             actions += self._guarded(self._look)
-            self._workers.look_for_suspensions()
+            self._workers.stop_suspended_runs()
         for action in actions:
             self._guarded(partial(_apply, action, self._workers))
         for table in self._registry.tables():
-            self._workers.seen(table.name, table.location, table.version)
+            self._workers.update(table.name, table.location, table.version)
         self._workers.start_due(self._settings)
 
     def _guarded(self, step: Callable[[], list[Action]]) -> list[Action]:
-        """The actions of a step of a round, none when it failed: one table's trouble is not that of the others."""
+        """Returns the actions of a step; none if it failed, because an error of one table must not affect others."""
         try:
             return step()
         except Exception as error:  # noqa: BLE001
@@ -183,39 +184,38 @@ class Service:
         if not self._paused:
             self._paused = True
             self._registry = Registry()
-            self._workers.stop_all("SERVICE_DISABLED", "the optimization service was switched off")
-        self._told.clear()
+            self._workers.stop_all("SERVICE_DISABLED", "the optimization service was turned off")
+        self._pending_changes.clear()
 
     def _look(self) -> list[Action]:
-        full = self._looks % FULL_LOOK_EVERY == 0
-        self._looks += 1
+        full = self._checks % FULL_CHECK_EVERY == 0
+        self._checks += 1
         listed = self._tables.listed()
         actions = self._registry.keep_only(listed)
         sightings = self._tables.look(self._registry.questions(listed, full))
         return actions + self._registry.take(listed, sightings, full)
 
-    def _heard(self, told: Told) -> list[Action]:
-        place = self._tables.add(told.name, told.location) if told.location else None
-        if told.kind in (SUSPENDED, RESUMED):
+    def _process_change(self, change: CatalogChange) -> list[Action]:
+        place = self._tables.add(change.name, change.location) if change.location else None
+        if change.kind in (SUSPENDED, RESUMED):
             if place is not None:
-                self._workers.suspension_changed(place, told.kind == SUSPENDED)
+                self._workers.suspension_changed(place, change.kind == SUSPENDED)
             return []
-        name = told.before or told.name
-        known = self._registry.location_of(name)
+        known = self._registry.location_of(change.before or change.name)
         actions: list[Action] = []
-        if told.kind in (DROPPED, RENAMED) and known is not None and known != place:
+        if change.kind in (DROPPED, RENAMED) and known is not None and known != place:
             actions += self._registry.keep_only(t.location for t in self._registry.tables() if t.location != known)
         if place is not None:
-            one = {place: told.name}
-            actions += self._registry.take(one, self._tables.look(self._registry.questions(one, True)))
+            listed = {place: change.name}
+            actions += self._registry.take(listed, self._tables.look(self._registry.questions(listed, True)))
         return actions
 
     # --------------------------------------------------------------------------------------------------------- loop
 
     def _loop(self) -> None:
         try:
-            prepare_thread(self._own, self._settings.pool)
-        except Exception as error:  # noqa: BLE001 - Spark may be gone already
+            prepare_thread(self._background, self._settings.pool)
+        except Exception as error:  # noqa: BLE001 - Spark may have stopped already
             self._report(error)
         next_look = self._clock.now()
         while not self._ending.is_set() and self.is_alive:
@@ -225,10 +225,10 @@ class Service:
                 next_look = self._clock.now() + self._settings.listener_interval
             try:
                 self.tick(look)
-            except Exception as error:  # noqa: BLE001 - the service goes on, whatever happens in a round
+            except Exception as error:  # noqa: BLE001 - the service continues after any error in a round
                 self._report(error)
             self._clock.wait(self._wake, self._seconds_until(next_look))
-        # Where Spark was stopped, nobody has asked the workers to end.
+        # If Spark was stopped, the workers have not been stopped yet.
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
 
     def _seconds_until(self, next_look: int) -> float:
@@ -241,7 +241,7 @@ class Service:
         if not self.is_alive or self._ending.is_set():
             return
         known = known_error(error)
-        logger.warning("The optimization service goes on after an error: %s: %s", known.code, known.message)
+        logger.warning("The optimization service continues after an error: %s: %s", known.code, known.message)
 
 
 def _apply(action: Action, workers: Workers) -> list[Action]:
@@ -256,36 +256,36 @@ _current: list[Service] = []
 
 
 def current() -> Service | None:
-    """The service that attaching has started, None without one."""
+    """Returns the running service that ``attach`` started, if any."""
     with _lock:
-        found = _current[-1] if _current else None
-    return found if found is not None and found.is_alive else None
+        service = _current[-1] if _current else None
+    return service if service is not None and service.is_alive else None
 
 
 def start_current(make: Callable[[], Service]) -> Service:
-    """Starts the service of the attached application, unless it runs; one whose Spark is gone is replaced."""
-    found = current()
-    if found is not None:
-        return found
+    """Starts the service of the attached application unless it runs; replaces one whose Spark has stopped."""
+    running = current()
+    if running is not None:
+        return running
     stop_current(_SECONDS_FOR_PREDECESSOR)
-    made = make()
+    service = make()
     with _lock:
-        _current[:] = [made]
-    made.start()
-    return made
+        _current[:] = [service]
+    service.start()
+    return service
 
 
 def stop_current(wait: float | None = None) -> None:
     """Stops the service of the attached application, if there is one."""
     with _lock:
-        found = _current.pop() if _current else None
-    if found is not None:
-        found.stop(wait)
+        service = _current.pop() if _current else None
+    if service is not None:
+        service.stop(wait)
 
 
-def tell(told: Told) -> None:
-    """Tells the services of this process of a change; returns at once."""
+def notify(change: CatalogChange) -> None:
+    """Notifies the services of this process of a change; returns at once."""
     with _lock:
         services = list(_started)
     for service in services:
-        service.tell(told)
+        service.notify(change)

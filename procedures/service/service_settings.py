@@ -1,4 +1,4 @@
-"""The settings of the service, as the application's configuration has them."""
+"""Settings of the service from the application's configuration."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _TIME = duration("a positive time such as '10 minutes', '90s' or '30000 ms'")
 ENABLED = Setting(
     "spark.qbeast.use.service.enabled",
     BOOLEAN,
-    "Attaching to a session starts the service, which is idle until a table asks; false later on pauses it.",
+    "Whether attach starts the service, which is idle until a table turns it on. Setting it to false later pauses it.",
     "true",
 )
 OPTIMIZATION_INTERVAL = Setting(
     "spark.qbeast.use.optimization-interval",
     _TIME,
-    "Between the beginnings of two runs of a table; a bare number is milliseconds.",
+    "Time between the starts of two runs of a table; a number without a unit is milliseconds.",
     "10 minutes",
 )
 LISTENER_INTERVAL = Setting(
     "spark.qbeast.use.listener-interval",
     _TIME,
-    "Between two looks at the tables; a bare number is milliseconds.",
+    "Time between two checks of the tables; a number without a unit is milliseconds.",
     "30000 ms",
 )
 MAX_TABLES = Setting(
@@ -36,12 +36,12 @@ SERVICE_SETTINGS: tuple[Setting[object], ...] = (ENABLED, OPTIMIZATION_INTERVAL,
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How the service works; times in milliseconds.
+    """Settings of the service; times in milliseconds.
 
     Attributes:
-        enabled: whether tables are optimized by themselves.
-        optimization_interval: between two runs of a table.
-        listener_interval: between two looks at the tables.
+        enabled: whether the service optimizes tables.
+        optimization_interval: time between two runs of a table.
+        listener_interval: time between two checks of the tables.
         max_tables: tables optimized at the same time.
         pool: scheduler pool of its Spark jobs.
     """
@@ -54,13 +54,13 @@ class ServiceSettings:
 
     @classmethod
     def of(cls, conf: Callable[[str, str], str | None]) -> ServiceSettings:
-        """Reads them.
+        """Reads the settings.
 
         Args:
-            conf: gives the value of a setting, or the default it is handed.
+            conf: returns the value of a setting, or the default that it is given.
 
         Raises:
-            InvalidArgumentError: a value that is not accepted.
+            InvalidArgumentError: a value is invalid.
         """
         return cls(
             enabled=ENABLED.of_conf(conf),

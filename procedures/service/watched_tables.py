@@ -1,4 +1,4 @@
-"""Where the service learns of tables: the metastore, the tables that it is given, and what the catalog tells."""
+"""The tables of the service: those of the metastore, those that it is given, and those of catalog hooks."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ logger = logging.getLogger(__name__)
 
 
 class Tables(Protocol):
-    """Knows which tables there are, and looks at them."""
+    """Lists and checks tables."""
 
     def listed(self) -> Mapping[str, str]:
-        """Names of all tables, by location."""
+        """Returns the names of all tables, by location."""
         ...
 
     def add(self, name: str, location: str) -> str | None:
-        """Takes notice of a table that the metastore may not list.
+        """Adds a table that the metastore may not list.
 
         Returns:
-            Its location in the one spelling; None when the service does not care for it.
+            Its normalized location; None if the service does not optimize it.
         """
         ...
 
@@ -42,32 +42,32 @@ class SparkTables:
 
     Args:
         spark: the session.
-        only: names or paths; the whole metastore when left out.
+        only: names or paths; the whole metastore by default.
 
     Raises:
-        TableError: one of ``only`` is not there, or not a Delta table.
+        TableError: one of ``only`` does not exist or is not a Delta table.
     """
 
     def __init__(self, spark: SparkSession, only: Sequence[str] | None = None) -> None:
         self._spark = spark
         self._only = only
         self._by_path: dict[str, str] = {}
-        # Names or locations of the tables that cannot be read, so that each is logged once.
-        self._left_out: set[str] = set()
+        # Names or locations of unreadable tables, so that each is logged once.
+        self._unreadable: set[str] = set()
         for name in only or ():
             ManagedTable.find(spark, name)
 
     def listed(self) -> Mapping[str, str]:
-        """See ``Tables.listed``; one listing of the metastore, and no look at a table."""
+        """See ``Tables.listed``; lists the metastore once and reads no table."""
         if self._only is not None:
             return self._given(self._only)
-        found = dict(self._by_path)
+        listed = dict(self._by_path)
         for table in sorted(tables_of(self._spark), key=lambda t: t.full_name, reverse=True):
-            # A location that several tables share is one table; the first name stands for it.
+            # Tables that share a location are one table; the first name is used.
             place = self._place_or_none(table.full_name, table.location)
             if place is not None:
-                found[place] = table.full_name
-        return found
+                listed[place] = table.full_name
+        return listed
 
     def add(self, name: str, location: str) -> str | None:
         """See ``Tables.add``."""
@@ -85,35 +85,35 @@ class SparkTables:
         sightings = look(self._spark, questions)
         for (location, _), sighting in zip(questions, sightings, strict=True):
             if sighting.state == FAILED:
-                self._leave_out(location, sighting.detail)
+                self._log_unreadable(location, sighting.detail)
             else:
-                self._left_out.discard(location)
+                self._unreadable.discard(location)
         return sightings
 
     def _given(self, names: Sequence[str]) -> dict[str, str]:
-        found = {}
+        locations = {}
         for name in names:
             try:
                 table = ManagedTable.find(self._spark, name)
-            except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
+            except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
                 if not (isinstance(error, TableError) and error.is_missing):
-                    self._leave_out(name, error_text(error))
-                continue  # dropped since, or unreadable; it may come back
-            found[self._place(table.location)] = table.name
-        return found
+                    self._log_unreadable(name, error_text(error))
+                continue  # it was dropped or is unreadable, and may come back
+            locations[self._place(table.location)] = table.name
+        return locations
 
     def _place_or_none(self, name: str, location: str) -> str | None:
-        """As ``_place``; None where that fails, as for a file system that is not configured."""
+        """Returns ``_place``; None if that fails, for example because the file system is not configured."""
         try:
             return self._place(location)
-        except Exception as error:  # noqa: BLE001 - one table's trouble is not that of the others
-            self._leave_out(name, error_text(error))
+        except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
+            self._log_unreadable(name, error_text(error))
             return None
 
-    def _leave_out(self, table: str, reason: str) -> None:
-        if table not in self._left_out:
-            self._left_out.add(table)
-            logger.warning("The service leaves out %s, which cannot be read: %s", table, reason)
+    def _log_unreadable(self, table: str, reason: str) -> None:
+        if table not in self._unreadable:
+            self._unreadable.add(table)
+            logger.warning("The service skips %s, which cannot be read: %s", table, reason)
 
     def _place(self, location: str) -> str:
         return qualified(self._spark, location)

@@ -1,100 +1,100 @@
-"""One table's worker: when its next run is due, what became of the last one, and what others may know of it."""
+"""The worker of a table: when its next run is due, the outcome of the last one, and its published state."""
 
 from __future__ import annotations
 
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
-from procedures.service.schedule import Wish
+from procedures.service.schedule import Schedule
 
 
 class Worker:
-    """The schedule of a table and its run; decides, and touches no table.
+    """The schedule of a table and its current run. It decides when to run and accesses no table.
 
-    Not safe for threads: ``Workers`` calls it under its lock.
+    It is not thread-safe: ``Workers`` calls it under its lock.
 
     Args:
         name: full name of the table.
-        location: its root; the worker's identity.
-        wish: what it asks for.
+        location: its root, which identifies the worker.
+        schedule: what to run.
         now: epoch milliseconds; the first run is due at once.
-        automations: shows the state of the table.
+        automations: stores the state of the table.
     """
 
-    def __init__(self, name: str, location: str, wish: Wish, now: int, automations: Automations) -> None:
+    def __init__(self, name: str, location: str, schedule: Schedule, now: int, automations: Automations) -> None:
         self._automations = automations
         self.name = name
         self.location = location
-        self.wish = wish
+        self.schedule = schedule
         self.due_at = now
         self.run: Run | None = None
         self.version: int | None = None
-        """Newest version that is known of."""
+        """Newest known version."""
         self.settled: int | None = None
         """Version at which a run found nothing more to do."""
         self.measured: int | None = None
-        """Version at which the triggers were last looked at."""
+        """Version at which the triggers were last evaluated."""
         self.last_run: int | None = None
         self.last_error: str | None = None
-        self.passed_over = ""
-        """What the last run left alone and why, for people."""
+        self.skipped_note = ""
+        """What the last run skipped and why, for display."""
         self.retries = False
-        """Whether the last run left something to do, so that the next one waits for the interval and for no trigger."""
+        """Whether the last run left something to do, so that the next one starts after the interval."""
         self.suspended = False
-        self.next_wish: Wish | None = None
-        """What to do when the run under way has ended, where the properties changed meanwhile."""
-        self.leaving = False
-        """Whether the worker ends with the run under way."""
+        self.next_schedule: Schedule | None = None
+        """The schedule after the current run, if the properties changed during it."""
+        self.ends_with_run = False
+        """Whether the worker ends with the current run."""
 
     # ------------------------------------------------------------------------------------------------- what to do next
 
     def is_due(self, now: int) -> bool:
-        """Whether it is time to think of a run."""
+        """Whether the conditions of a run have to be checked."""
         if self.run is not None:
             return False
         if self.by_triggers and not self.retries and not self.suspended:
-            # Triggers are looked at whenever the table changed, and say themselves whether it is time.
+            # Triggers are evaluated whenever the table changed.
             return self.version != self.settled and self.version != self.measured
         return now >= self.due_at
 
     @property
     def by_triggers(self) -> bool:
-        """Whether triggers start its runs, and not the interval."""
-        return self.wish.triggers.any
+        """Whether triggers start its runs instead of the interval."""
+        return self.schedule.triggers.any
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing was committed to the table since a run found nothing more to do."""
         return self.settled is not None and self.version == self.settled
 
-    def pass_by(self, now: int, interval: int) -> None:
-        """Leaves this turn out."""
+    def skip_turn(self, now: int, interval: int) -> None:
+        """Skips this turn."""
         self.due_at = now + interval
         self.publish()
 
-    def not_reached(self) -> None:
-        """No trigger says that it is time: the next commit may."""
+    def record_not_reached(self) -> None:
+        """Records that no trigger was reached; the next commit may reach one."""
         self.measured = self.version
         self.retries = False
         self.last_error = None
         self.publish()
 
-    def look_failed(self, error: str, now: int, interval: int) -> None:
-        """The table could not be looked at."""
+    def record_failed_check(self, error: str, now: int, interval: int) -> None:
+        """Records that the table could not be read."""
         self.last_error = error
         self.retries = True
-        self.pass_by(now, interval)
+        self.skip_turn(now, interval)
 
-    def change(self, wish: Wish, now: int) -> None:
-        """Takes a new wish: at once when idle, after the run that is under way otherwise."""
-        self.leaving = False
+    def change(self, schedule: Schedule, now: int) -> None:
+        """Replaces the schedule: at once if idle, otherwise after the current run."""
+        self.ends_with_run = False
         if self.run is not None:
-            self.next_wish = wish
+            self.next_schedule = schedule
             return
-        self.wish = wish
+        self.schedule = schedule
         self.settled = self.measured = None
         self.last_error = None
-        self.passed_over = ""
+        self.skipped_note = ""
         self.retries = self.suspended = False
         self.due_at = now
         self.publish()
@@ -102,37 +102,37 @@ class Worker:
     # ----------------------------------------------------------------------------------------------------------- a run
 
     def begin(self, now: int) -> Run:
-        """Begins a run."""
-        self.run = Run(self.name, self.location, AUTOMATIC, self.wish.parameters, now)
+        """Starts a run."""
+        self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
         self.due_at = now
         self.publish()
         return self.run
 
     def end(self, settled: int | None, error: str | None, now: int, interval: int, note: str = "") -> None:
-        """Ends the run that is under way.
+        """Ends the current run.
 
         Args:
-            settled: version at which it found nothing more to do; None when it ended for another reason.
-            error: code and text of its error.
+            settled: version at which it found nothing more to do; None if it ended for another reason.
+            error: code and message of its error.
             now: epoch milliseconds.
-            interval: between the beginnings of two runs, milliseconds.
-            note: what it left alone and why, for people.
+            interval: time between the starts of two runs, milliseconds.
+            note: what it skipped and why, for display.
         """
-        begun = now if self.run is None else self.run.started_at
+        started = now if self.run is None else self.run.started_at
         self.run = None
         self.last_run = now
         self.last_error = error
-        self.passed_over = note
+        self.skipped_note = note
         self.settled = settled
         self.retries = settled is None
         self.measured = None
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled
-        # A run that takes longer than the interval is followed by the tables that wait, which are due for longer.
-        self.due_at = now + interval if error is not None else max(begun + interval, now)
-        if self.next_wish is not None:
-            wish, self.next_wish = self.next_wish, None
-            self.change(wish, now)
+        # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
+        self.due_at = now + interval if error is not None else max(started + interval, now)
+        if self.next_schedule is not None:
+            schedule, self.next_schedule = self.next_schedule, None
+            self.change(schedule, now)
         else:
             self.publish()
 
@@ -140,7 +140,7 @@ class Worker:
 
     @property
     def state(self) -> str:
-        """As ``Automation.state``."""
+        """See ``Automation.state``."""
         if self.run is not None:
             return automation.RUNNING
         if self.suspended:
@@ -148,17 +148,17 @@ class Worker:
         return automation.FAILED if self.last_error else automation.SCHEDULED
 
     def publish(self) -> None:
-        """Shows the state of the table to the other parts of the process."""
-        notes = [self.wish.note, f"the last run passed over {self.passed_over}" if self.passed_over else ""]
-        untold = self.run is not None or self.suspended or (self.by_triggers and not self.retries)
+        """Updates the state of the table in the automations of the application."""
+        notes = [self.schedule.note, f"the last run skipped {self.skipped_note}" if self.skipped_note else ""]
+        next_run_unknown = self.run is not None or self.suspended or (self.by_triggers and not self.retries)
         self._automations.put(
             Automation(
                 self.name,
                 self.location,
                 self.state,
-                self.wish.strategies,
+                self.schedule.strategies,
                 self.last_run,
-                None if untold else self.due_at,
+                None if next_run_unknown else self.due_at,
                 self.last_error,
                 self.run.run_id if self.run else None,
                 "; ".join(note for note in notes if note) or None,

@@ -1,4 +1,4 @@
-"""All workers of the service: which of them may run now, each run in a thread of its own."""
+"""All workers of the service, and their runs, each in its own thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import Run
 from procedures.service.execution import Engine, RunOutcome
-from procedures.service.schedule import Wish
+from procedures.service.schedule import Schedule
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.worker import Worker
 
@@ -33,9 +33,9 @@ class Workers:
     """The workers by location.
 
     Args:
-        engine: what touches the tables.
-        clock: the time.
-        automations: shows the states of the tables.
+        engine: accesses the tables.
+        clock: provides the time.
+        automations: stores the states of the tables.
         wake: called when a run has ended.
         spawn: starts a thread.
     """
@@ -57,40 +57,41 @@ class Workers:
         self._workers: dict[str, Worker] = {}
         self._threads: dict[str, threading.Thread] = {}
         self._interval = ServiceSettings().optimization_interval
-        self.quiet: Callable[[], bool] = lambda: False
-        """Whether errors are of no interest, because Spark is gone."""
+        self.is_silent: Callable[[], bool] = lambda: False
+        """Whether to suppress errors, because Spark has stopped."""
 
     # ---------------------------------------------------------------------------------------- what actions ask for
 
-    def start(self, name: str, location: str, wish: Wish, version: int) -> None:
-        """Starts a table's worker, or gives it a new wish."""
+    def start(self, name: str, location: str, schedule: Schedule, version: int) -> None:
+        """Starts the worker of a table, or replaces its schedule."""
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
-                worker = self._workers[location] = Worker(name, location, wish, self._clock.now(), self._automations)
+                worker = Worker(name, location, schedule, self._clock.now(), self._automations)
+                self._workers[location] = worker
                 worker.version = version
                 worker.publish()
                 return
             worker.name, worker.version = name, version
-            worker.change(wish, self._clock.now())
+            worker.change(schedule, self._clock.now())
 
     def stop(self, location: str, code: str, why: str) -> None:
-        """Ends a table's worker; a run that is under way ends at the next boundary between groups."""
+        """Ends the worker of a table; its current run stops at the next boundary between groups."""
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
                 self._automations.remove(location)
             elif worker.run is not None:
-                worker.leaving, worker.next_wish, worker.last_error = True, None, None
+                worker.ends_with_run, worker.next_schedule, worker.last_error = True, None, None
                 worker.run.request_stop(code, why)
             else:
                 del self._workers[location]
                 self._automations.remove(location)
 
     def refuse(self, name: str, location: str, strategies: str, error: UseError) -> None:
-        """Ends a table's worker, because its properties are wrong; the error stays to be seen."""
+        """Ends the worker of a table with invalid properties; the error remains visible."""
         with self._lock:
-            self.stop(location, "PROPERTIES_CHANGED", "the table's properties are not accepted")
+            self.stop(location, "PROPERTIES_CHANGED", "the table's properties are invalid")
             worker = self._workers.get(location)
             text = f"{error.code}: {error.message}"
             if worker is not None:
@@ -99,20 +100,20 @@ class Workers:
             names = tuple(part.strip() for part in strategies.split(",") if part.strip())
             self._automations.put(Automation(name, location, automation.FAILED, names, last_error=text))
 
-    def seen(self, name: str, location: str, version: int) -> None:
-        """Takes notice of a table's name and newest version."""
+    def update(self, name: str, location: str, version: int) -> None:
+        """Updates the name and the newest version of a table."""
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
                 return
             renamed = worker.name != name
-            # A run that has just ended may know of newer ones, which it made.
+            # A run that has just ended may have committed newer versions.
             worker.name, worker.version = name, max(version, worker.version or 0)
             if renamed:
                 worker.publish()
 
     def suspension_changed(self, location: str, suspended: bool) -> None:
-        """Takes notice of a suspension, or of its end."""
+        """Records a suspension or its end."""
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
@@ -127,7 +128,7 @@ class Workers:
     # -------------------------------------------------------------------------------------------------------- runs
 
     def start_due(self, settings: ServiceSettings) -> None:
-        """Starts runs of the tables that are due, those that wait longest first, as many as may run at once."""
+        """Starts runs of due tables, up to the limit; tables that have waited longest come first."""
         now = self._clock.now()
         self._interval = settings.optimization_interval
         with self._lock:
@@ -144,87 +145,87 @@ class Workers:
         if waiting:
             self._make_room(now)
 
-    def look_for_suspensions(self) -> None:
-        """Stops runs of tables that another process has suspended."""
+    def stop_suspended_runs(self) -> None:
+        """Stops the runs of tables that another process has suspended."""
         with self._lock:
             running = [worker for worker in self._workers.values() if worker.run is not None]
         for worker in running:
             try:
                 suspended = self._engine.suspended(worker.location)
-            except Exception as error:  # noqa: BLE001 - one table's trouble is not the others'
-                logger.warning("%s: whether it is suspended cannot be told: %s", worker.name, _text(error))
+            except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
+                logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, _text(error))
                 continue
             if suspended:
                 self.suspension_changed(worker.location, True)
 
     def next_due(self) -> int | None:
-        """When the next worker is due by the interval, epoch milliseconds."""
+        """Returns when the next worker is due by the interval, epoch milliseconds."""
         with self._lock:
             times = [w.due_at for w in self._workers.values() if w.run is None and not w.by_triggers]
         return min(times, default=None)
 
     def _is_time(self, worker: Worker, now: int) -> bool:
-        """Whether a worker that is due has something to do; looks at the table only where it must."""
+        """Whether a due worker has something to do; reads the table only if necessary."""
         try:
             suspended = self._engine.suspended(worker.location)
             idle = suspended or worker.is_settled
             reached = not idle and (not worker.by_triggers or self._is_reached(worker))
-        except Exception as error:  # noqa: BLE001 - one table's trouble is not the service's
-            self._failed_look(worker, error)
+        except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
+            self._record_failed_check(worker, error)
             return False
         with self._lock:
             worker.suspended = suspended
             if idle:
-                worker.pass_by(now, self._interval)
+                worker.skip_turn(now, self._interval)
             elif not reached:
-                worker.not_reached()
+                worker.record_not_reached()
         return reached
 
     def _is_reached(self, worker: Worker) -> bool:
-        wanted = worker.wish.triggers
-        if wanted.commits is not None:
+        triggers = worker.schedule.triggers
+        if triggers.commits is not None:
             after = -1 if worker.settled is None else worker.settled
-            if self._engine.commits(worker.location, after, wanted.commits) >= wanted.commits:
+            if self._engine.commits(worker.location, after, triggers.commits) >= triggers.commits:
                 return True
-        if not wanted.of_files:
+        if not triggers.of_files:
             return False
         files = self._engine.files(worker.name)
         return (
-            (wanted.unindexed_bytes is not None and files.unindexed_bytes >= wanted.unindexed_bytes)
+            (triggers.unindexed_bytes is not None and files.unindexed_bytes >= triggers.unindexed_bytes)
             or (
-                wanted.unindexed_share is not None
+                triggers.unindexed_share is not None
                 and files.unindexed_bytes > 0
-                and files.unindexed_bytes >= wanted.unindexed_share * files.bytes
+                and files.unindexed_bytes >= triggers.unindexed_share * files.bytes
             )
-            or (wanted.small_files is not None and files.small_files >= wanted.small_files)
+            or (triggers.small_files is not None and files.small_files >= triggers.small_files)
         )
 
-    def _failed_look(self, worker: Worker, error: Exception) -> None:
+    def _record_failed_check(self, worker: Worker, error: Exception) -> None:
         with self._lock:
-            worker.look_failed(_text(error), self._clock.now(), self._interval)
+            worker.record_failed_check(_text(error), self._clock.now(), self._interval)
 
     def _begin(self, worker: Worker, pool: str) -> None:
         with self._lock:
-            run, wish = worker.begin(self._clock.now()), worker.wish
-        thread = self._spawn(f"use-optimize-{run.run_id}", lambda: self._work(worker, run, wish, pool))
+            run, schedule = worker.begin(self._clock.now()), worker.schedule
+        thread = self._spawn(f"use-optimize-{run.run_id}", lambda: self._work(worker, run, schedule, pool))
         if thread is not None and thread.is_alive():
             with self._lock:
                 self._threads[run.run_id] = thread
 
-    def _work(self, worker: Worker, run: Run, wish: Wish, pool: str) -> None:
+    def _work(self, worker: Worker, run: Run, schedule: Schedule, pool: str) -> None:
         outcome = RunOutcome(None)
         problem: str | None = None
         try:
-            outcome = self._engine.run(run, wish, pool)
+            outcome = self._engine.run(run, schedule, pool)
         except ConcurrentChangeError:
-            logger.info("%s: lost a race; the next run goes on", worker.name)
-        except Exception as error:  # noqa: BLE001 - it is shown in the table's state, and tried again
+            logger.info("%s: conflict with another writer; the next run continues", worker.name)
+        except Exception as error:  # noqa: BLE001 - shown in the table's state; the next run retries
             problem = _text(error)
-            if not self.quiet():
+            if not self.is_silent():
                 logger.warning("%s: automatic optimization failed: %s", worker.name, problem)
         with self._lock:
             self._threads.pop(run.run_id, None)
-            if worker.leaving:
+            if worker.ends_with_run:
                 self._leave(worker)
             else:
                 worker.end(outcome.settled, problem, self._clock.now(), self._interval, outcome.note)
@@ -239,11 +240,11 @@ class Workers:
             worker.publish()
 
     def _make_room(self, now: int) -> None:
-        """Others wait: a run that has had its interval ends at the next boundary, and goes on when it is due again."""
+        """Stops runs that have used up their interval at the next boundary, because other tables wait."""
         with self._lock:
             for worker in self._workers.values():
                 if worker.run is not None and now - worker.run.started_at >= self._interval:
-                    worker.run.request_stop("YIELDED", "other tables wait for their turn")
+                    worker.run.request_stop("YIELDED", "other tables are waiting")
 
     # --------------------------------------------------------------------------------------------------------- end
 
@@ -254,10 +255,10 @@ class Workers:
                 self.stop(location, code, why)
 
     def join(self, seconds: float | None = None) -> bool:
-        """Waits for the runs that are under way; whether all have ended.
+        """Waits for the current runs and returns whether all have ended.
 
         Args:
-            seconds: at most so long per run; as long as it takes when left out.
+            seconds: maximum time per run; unlimited by default.
         """
         with self._lock:
             threads = list(self._threads.values())

@@ -16,7 +16,7 @@ from catalog.properties.optimization_properties import PREFIX
 from catalog.table.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
-from procedures.service.schedule import check_wish
+from procedures.service.schedule import check_schedule
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     for key in given:
         check_property(key, configuration[key], after.schema, after.partition)
     if any(key.startswith(PREFIX) for key in given):
-        check_wish(configuration)
+        check_schedule(configuration)
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)
     return moved

@@ -12,10 +12,10 @@ from sql_ext.commands.rows_command import rows_command
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
-    """The exit code of a check: whether the index is sound.
+    """Returns the exit code of a check.
 
     Args:
-        rows: its findings, the summary last.
+        rows: the problems; the last row is the summary.
     """
     return ExitCode.FAILED if any(row["severity"] == ERROR for row in rows) else ExitCode.DONE
 

@@ -1,4 +1,4 @@
-"""The commands together, and the entry point."""
+"""The command group and the entry point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWN = (optimize, vacuum, service, thrift, inspect, sql, check, doctor, conf, co
 @click.group(name=PROGRAM, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="use-spark")
 def cli() -> None:
-    """Keeps Delta tables on Spark fast: a storage optimizer."""
+    """Optimizes the storage of Delta tables on Apache Spark."""
 
 
 for _file in _OWN:
@@ -30,7 +30,11 @@ for _command in other_commands(cli.commands):
 
 
 def main() -> None:
-    """Entry point: keeps standard output for rows, whatever Spark's processes print, and leaves no JVM behind."""
+    """Runs the command line.
+
+    Standard output is reserved for rows: output of Spark's processes goes to standard error. The JVM ends with the
+    command.
+    """
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdout = out
@@ -39,6 +43,6 @@ def main() -> None:
     finally:
         if end_driver(started_driver()):
             wait_for_output()
-        # Click has ended a command whose reader is gone, such as `head`; what it wrote last is still in the buffer.
+        # Click ends a command whose reader has exited, such as `head`, but its last output is still in the buffer.
         with suppress(BrokenPipeError):
             out.close()

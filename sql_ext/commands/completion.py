@@ -23,7 +23,7 @@ COMMAND = click.Command(
     "completion",
     callback=click.pass_context(_completion),
     params=[click.Argument(["shell"], type=click.Choice(SHELLS))],
-    help="Prints the script that completes commands and options in a shell.",
+    help="Prints a shell script that completes commands and options.",
     epilog=examples(
         "use-spark completion bash > ~/.local/share/bash-completion/completions/use-spark",
         "use-spark completion zsh > ~/.zfunc/_use-spark",

@@ -20,7 +20,7 @@ from sql_ext.commands.doctor_checks.live_session import session_findings
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import examples, json_option, session_options
 from sql_ext.commands.output import print_rows
-from sql_ext.commands.sessions import SessionWishes, wishes_of
+from sql_ext.commands.sessions import SessionSettings, session_settings_of
 from sql_ext.configuration import JAR, spark_conf
 from sql_ext.installation import DISTRIBUTION, other_owners
 
@@ -28,40 +28,40 @@ _PINNED = ("pyspark", "delta-spark")
 
 
 def pins(requirements: list[str]) -> dict[str, str]:
-    """The versions that the package asks for by ``==``, of the two that the shim depends on.
+    """Returns the pinned versions of the two packages that the shim depends on.
 
     Args:
-        requirements: as the package's metadata states them.
+        requirements: the requirements in the package's metadata.
     """
-    found = (re.match(r"([\w-]+)==([\w.]+)", text) for text in requirements)
-    return {pin[1]: pin[2] for pin in found if pin and pin[1] in _PINNED}
+    matches = (re.match(r"([\w-]+)==([\w.]+)", text) for text in requirements)
+    return {pin[1]: pin[2] for pin in matches if pin and pin[1] in _PINNED}
 
 
-def findings_without_session(environment: Mapping[str, str], wishes: SessionWishes) -> Iterator[Finding]:
-    """Everything that needs no JVM.
+def findings_without_session(environment: Mapping[str, str], session_settings: SessionSettings) -> Iterator[Finding]:
+    """Yields the findings of all checks that need no JVM.
 
     Args:
         environment: variables.
-        wishes: for the session to come.
+        session_settings: settings of the session.
     """
-    wanted = pins(importlib.metadata.requires(DISTRIBUTION) or [])
+    pinned = pins(importlib.metadata.requires(DISTRIBUTION) or [])
     package = Path(pyspark.__file__).parent
     yield programs.python_version(sys.version_info[:3])
     yield programs.java(environment)
-    yield from programs.packages({name: _installed(name) for name in wanted}, wanted)
+    yield from programs.packages({name: _installed(name) for name in pinned}, pinned)
     home = Path(environment.get("SPARK_HOME") or package)
     yield programs.package_names(other_owners())
-    yield spark_setup.spark_home(environment, package, wanted["pyspark"])
+    yield spark_setup.spark_home(environment, package, pinned["pyspark"])
     yield spark_setup.shim(JAR, importlib.metadata.version(DISTRIBUTION))
     yield spark_setup.pinned_threads(environment)
     yield from spark_setup.class_path(environment, home)
     if JAR.is_file():
         conf = spark_conf()
-        yield spark_setup.delta_jars(environment, home, conf["spark.jars.packages"], wishes.conf)
+        yield spark_setup.delta_jars(environment, home, conf["spark.jars.packages"], session_settings.conf)
     yield network.loopback()
     yield network.host_name(environment)
     yield network.ports()
-    yield from places.folders(environment, wishes.conf, wishes.warehouse)
+    yield from places.folders(environment, session_settings.conf, session_settings.warehouse)
 
 
 def _installed(name: str) -> str | None:
@@ -71,29 +71,29 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def findings(wishes: SessionWishes, tables: tuple[str, ...], with_session: bool) -> Iterator[Finding]:
-    """All findings, one after the other.
+def findings(session_settings: SessionSettings, tables: tuple[str, ...], with_session: bool) -> Iterator[Finding]:
+    """Yields all findings.
 
     Args:
-        wishes: for the session.
-        tables: names or paths of tables to which writing is tried.
-        with_session: whether a session is started.
+        session_settings: settings of the session.
+        tables: names or paths of tables whose write access is checked.
+        with_session: whether to start a session.
     """
     failed = False
-    for finding in findings_without_session(os.environ, wishes):
+    for finding in findings_without_session(os.environ, session_settings):
         failed = failed or finding.state == FAIL
         yield finding
     if not with_session:
         return
     if failed:
-        yield Finding("session", WARN, "not tried", "put right what failed, and run doctor again")
+        yield Finding("session", WARN, "not checked", "fix the failed checks and run doctor again")
         return
-    yield from session_findings(wishes, tables)
+    yield from session_findings(session_settings, tables)
 
 
 def _doctor(ctx: click.Context, /, tables: tuple[str, ...], with_session: bool, as_json: bool, **given: Any) -> None:
     failed = False
-    for finding in findings(wishes_of(given), tables, with_session):
+    for finding in findings(session_settings_of(given), tables, with_session):
         failed = failed or finding.state == FAIL
         if as_json:
             print_rows([asdict(finding)], True)
@@ -110,19 +110,20 @@ COMMAND = click.Command(
             ["--table-location", "--table", "tables"],
             multiple=True,
             metavar="TABLE",
-            help="Also tries to write below this table, by name or path; may be repeated.",
+            help="Also checks write access to this table, by name or path. Can be repeated.",
         ),
         click.Option(
-            ["--session/--no-session", "with_session"], default=True, help="Whether a session of Spark is started."
+            ["--session/--no-session", "with_session"], default=True, help="Whether to start a Spark session."
         ),
         json_option(),
         *session_options(),
     ],
-    help="Checks Java, packages, jars, class path, network and write access, starts a session, and says what to do.",
+    help="Checks Java, packages, jars, class path, network and write access, starts a session, and says how to fix "
+    "problems.",
     epilog=examples(
         "use-spark doctor",
         "use-spark doctor --warehouse /data/wh --table flights",
         "use-spark doctor --no-session --json",
     )
-    + "\n\nExit codes: 0 nothing failed, 1 something did.",
+    + "\n\nExit codes: 0 no check failed, 1 a check failed.",
 )

@@ -1,4 +1,4 @@
-"""The JVM that a command has started, and the wait for its end."""
+"""The JVM that a command starts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import IO, Protocol
 
 from pyspark import SparkContext
 
-# Spark has stopped by then: what is left are shutdown hooks that delete scratch folders and close the metastore.
+# Spark has stopped by then. The remaining shutdown hooks delete scratch folders and close the metastore.
 _SECONDS_TO_END = 15.0
 
 
 class DriverProcess(Protocol):
-    """What is needed of ``subprocess.Popen``."""
+    """The part of ``subprocess.Popen`` that is used here."""
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -25,18 +25,18 @@ class DriverProcess(Protocol):
 
 
 def started_driver() -> DriverProcess | None:
-    """The JVM that this process has started; None under ``spark-submit``, which has started this process."""
+    """Returns the JVM that this process started; None under ``spark-submit``, where the JVM started this process."""
     return getattr(SparkContext._gateway, "proc", None)
 
 
 def end_driver(process: DriverProcess | None, seconds: float = _SECONDS_TO_END) -> bool:
-    """Ends the JVM and waits for it, so that the next command finds its metastore and its ports free.
+    """Stops the JVM and waits for its end, so that the next command can open the metastore and the ports.
 
-    The JVM ends when its standard input does. One that takes longer than ``seconds`` goes on to its end alone.
+    The JVM exits when its standard input is closed. If it takes longer than ``seconds``, it exits in the background.
 
     Args:
-        process: the JVM; None where there is none.
-        seconds: to wait at most.
+        process: the JVM, if any.
+        seconds: maximum time to wait.
 
     Returns:
         Whether it has ended.
@@ -48,6 +48,6 @@ def end_driver(process: DriverProcess | None, seconds: float = _SECONDS_TO_END) 
             process.stdin.close()
         process.wait(seconds)
     except (OSError, subprocess.TimeoutExpired, KeyboardInterrupt):
-        # Another Ctrl-C asks not to wait.
+        # Another Ctrl-C stops the wait.
         return False
     return True

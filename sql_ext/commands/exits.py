@@ -1,4 +1,4 @@
-"""How commands end: exit codes, and errors as one line."""
+"""Exit codes of commands, and errors as one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sql_ext.commands.output import say
 
 Result = TypeVar("Result")
 
-# Wrong arguments, wherever they are noticed; the others of our errors are of the table or the run.
+# Errors of usage. All other errors of USE concern the table or the run.
 _USAGE_ERRORS = (InvalidArgumentError, UnknownNameError, NotSupportedError)
 
 
@@ -24,24 +24,24 @@ class ExitCode(enum.IntEnum):
     """How a command ended."""
 
     DONE = 0
-    """What was asked for was done, or planned by a dry run."""
+    """The command finished, or a dry run showed its plan."""
     FAILED = 1
-    """An error; what was committed before it stays."""
+    """An error. Earlier commits stay."""
     USAGE = 2
-    """The options are wrong; nothing was touched."""
+    """The options are invalid. Nothing was changed."""
     NOTHING_TO_DO = 3
-    """There was nothing to work on, or another run holds the table's lease; nothing was written."""
+    """There was nothing to do, or another run holds the table's lease. Nothing was written."""
     STOPPED = 4
-    """It was asked to stop and ended at a boundary between groups; more may remain."""
+    """The command was stopped at a boundary between groups. There may be more to do."""
 
 
 def exit_codes_text() -> str:
-    """The codes in one sentence, for the help of a command."""
+    """Returns the codes in one sentence, for the help of a command."""
     return "Exit codes: " + ", ".join(f"{c.value} {c.name.lower().replace('_', ' ')}" for c in ExitCode) + "."
 
 
 def guarded(work: Callable[[], Result]) -> Result:
-    """Does it; an error becomes one line and an exit code."""
+    """Runs a function; turns an error into one line and an exit code."""
     try:
         return work()
     except UseError as error:
@@ -49,17 +49,17 @@ def guarded(work: Callable[[], Result]) -> Result:
     except (PySparkException, Py4JError) as error:
         fail(f"SPARK: {spark_line(error)}", ExitCode.FAILED)
     except KeyboardInterrupt:
-        fail("INTERRUPTED: ended at once; groups that were not committed changed nothing", ExitCode.FAILED)
+        fail("INTERRUPTED: stopped at once; uncommitted groups have no effect", ExitCode.FAILED)
 
 
 def fail(text: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
-    """Says the line and ends the command."""
+    """Prints a line and ends the command."""
     say(text)
     raise click.exceptions.Exit(code)
 
 
 def spark_line(error: BaseException) -> str:
-    """An error of Spark's or of the JVM's in one line, with its SQLSTATE where it has one."""
+    """Returns an error of Spark or of the JVM in one line, with its SQLSTATE if there is one."""
     line = text_of(error) if isinstance(error, Py4JJavaError) else first_line(error)
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     return f"{line} SQLSTATE: {state}" if state and "SQLSTATE" not in line else line

@@ -8,16 +8,16 @@ import click
 
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.registry import procedure
-from sql_ext.commands.answers import Answer
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import examples, json_option, limit_option, session_options
 from sql_ext.commands.output import print_rows
 from sql_ext.commands.overview import overview_text
+from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import wishes_of
-from sql_ext.commands.sql import rows_wanted, show_answer
+from sql_ext.commands.sessions import session_settings_of
+from sql_ext.commands.sql import rows_wanted, show_result
 
-# Procedures that only look, and need nothing but the table.
+# Read-only procedures that need no parameter except the table.
 _LOOKING = ("check", "clustering_information", "status")
 VIEWS = (*VIRTUAL_TABLES, *_LOOKING)
 
@@ -33,10 +33,10 @@ def _inspect(
     **given: Any,
 ) -> None:
     if view and view_option and view != view_option:
-        raise click.UsageError(f"two views, {view} and {view_option}: give one.", ctx)
-    wishes, runner, chosen = wishes_of(given), runner_of(ctx), view or view_option
+        raise click.UsageError(f"{view} and {view_option} are two views: give only one.", ctx)
+    session_settings, runner, chosen = session_settings_of(given), runner_of(ctx), view or view_option
     if chosen is None:
-        found = guarded(lambda: runner.overview(table, wishes))
+        found = guarded(lambda: runner.overview(table, session_settings))
         if as_json:
             print_rows([found], True)
         else:
@@ -44,12 +44,16 @@ def _inspect(
         return
     most = rows_wanted(limit, as_json)
     if chosen in VIRTUAL_TABLES:
-        guarded(lambda: runner.virtual_table(table, chosen, most, wishes, lambda answer: show_answer(answer, as_json)))
+        guarded(
+            lambda: runner.virtual_table(
+                table, chosen, most, session_settings, lambda result: show_result(result, as_json)
+            )
+        )
         return
-    rows = guarded(lambda: runner.call(procedure(chosen), {"table": table}, wishes))
+    rows = guarded(lambda: runner.call(procedure(chosen), {"table": table}, session_settings))
     cut = most if most is not None and len(rows) > most else None
     columns = tuple(rows[0]) if rows else ()
-    show_answer(Answer(columns, rows[:most], cut), as_json)
+    show_result(QueryResult(columns, rows[:most], cut), as_json)
 
 
 COMMAND = click.Command(
@@ -58,12 +62,12 @@ COMMAND = click.Command(
     params=[
         click.Argument(["table"], metavar="TABLE"),
         click.Argument(["view"], required=False, type=click.Choice(VIEWS), metavar="[VIEW]"),
-        click.Option(["--view", "view_option"], type=click.Choice(VIEWS), help="The same as the second argument."),
+        click.Option(["--view", "view_option"], type=click.Choice(VIEWS), help="Same as the second argument."),
         json_option(),
         limit_option(),
         *session_options(),
     ],
-    help="Looks at a table, by name or path, and changes nothing: an overview, or the rows of a view.\n\n"
+    help="Shows an overview of a table, or the rows of a view. The table is given by name or path and not changed.\n\n"
     f"Views: {', '.join(VIEWS)}.",
     epilog=examples(
         "use-spark inspect /data/flights",

@@ -12,24 +12,24 @@ from sql_ext.commands.rows_command import rows_command
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
-    """The exit code of an optimization.
+    """Returns the exit code of an optimization.
 
     Args:
-        rows: its report, in order, with ``state`` and ``reason``.
+        rows: the report in order, with ``state`` and ``reason``.
     """
     states = [row["state"] for row in rows]
     if rows and rows[-1]["reason"] in ("INTERRUPTED", "CANCELLED"):
         return ExitCode.STOPPED
-    # A lost race is planned anew: only one that nothing follows is left undone.
-    worked = [state for state in states if state != "skipped"]
-    if worked and worked[-1] == "failed":
+    # A conflict is planned again: only a conflict in the last row means that work remains.
+    not_skipped = [state for state in states if state != "skipped"]
+    if not_skipped and not_skipped[-1] == "failed":
         return ExitCode.FAILED
-    return ExitCode.DONE if worked else ExitCode.NOTHING_TO_DO
+    return ExitCode.DONE if not_skipped else ExitCode.NOTHING_TO_DO
 
 
 COMMAND = rows_command(
     OPTIMIZE,
-    lambda runner, arguments, wishes: runner.optimize(arguments, wishes),
+    lambda runner, arguments, session_settings: runner.optimize(arguments, session_settings),
     outcome_of,
     shown=(
         "use-spark optimize --table-location=/data/flights",

@@ -1,4 +1,4 @@
-"""Options of commands: those made of a procedure's declared parameters, and those that commands share."""
+"""Options of commands: generated from the parameters of procedures, and shared ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES: dict[str, click.ParamType[Any]] = {
 
 
 class KeyValue(click.ParamType[tuple[str, str]]):
-    """``key=value``, as one entry of a map or one setting of Spark."""
+    """``key=value``: an entry of a map or a setting of Spark."""
 
     name = "key=value"
 
@@ -37,20 +37,20 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
-# Of a table for people.
+# Maximum rows of a printed table.
 ROWS_SHOWN = 1000
 _LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 
 
 def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | None = None) -> click.Option:
-    """The option for a parameter: ``--its-name``, of its type, with its default and its sentence as help.
+    """Returns the option for a parameter, with its name, type, default and documentation.
 
-    A list is an option that may be repeated; a map, whose name is a plural, is one that may be repeated in the singular
-    with ``key=value``; a boolean takes ``true`` or ``false``, and stands for ``true`` alone.
+    A list becomes an option that can be repeated. A map, whose name is a plural, becomes a repeatable option in the
+    singular with values ``key=value``. A boolean takes ``true`` or ``false``; without a value it means ``true``.
 
     Args:
-        parameter: as declared.
-        synonyms: names of options in place of the parameter's own, by parameter.
+        parameter: the declaration.
+        synonyms: option names that replace the name of a parameter, by parameter.
     """
     names = (synonyms or {}).get(parameter.name, (_option_name(parameter),))
     shared: dict[str, Any] = {
@@ -78,7 +78,7 @@ def _shows_default(parameter: Parameter) -> bool:
 
 
 def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Turns what click parsed into the value that the procedure takes, checked as in SQL."""
+    """Returns a callback that converts and checks the parsed value as in SQL."""
 
     def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
         if parameter.type == "MAP<STRING,STRING>":
@@ -94,59 +94,61 @@ def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, 
 
 
 def session_options() -> list[click.Option]:
-    """Options of every command that works with Spark."""
+    """Returns the options of every command that uses Spark."""
     return [
         click.Option(
             ["--conf"],
             type=KEY_VALUE,
             multiple=True,
             metavar="KEY=VALUE",
-            help="A setting of Spark, such as spark.master=local[4]; may be repeated.",
+            help="A setting of Spark, such as spark.master=local[4]. Can be repeated.",
         ),
         click.Option(
             ["--warehouse"],
             type=click.Path(file_okay=False, path_type=Path),
             metavar="FOLDER",
-            help="Tables by name live in this folder, and so does their metastore; it is made when missing.",
+            help="Folder of named tables and their metastore. Created if it is missing.",
         ),
         click.Option(
             ["--log-level"],
             type=click.Choice(_LEVELS, case_sensitive=False),
             default="ERROR",
             show_default=True,
-            help="What Spark itself logs on standard error.",
+            help="Level of Spark's log on standard error.",
         ),
     ]
 
 
 def json_option() -> click.Option:
-    """The option of every command that answers with rows."""
-    return click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per row, nothing else on stdout.")
+    """Returns the option of every command that prints rows."""
+    return click.Option(
+        ["--json", "as_json"], is_flag=True, help="Prints one JSON object per row, and nothing else on stdout."
+    )
 
 
 def progress_option() -> click.Option:
-    """The option of commands that rewrite data."""
+    """Returns the option of commands that rewrite data."""
     return click.Option(
         ["--progress/--no-progress"],
         default=None,
-        help="A progress bar on stderr; where that is a terminal when left out.",
+        help="Whether to draw a progress bar on stderr. By default, if stderr is a terminal.",
     )
 
 
 def limit_option() -> click.Option:
-    """The option of commands that may answer with very many rows."""
+    """Returns the option of commands that may print many rows."""
     return click.Option(
         ["--limit"],
         type=click.IntRange(min=1),
-        help=f"Shows at most so many rows; {ROWS_SHOWN:,} when left out, with --json all.",
+        help=f"Maximum number of rows. By default {ROWS_SHOWN:,}, or all with --json.",
     )
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: what to type, for instance.
+    """Returns the examples at the end of a command's help.
 
     Args:
-        lines: one example each.
+        lines: the examples.
     """
-    # The mark keeps click from joining the lines.
+    # "\b" keeps click from joining the lines.
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

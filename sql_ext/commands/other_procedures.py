@@ -1,4 +1,4 @@
-"""A command for each procedure that has no file of its own here: registering a procedure adds its command."""
+"""Commands of all procedures that have no file of their own in this package."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _EXAMPLES = {
 
 
 def other_commands(taken: Collection[str]) -> list[click.Command]:
-    """Commands of the registered procedures, by their names.
+    """Returns the commands of the other registered procedures, sorted by name.
 
     Args:
-        taken: names of commands that are there already.
+        taken: names of existing commands.
     """
     return [
         rows_command(procedure, shown=_EXAMPLES.get(procedure.name, ()))

@@ -1,4 +1,4 @@
-"""What commands print: rows on standard output, everything else on standard error."""
+"""Output of commands: rows on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def print_rows(rows: Iterable[Row], as_json: bool) -> None:
         for row in rows:
             click.echo(json_text({name: plain(value) for name, value in row.items()}))
         return
-    found = list(rows)
-    if found:
-        click.echo(table_text(list(found[0]), [list(row.values()) for row in found]))
+    all_rows = list(rows)
+    if all_rows:
+        click.echo(table_text(list(all_rows[0]), [list(row.values()) for row in all_rows]))
 
 
 def json_text(value: Any) -> str:
-    """One line of JSON."""
+    """Returns a value as one line of JSON."""
     return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
 
 
 def plain(value: Any) -> Any:
-    """A value of Spark's as JSON can hold it: bytes in base 64, numbers that JSON lacks and everything else as text."""
+    """Converts a value of Spark for JSON: bytes to base 64; NaN, infinities and other types to strings."""
     if isinstance(value, SparkRow):
         value = value.asDict()
     if isinstance(value, Mapping):
@@ -49,7 +49,7 @@ def plain(value: Any) -> Any:
 
 
 def table_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Aligns columns: numbers to the right, everything else to the left; an absent value is empty."""
+    """Formats a table: numbers are right-aligned, everything else left-aligned; NULL is empty."""
     texts = [[_cell(cell) for cell in row] for row in rows]
     numeric = [
         all(isinstance(row[i], (int, float)) or row[i] is None for row in rows)
@@ -66,7 +66,7 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value in one line."""
+    """Returns a value on one line."""
     if value is None:
         return ""
     value = plain(value)
@@ -75,5 +75,5 @@ def _cell(value: Any) -> str:
 
 
 def say(text: str) -> None:
-    """Prints one line for people on standard error."""
+    """Prints one line on standard error."""
     click.echo(f"use-spark: {' '.join(text.split())}", err=True)

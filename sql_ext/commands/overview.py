@@ -1,4 +1,4 @@
-"""What there is to say of a table at first sight."""
+"""The overview of a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def overview(table: ManagedTable) -> Row:
-    """One row: the table, its index, its files, and its automatic optimization; reads metadata only.
+    """Returns one row about the table, its index, its files and its automatic optimization; reads only metadata.
 
     Args:
         table: the table.
@@ -48,13 +48,13 @@ def overview(table: ManagedTable) -> Row:
 
 
 def overview_text(row: Row) -> str:
-    """The same for people: a line per fact.
+    """Formats an overview with one line per fact.
 
     Args:
-        row: as ``overview`` gives it.
+        row: the result of ``overview``.
     """
     last, automatic = row["last_optimization"], row["automatic"]
-    unknown = "" if row["rows_known"] else " or more: files without statistics"
+    unknown = "" if row["rows_known"] else " or more (some files have no statistics)"
     facts = {
         "table": row["name"],
         "location": row["location"],
@@ -71,7 +71,7 @@ def overview_text(row: Row) -> str:
 
 
 def size_text(size: int) -> str:
-    """Bytes in a unit that reads well: ``1.5 MB``."""
+    """Formats bytes with a suitable unit: ``1.5 MB``."""
     value, unit = float(size), 0
     while value >= 1000 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1
@@ -82,7 +82,7 @@ def _files(table: ManagedTable, snapshot: TableSnapshot) -> dict[str, Any]:
     none = F.lit(0)
     unindexed = F.col("revision") == 0
     with described_jobs(table.spark, f"USE inspect: {table.name}"):
-        found = snapshot.files.agg(
+        totals = snapshot.files.agg(
             F.count(F.lit(1)).alias("files"),
             F.count_if(unindexed).alias("unindexed_files"),
             F.coalesce(F.sum("rows"), none).alias("rows"),
@@ -92,15 +92,15 @@ def _files(table: ManagedTable, snapshot: TableSnapshot) -> dict[str, Any]:
             F.count_if(F.col("rows").isNull()).alias("without_rows"),
         ).collect()[0]
     return {
-        "files": found.files,
-        "indexed_files": found.files - found.unindexed_files,
-        "unindexed_files": found.unindexed_files,
-        "rows": found.rows,
-        "indexed_rows": found.rows - found.unindexed_rows,
-        "unindexed_rows": found.unindexed_rows,
-        "rows_known": found.without_rows == 0,
-        "bytes": found.bytes,
-        "unindexed_bytes": found.unindexed_bytes,
+        "files": totals.files,
+        "indexed_files": totals.files - totals.unindexed_files,
+        "unindexed_files": totals.unindexed_files,
+        "rows": totals.rows,
+        "indexed_rows": totals.rows - totals.unindexed_rows,
+        "unindexed_rows": totals.unindexed_rows,
+        "rows_known": totals.without_rows == 0,
+        "bytes": totals.bytes,
+        "unindexed_bytes": totals.unindexed_bytes,
     }
 
 
@@ -120,7 +120,7 @@ def _last_text(last: Mapping[str, Any]) -> str:
 
 
 def _state(table: ManagedTable, snapshot: TableSnapshot) -> str:
-    """As far as the table's own folder tells it: what a service of another process plans is not written down."""
+    """Returns the state from the table's folder, which does not contain the schedules of other processes."""
     if suspension_of(table) is not None:
         return SUSPENDED
     if holder_of(table, application().clock.now()) is not None:

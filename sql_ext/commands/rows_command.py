@@ -1,4 +1,4 @@
-"""Commands made of a procedure's declaration."""
+"""Commands that are generated from the declarations of procedures."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
 from sql_ext.commands.options import examples, json_option, option_of, session_options
 from sql_ext.commands.output import Row, print_rows, say
 from sql_ext.commands.runner import Runner, runner_of
-from sql_ext.commands.sessions import SessionWishes, wishes_of
+from sql_ext.commands.sessions import SessionSettings, session_settings_of
 
 TABLE_NAMES = {"table": ("--table-location", "--table")}
 
 
 def done(_: Sequence[Row]) -> ExitCode:
-    """The exit code of what is done when it ends without an error."""
+    """Returns the exit code of a command that succeeds unless it raises an error."""
     return ExitCode.DONE
 
 
 def rows_command(
     procedure: Procedure,
-    run: Callable[[Runner, dict[str, Any], SessionWishes], list[Row]] | None = None,
+    run: Callable[[Runner, dict[str, Any], SessionSettings], list[Row]] | None = None,
     outcome: Callable[[Sequence[Row]], ExitCode] = done,
     *,
     shown: Sequence[str] = (),
     more_options: Sequence[click.Option] = (),
 ) -> click.Command:
-    """A command made of a procedure's declaration: its parameters are the options, its rows the output.
+    """Builds a command from a procedure: the parameters become options, the rows become output.
 
     Args:
-        procedure: gives name, help and parameters.
-        run: does it; calls the procedure when left out.
-        outcome: the exit code for the rows.
-        shown: examples for the help; made of the required parameters when left out.
-        more_options: besides those of the parameters, the output and the session.
+        procedure: provides name, help and parameters.
+        run: runs the command; calls the procedure by default.
+        outcome: returns the exit code for the rows.
+        shown: examples for the help; generated from the required parameters by default.
+        more_options: options in addition to those of the parameters, the output and the session.
     """
 
     def command(ctx: click.Context, /, **given: Any) -> None:
-        wishes = wishes_of(given)
+        session_settings = session_settings_of(given)
         as_json = given.pop("as_json")
         runner = runner_of(ctx)
-        rows = guarded(lambda: run(runner, given, wishes) if run else runner.call(procedure, given, wishes))
+        rows = guarded(
+            lambda: run(runner, given, session_settings) if run else runner.call(procedure, given, session_settings)
+        )
         print_rows(rows, as_json)
         code = outcome(rows)
         if rows and code != ExitCode.DONE and rows[-1].get("message"):
@@ -64,12 +66,12 @@ def rows_command(
 
 
 def command_name(procedure: Procedure) -> str:
-    """The procedure's name as commands are spelled."""
+    """Returns the command's name, with dashes in place of underscores."""
     return procedure.name.replace("_", "-")
 
 
 def _example(procedure: Procedure) -> str:
-    """The command with what it needs, and the table where it takes one."""
+    """Returns an example with the required options and the table."""
     typed = [
         "--table db.flights" if p.name == "table" else f"{option_of(p).opts[0]} {p.name.upper()}"
         for p in procedure.parameters

@@ -1,4 +1,4 @@
-"""What commands do with Spark."""
+"""Execution of commands with Spark."""
 
 from __future__ import annotations
 
@@ -24,126 +24,135 @@ from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CLI, Run
 from sql_ext.attachment import attach
-from sql_ext.commands.answers import Answer
 from sql_ext.commands.output import Row, say
 from sql_ext.commands.overview import overview
-from sql_ext.commands.server_session import for_a_server
-from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionWishes, on_signals, session
+from sql_ext.commands.query_result import QueryResult
+from sql_ext.commands.server_session import with_server_defaults
+from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, on_signals, session
 from sql_ext.server.serving import Endpoints, serve
 from sql_ext.server.settings import NONE, ServerSettings
 from sql_ext.server.token import read_or_make_token
 
-_LOOK_SECONDS = 0.2
-_STOPPING = b"use-spark: stopping when the groups under way are committed; once more ends it at once\n"
+_POLL_SECONDS = 0.2
+_STOPPING = b"use-spark: stopping after the current groups are committed; a second signal stops at once\n"
 
 
-class _SpokenRun(Run):
-    """A run that tells the terminal when it was asked to stop."""
+class _AnnouncedRun(Run):
+    """A run that prints a line when it is asked to stop."""
 
     def request_stop(self, code: str, message: str) -> None:
         """See ``Run.request_stop``."""
         if self.stop_reason is None:
-            # Not through Python's buffers: a signal may come while a line is being written to them.
+            # Bypass Python's buffers: the signal may arrive while a line is being written to them.
             os.write(2, _STOPPING)
         super().request_stop(code, message)
 
 
 class Runner:
-    """Runs commands with Spark; tests of the command line pass another."""
+    """Runs commands with Spark; tests of the command line pass a fake."""
 
-    def optimize(self, arguments: Mapping[str, Any], wishes: SessionWishes) -> list[Row]:
+    def optimize(self, arguments: Mapping[str, Any], session_settings: SessionSettings) -> list[Row]:
         """Optimizes a table, as ``CALL use.optimize`` does, with trigger ``cli``.
 
         Args:
-            arguments: by the procedure's parameters, each given.
-            wishes: for the session.
+            arguments: a value for each parameter of the procedure.
+            session_settings: settings of the session.
 
         Returns:
             The rows of the report.
 
         Raises:
-            UseError: as ``CALL use.optimize``; wrong arguments are found before a session is made.
+            UseError: as ``CALL use.optimize``; arguments are checked before a session is created.
         """
         settings = OptimizeSettings.of(arguments)
-        with session(wishes) as spark, as_one_line(spark):
+        with session(session_settings) as spark, as_one_line(spark):
             try:
                 table = ManagedTable.find(spark, arguments["table"])
-                run = _SpokenRun.of(table, CLI, settings.parameters, application().clock)
+                run = _AnnouncedRun.of(table, CLI, settings.parameters, application().clock)
                 with on_signals(lambda: run.request_stop("INTERRUPTED", "interrupted"), (signal.SIGTERM,)):
                     return [asdict(row) for row in optimize(table, settings, run)]
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
-    def call(self, procedure: Procedure, arguments: Mapping[str, Any], wishes: SessionWishes) -> list[Row]:
+    def call(self, procedure: Procedure, arguments: Mapping[str, Any], session_settings: SessionSettings) -> list[Row]:
         """Calls a procedure, as ``CALL use.<name>`` does.
 
         Args:
-            procedure: as declared.
-            arguments: by its parameters.
-            wishes: for the session.
+            procedure: the procedure.
+            arguments: values by parameter.
+            session_settings: settings of the session.
 
         Raises:
-            UseError: as the procedure; what needs no session is refused before one is made.
+            UseError: as the procedure; arguments are checked before a session is created.
         """
         checked = procedure.checked(arguments)
-        with session(wishes) as spark, as_one_line(spark):
+        with session(session_settings) as spark, as_one_line(spark):
             return [row.asDict() for row in procedure.call(spark, checked, CLI).collect()]
 
-    def overview(self, name: str, wishes: SessionWishes) -> Row:
-        """What there is to say of a table at first sight.
+    def overview(self, name: str, session_settings: SessionSettings) -> Row:
+        """Returns the overview of a table.
 
         Args:
-            name: of the table, or its path.
-            wishes: for the session.
+            name: name or path of the table.
+            session_settings: settings of the session.
 
         Raises:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(wishes) as spark, as_one_line(spark):
+        with session(session_settings) as spark, as_one_line(spark):
             try:
                 return overview(ManagedTable.find(spark, name))
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
     def virtual_table(
-        self, name: str, view: str, limit: int | None, wishes: SessionWishes, show: Callable[[Answer], None]
+        self,
+        name: str,
+        view: str,
+        limit: int | None,
+        session_settings: SessionSettings,
+        show: Callable[[QueryResult], None],
     ) -> None:
-        """The rows of a virtual table.
+        """Shows the rows of a virtual table.
 
         Args:
-            name: of the table, or its path.
+            name: name or path of the table.
             view: name of the virtual table.
-            limit: most rows; None = all.
-            wishes: for the session.
-            show: gets the rows while the session is there.
+            limit: maximum number of rows; None = all.
+            session_settings: settings of the session.
+            show: gets the rows while the session exists.
 
         Raises:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(wishes) as spark, as_one_line(spark):
+        with session(session_settings) as spark, as_one_line(spark):
             try:
-                show(Answer.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit))
+                show(QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit))
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
     def statements(
-        self, texts: Sequence[str], limit: int | None, wishes: SessionWishes, show: Callable[[Answer], None]
+        self,
+        texts: Sequence[str],
+        limit: int | None,
+        session_settings: SessionSettings,
+        show: Callable[[QueryResult], None],
     ) -> bool:
-        """Runs statements of SQL, one after the other.
+        """Runs SQL statements in order.
 
-        The first SIGINT or SIGTERM lets an optimization under way end at a boundary between groups and begins no
-        further statement; where none is under way, it does what it does without us.
+        The first SIGINT or SIGTERM lets a running optimization stop at a boundary between groups and starts no further
+        statement. If no optimization is running, the signal has its usual effect.
 
         Args:
             texts: the statements.
-            limit: most rows of each; None = all.
-            wishes: for the session.
-            show: gets the rows of a statement before the next one begins.
+            limit: maximum number of rows of each; None = all.
+            session_settings: settings of the session.
+            show: gets the rows of a statement before the next one starts.
 
         Returns:
-            Whether all were run to their ends.
+            Whether all statements ran to their end.
         """
         stopped: list[bool] = []
 
@@ -156,51 +165,51 @@ class Runner:
             for run in application().runs.live():
                 run.request_stop("INTERRUPTED", "interrupted")
 
-        with session(wishes) as spark, ExitStack() as stack:
+        with session(session_settings) as spark, ExitStack() as stack:
             for number in (signal.SIGINT, signal.SIGTERM):
                 stack.enter_context(on_signals(partial(stop, number), (number,)))
             for text in texts:
-                show(Answer.of(spark.sql(text), limit))
+                show(QueryResult.of(spark.sql(text), limit))
                 if stopped:
                     return False
         return True
 
-    def serve(self, tables: Sequence[str], wishes: SessionWishes) -> None:
-        """Runs the automatic service until SIGINT or SIGTERM, then ends it at a boundary between groups.
+    def serve(self, tables: Sequence[str], session_settings: SessionSettings) -> None:
+        """Runs the automatic service until SIGINT or SIGTERM, then stops it at a boundary between groups.
 
         Args:
-            tables: names or paths; the whole catalog when empty.
-            wishes: for the session.
+            tables: names or paths; the whole catalog if empty.
+            session_settings: settings of the session.
         """
         from procedures.service import Service
 
-        # No threading.Event: its lock may be in the hands of the very thread that the signal's handler interrupts.
+        # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
         with (
-            session(wishes, {SERVICE_ENABLED_KEY: "true"}) as spark,
+            session(session_settings, {SERVICE_ENABLED_KEY: "true"}) as spark,
             on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)),
         ):
             service = Service(spark, tables=list(tables) or None)
             service.start()
-            say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C ends it")
+            say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C stops it")
             try:
                 while not asked_to_end:
-                    time.sleep(_LOOK_SECONDS)
-                say("ending when the groups under way are committed")
+                    time.sleep(_POLL_SECONDS)
+                say("stopping after the current groups are committed")
             finally:
                 service.stop()
 
-    def thrift(self, settings: ServerSettings, wishes: SessionWishes) -> None:
-        """Serves JDBC, and Spark Connect where asked for, until SIGINT or SIGTERM.
+    def thrift(self, settings: ServerSettings, session_settings: SessionSettings) -> None:
+        """Serves JDBC and, if configured, Spark Connect, until SIGINT or SIGTERM.
 
         Args:
-            settings: where to listen and whom to let in.
-            wishes: for the session.
+            settings: addresses and authentication.
+            session_settings: settings of the session.
 
         Raises:
-            UseError: the settings are not accepted, or a server could not start.
+            UseError: a setting is invalid, or a server could not start.
         """
-        settings.check(wishes.conf)
+        settings.check(session_settings.conf)
         token = "" if settings.auth == NONE else read_or_make_token(settings.token_file)
         if settings.warning is not None:
             say(f"warning: {settings.warning}")
@@ -211,18 +220,20 @@ class Runner:
             if endpoints.connect is not None:
                 say(f"Spark Connect: {endpoints.connect}")
             if token:
-                say(f"the token that clients give is in {settings.token_file.expanduser().absolute()}")
-            say("ready; Ctrl-C ends it")
+                say(f"the token for clients is in {settings.token_file.expanduser().absolute()}")
+            say("ready; Ctrl-C stops it")
 
-        wishes = for_a_server(wishes)
+        session_settings = with_server_defaults(session_settings)
         with (
-            session(wishes, {SERVICE_ENABLED_KEY: wishes.conf.get(SERVICE_ENABLED_KEY, "true")}) as spark,
+            session(
+                session_settings, {SERVICE_ENABLED_KEY: session_settings.conf.get(SERVICE_ENABLED_KEY, "true")}
+            ) as spark,
             on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)),
         ):
-            attach(spark)  # with its service this time
+            attach(spark)  # this time with the service
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
 
 
 def runner_of(ctx: click.Context) -> Runner:
-    """The one that the caller of the command line passed as its object, else one with Spark."""
+    """Returns the runner that the caller of the command line passed as its object, else one with Spark."""
     return Runner() if ctx.obj is None else cast(Runner, ctx.obj)

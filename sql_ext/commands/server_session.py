@@ -1,4 +1,4 @@
-"""What a server's session has that others do not need."""
+"""Settings of the session of a server."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from catalog.properties.session_settings import PROGRESS
-from sql_ext.commands.sessions import SUBMITTED, SessionWishes
+from sql_ext.commands.sessions import SUBMITTED, SessionSettings
 from sql_ext.server.connect import STACKS_KEY
 
 DEFAULT_WAREHOUSE = Path("spark-warehouse")
-# Who sets one of these has a place for tables and names.
+# Each of these settings determines where tables or their names are.
 _PLACES = (
     "spark.sql.warehouse.dir",
     "spark.sql.catalogImplementation",
@@ -21,21 +21,25 @@ _PLACES = (
 
 _DEFAULTS = {
     STACKS_KEY: "false",
-    # Bars of runs at once, for nobody to see.
+    # Nobody watches the progress bars of a server.
     PROGRESS.name: "false",
-    # Spark's web pages show every statement, and ask for no token.
+    # Spark's web pages show every statement and have no authentication.
     "spark.ui.enabled": "false",
-    # BI tools ask the metastore for columns, and Delta tells them to it only then.
+    # BI tools read columns from the metastore, which Delta updates only with this setting.
     "spark.databricks.delta.catalog.update.enabled": "true",
 }
 
 
-def for_a_server(wishes: SessionWishes) -> SessionWishes:
-    """Adds what a server needs: tables that survive a restart, and no web pages.
+def with_server_defaults(session_settings: SessionSettings) -> SessionSettings:
+    """Adds the defaults of a server: tables that survive a restart, and no web pages.
 
     Args:
-        wishes: what the command was told; what it says stays.
+        session_settings: settings given to the command, which take precedence.
     """
-    if wishes.warehouse is None and SUBMITTED not in os.environ and not any(key in wishes.conf for key in _PLACES):
-        wishes = replace(wishes, warehouse=DEFAULT_WAREHOUSE)
-    return replace(wishes, conf={**_DEFAULTS, **wishes.conf})
+    if (
+        session_settings.warehouse is None
+        and SUBMITTED not in os.environ
+        and not any(key in session_settings.conf for key in _PLACES)
+    ):
+        session_settings = replace(session_settings, warehouse=DEFAULT_WAREHOUSE)
+    return replace(session_settings, conf={**_DEFAULTS, **session_settings.conf})

@@ -11,19 +11,19 @@ from procedures.service.service_settings import LISTENER_INTERVAL, MAX_TABLES, O
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import examples, session_options
 from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import wishes_of
+from sql_ext.commands.sessions import session_settings_of
 
 
 def _service(ctx: click.Context, /, tables: tuple[str, ...], **given: Any) -> None:
-    asked = {
+    service_conf = {
         OPTIMIZATION_INTERVAL.name: given.pop("interval"),
         LISTENER_INTERVAL.name: given.pop("listener_interval"),
         MAX_TABLES.name: given.pop("max_tables"),
     }
-    wishes = wishes_of(given)
-    conf = {**wishes.conf, **{key: str(value) for key, value in asked.items() if value is not None}}
+    session_settings = session_settings_of(given)
+    conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     runner = runner_of(ctx)
-    guarded(lambda: runner.serve(tables, replace(wishes, conf=conf)))
+    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf)))
 
 
 COMMAND = click.Command(
@@ -34,21 +34,23 @@ COMMAND = click.Command(
             ["--table", "tables"],
             multiple=True,
             metavar="TABLE",
-            help="A name or a path; may be repeated. The whole catalog when left out.",
+            help="A name or a path. Can be repeated. The whole catalog by default.",
         ),
-        click.Option(["--interval"], help=f"Time between two runs, e.g. '10 minutes' ({OPTIMIZATION_INTERVAL.name})."),
+        click.Option(
+            ["--interval"], help=f"Time between two runs, for example '10 minutes' ({OPTIMIZATION_INTERVAL.name})."
+        ),
         click.Option(
             ["--listener-interval"],
-            help=f"Time between two looks at properties, in milliseconds or as a time ({LISTENER_INTERVAL.name}).",
+            help=f"Time between two checks of the tables, in milliseconds or with a unit ({LISTENER_INTERVAL.name}).",
         ),
         click.Option(
             ["--max-tables"],
             type=click.IntRange(min=1),
-            help=f"Tables optimized at the same time ({MAX_TABLES.name}).",
+            help=f"Maximum number of tables optimized at once ({MAX_TABLES.name}).",
         ),
         *session_options(),
     ],
-    help="Optimizes tables that ask for it by their properties, until SIGINT or SIGTERM; then it ends at a "
+    help="Optimizes the tables whose properties turn on automatic optimization. SIGINT or SIGTERM stops it at a "
     "boundary between groups.",
     epilog=examples(
         "use-spark service --warehouse /data/wh",

@@ -1,4 +1,4 @@
-"""The session that a command works in, one of its own or the one that is there, and the signals that end its work."""
+"""The session of a command, which it creates or shares, and the signals that stop it."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from sql_ext.commands.startup_output import held_back
 from sql_ext.configuration import configure
 from sql_ext.warehouse import DERBY_LOG, metastore_log, open_warehouse, with_warehouse
 
-# Python under spark-submit: the JVM is there already, and with it the master and every setting.
+# Set under spark-submit, where the JVM already runs and has the master and all settings.
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 SERVICE_ENABLED_KEY = ENABLED.name
-# With the others, people want to see what Spark says.
+# At other levels, users want to see the output of Spark.
 _QUIET_LEVELS = ("OFF", "ERROR")
 _LOCAL = re.compile(r"local(\[.*\])?")
 _LOCAL_DEFAULTS = {
-    # Spark makes the secret itself when the driver is the only process. Without it, whoever reaches the ports of the
-    # driver and of its block manager can run code in it.
+    # Spark generates the secret if the driver is the only process. Without it, any process that reaches the ports of
+    # the driver and of its block manager can run code in it.
     "spark.authenticate": "true",
-    # The web pages ask for no password.
+    # The web pages have no authentication.
     "spark.ui.killEnabled": "false",
 }
 
 
 @dataclass(frozen=True)
-class SessionWishes:
-    """What a command wants of its session.
+class SessionSettings:
+    """Settings of the session of a command.
 
     Attributes:
         conf: settings of Spark.
-        progress: whether a progress bar is shown; None = where standard error is a terminal.
-        log_level: of Spark's own log, in a session that the command makes.
-        warehouse: folder of tables and their metastore; None = Spark's own settings.
+        progress: whether to draw a progress bar; None = if standard error is a terminal.
+        log_level: level of Spark's log, in a session that the command creates.
+        warehouse: folder of tables and their metastore; None = Spark's settings apply.
     """
 
     conf: Mapping[str, str]
@@ -58,32 +58,34 @@ class SessionWishes:
     warehouse: Path | None = None
 
 
-def wishes_of(given: dict[str, Any]) -> SessionWishes:
-    """Takes the values of ``session_options`` and of ``--progress`` out of what was given."""
-    return SessionWishes(
+def session_settings_of(given: dict[str, Any]) -> SessionSettings:
+    """Removes the values of ``session_options`` and ``--progress`` from the parsed options and returns them."""
+    return SessionSettings(
         dict(given.pop("conf")), given.pop("progress", None), given.pop("log_level").upper(), given.pop("warehouse")
     )
 
 
 @contextmanager
-def session(wishes: SessionWishes, later: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """The active session, left as it was found, or one that lives as long as the command.
+def session(session_settings: SessionSettings, later: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Yields the active session and restores its settings afterwards, or creates a session for the command.
 
     Args:
-        wishes: what the command was told.
-        later: settings that hold once the session is attached, and not yet while it is.
+        session_settings: settings given to the command.
+        later: settings to make after the session is attached.
 
     Raises:
-        InvalidArgumentError: a warehouse was asked for that the session cannot have.
+        InvalidArgumentError: a warehouse was given although a session exists.
         UseError: the warehouse cannot be used.
     """
-    asked = dict(wishes.conf)
-    if wishes.progress is not None:
-        asked[PROGRESS.name] = str(wishes.progress).lower()
+    conf = dict(session_settings.conf)
+    if session_settings.progress is not None:
+        conf[PROGRESS.name] = str(session_settings.progress).lower()
     present = SparkSession.getActiveSession()
     if present is None:
-        # The service that attach would start is for applications that stay.
-        spark = new_session({**asked, SERVICE_ENABLED_KEY: "false"}, wishes.log_level, wishes.warehouse)
+        # The automatic service is only for long-lived applications.
+        spark = new_session(
+            {**conf, SERVICE_ENABLED_KEY: "false"}, session_settings.log_level, session_settings.warehouse
+        )
         try:
             attach(spark)
             _set(spark, later or {})
@@ -91,12 +93,14 @@ def session(wishes: SessionWishes, later: Mapping[str, str] | None = None) -> It
         finally:
             spark.stop()
         return
-    if wishes.warehouse is not None:
-        raise InvalidArgumentError.of("warehouse", str(wishes.warehouse), "nothing inside a session that has its own")
-    asked |= later or {}
-    before = {key: present.conf.get(key, None) for key in asked}
+    if session_settings.warehouse is not None:
+        raise InvalidArgumentError.of(
+            "warehouse", str(session_settings.warehouse), "no warehouse, because the existing session has its own"
+        )
+    conf |= later or {}
+    before = {key: present.conf.get(key, None) for key in conf}
     try:
-        _set(present, asked)
+        _set(present, conf)
         yield present
     finally:
         for key in (key for key, value in before.items() if value is None):
@@ -110,12 +114,12 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None = None) -> SparkSession:
-    """Starts a session, which is not attached yet.
+    """Starts a session without attaching it.
 
     Args:
-        conf: settings of Spark, which win over ours.
-        log_level: of Spark's own log.
-        warehouse: see ``SessionWishes``.
+        conf: settings of Spark, which override the defaults of USE.
+        log_level: level of Spark's log.
+        warehouse: see ``SessionSettings``.
 
     Raises:
         UseError: the warehouse cannot be used.
@@ -126,12 +130,12 @@ def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None 
         settings = with_warehouse(settings, warehouse)
     if SUBMITTED not in os.environ:
         settings = with_private_ports(settings)
-    # pyspark logs the JVM's stack of each error that it raises; ours are one line.
+    # pyspark logs the JVM's stack trace of each error that it raises. Commands print errors as one line.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder
     if SUBMITTED not in os.environ:
-        # Spark's own progress would be drawn over ours.
+        # Spark's progress bar would overwrite the one of USE.
         builder = builder.appName("use-spark").master("local[*]").config("spark.ui.showConsoleProgress", "false")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -142,16 +146,16 @@ def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None 
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel(log_level)
     if warehouse is not None:
-        # Under spark-submit the JVM runs already, and its options come too late.
+        # Under spark-submit the JVM already runs, so its options have no effect.
         set_system_property(spark, DERBY_LOG, str(metastore_log(warehouse)))
     return spark
 
 
 def with_private_ports(settings: dict[str, str]) -> dict[str, str]:
-    """Keeps Spark's own ports to this machine, and behind a secret, when the driver is the only process.
+    """Limits Spark's ports to localhost and protects them by a secret if the driver is the only process.
 
     Args:
-        settings: of a session to be created; they win. So does SPARK_LOCAL_IP in the environment.
+        settings: settings of the session, which take precedence, as does SPARK_LOCAL_IP in the environment.
     """
     if not _LOCAL.fullmatch(settings.get("spark.master", "local")):
         return settings
@@ -161,7 +165,7 @@ def with_private_ports(settings: dict[str, str]) -> dict[str, str]:
 
 @contextmanager
 def on_signals(act: Callable[[], None], numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    """Calls ``act`` at the first of each of these signals; the second does what it did before."""
+    """Calls ``act`` at the first of each of these signals; a second one has its previous effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from sql_ext.commands.answers import Answer
 from sql_ext.commands.exits import ExitCode, exit_codes_text, fail, guarded
 from sql_ext.commands.options import (
     ROWS_SHOWN,
@@ -18,40 +17,41 @@ from sql_ext.commands.options import (
     session_options,
 )
 from sql_ext.commands.output import print_rows, say, table_text
+from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import wishes_of
+from sql_ext.commands.sessions import session_settings_of
 from sql_ext.commands.statements import statements
 
 _STDIN = "-"
 
 
-def show_answer(answer: Answer, as_json: bool) -> None:
-    """Prints the rows of one query; nothing where it has no columns, as most commands of SQL."""
+def show_result(result: QueryResult, as_json: bool) -> None:
+    """Prints the rows of one query; prints nothing if it has no columns, as most SQL commands."""
     if as_json:
-        print_rows(answer.rows, True)
-    elif answer.columns:
-        click.echo(table_text(answer.columns, [list(row.values()) for row in answer.rows]))
-    if answer.cut_at is not None:
-        say(f"these are the first {answer.cut_at:,} rows; --limit shows more")
+        print_rows(result.rows, True)
+    elif result.columns:
+        click.echo(table_text(result.columns, [list(row.values()) for row in result.rows]))
+    if result.cut_at is not None:
+        say(f"these are the first {result.cut_at:,} rows; --limit shows more")
 
 
 def rows_wanted(limit: int | None, as_json: bool) -> int | None:
-    """How many rows to read: a table for people has an end."""
+    """Returns the maximum number of rows: a printed table is limited by default."""
     return ROWS_SHOWN if limit is None and not as_json else limit
 
 
 def _sql(ctx: click.Context, /, texts: tuple[str, ...], as_json: bool, limit: int | None, **given: Any) -> None:
-    wishes = wishes_of(given)
+    session_settings = session_settings_of(given)
     typed = (sys.stdin.read() if text == _STDIN else text for text in texts)
-    found = [statement for text in typed for statement in statements(text)]
-    if not found:
-        fail("USE_INVALID_ARGUMENT: STATEMENT is empty: give at least one statement of SQL.", ExitCode.USAGE)
+    parsed = [statement for text in typed for statement in statements(text)]
+    if not parsed:
+        fail("USE_INVALID_ARGUMENT: STATEMENT is empty: give at least one SQL statement.", ExitCode.USAGE)
     most, runner = rows_wanted(limit, as_json), runner_of(ctx)
 
-    def show(answer: Answer) -> None:
-        show_answer(answer, as_json)
+    def show(result: QueryResult) -> None:
+        show_result(result, as_json)
 
-    if not guarded(lambda: runner.statements(found, most, wishes, show)):
+    if not guarded(lambda: runner.statements(parsed, most, session_settings, show)):
         ctx.exit(ExitCode.STOPPED)
 
 
@@ -65,8 +65,8 @@ COMMAND = click.Command(
         progress_option(),
         *session_options(),
     ],
-    help="Runs statements of SQL, CALL use.… among them: one per argument, or several separated by semicolons; "
-    "- reads them from stdin. The first error ends it.",
+    help="Runs SQL statements, including CALL use.…: one per argument, or several separated by semicolons. "
+    "- reads them from stdin. The command stops at the first error.",
     epilog=examples(
         "use-spark sql --warehouse /data/wh 'SELECT * FROM flights TABLESAMPLE (1 PERCENT)' --limit 20",
         "use-spark sql --warehouse /data/wh \"CALL use.optimize('flights'); SELECT * FROM flights.revisions\"",

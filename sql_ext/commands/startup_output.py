@@ -1,4 +1,4 @@
-"""What the JVM prints while it starts: kept from the terminal unless the start fails."""
+"""The output of the JVM while it starts, which is shown only if the start fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 _STDOUT, _STDERR = 1, 2
 _END_OF_START = b"\0use-spark: the session has started\n"
-# It takes long, and people want to know why.
+# Shown at once, because a download takes long.
 _SHOWN_AT_ONCE = b"downloading "
 _SECONDS_FOR_LINES = 2.0
 
@@ -17,7 +17,7 @@ _passing_on: list[threading.Thread] = []
 
 
 class StartupOutput:
-    """The lines of a starting process: held back first, passed on from the end of the start.
+    """The output of a starting process, which is held back until the process has started.
 
     Args:
         source: file descriptor to read from, to its end.
@@ -31,7 +31,7 @@ class StartupOutput:
         self._started = threading.Event()
 
     def read(self) -> None:
-        """Reads lines until the other end of the source is closed, or nobody reads the target any more."""
+        """Reads lines until the other end of the source or the reader of the target is closed."""
         with suppress(BrokenPipeError), os.fdopen(self._source, "rb") as lines:
             for line in lines:
                 if line == _END_OF_START:
@@ -42,10 +42,10 @@ class StartupOutput:
                     self._held.append(line)
 
     def end_start(self, end: int) -> list[bytes]:
-        """Ends holding back.
+        """Stops holding back lines.
 
         Args:
-            end: the source's other end.
+            end: the other end of the source.
 
         Returns:
             The lines that were held back.
@@ -57,9 +57,9 @@ class StartupOutput:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Holds back what this process and those that it starts print on standard error while the block runs.
+    """Holds back output of this process and its children on standard error while the block runs.
 
-    Of the processes that are started in it, later lines are passed on. If the block fails, all lines are shown.
+    Later lines of the children are passed on. If the block fails, all lines are shown.
     """
     source, end = os.pipe()
     before = {number: os.dup(number) for number in (_STDOUT, _STDERR)}
@@ -85,6 +85,6 @@ def held_back() -> Iterator[None]:
 
 
 def wait_for_output() -> None:
-    """Waits until the last lines of processes that have ended are passed on."""
+    """Waits until the last lines of ended processes are passed on."""
     for thread in _passing_on:
         thread.join(_SECONDS_FOR_LINES)

@@ -1,11 +1,11 @@
-"""SQL text as its statements."""
+"""Splitting of SQL text into statements."""
 
 from __future__ import annotations
 
 import re
 
-# What may hold a semicolon that ends nothing: texts, quoted names and comments. Raw texts know no escapes. An open one
-# reaches to the end, where Spark's parser finds it.
+# Parts whose semicolons do not end a statement: strings, quoted names and comments. Raw strings have no escapes. A part
+# without its closing quote extends to the end, where Spark's parser reports it.
 _OPAQUE = re.compile(
     r"""
     (?<![A-Za-z0-9_])[rR]'[^']*(?:'|\Z)      | (?<![A-Za-z0-9_])[rR]"[^"]*(?:"|\Z)
@@ -20,39 +20,39 @@ _SCRIPT = re.compile(r"(?:[A-Za-z_]\w*\s*:\s*)?BEGIN\b", re.IGNORECASE)
 
 
 def statements(text: str) -> list[str]:
-    """Splits at the semicolons between statements; parts that hold nothing but comments are left out.
+    """Splits a text at the semicolons between statements and drops parts that contain only comments.
 
-    A script (``BEGIN … END``) reaches to the end of the text.
+    A script (``BEGIN … END``) extends to the end of the text.
 
     Args:
-        text: one or several statements.
+        text: one or more statements.
     """
-    found: list[str] = []
+    parts: list[str] = []
     start = place = 0
-    holds_words = False
+    has_code = False
     while place < len(text):
         after = _after_opaque(text, place)
         if after is not None:
-            holds_words = holds_words or not text.startswith(("--", "/*"), place)
+            has_code = has_code or not text.startswith(("--", "/*"), place)
             place = after
         elif text[place] == ";":
-            if holds_words:
-                found.append(text[start:place].strip())
+            if has_code:
+                parts.append(text[start:place].strip())
             place += 1
-            start, holds_words = place, False
+            start, has_code = place, False
         else:
-            if not holds_words and not text[place].isspace():
+            if not has_code and not text[place].isspace():
                 if _SCRIPT.match(text, place):
                     break
-                holds_words = True
+                has_code = True
             place += 1
-    if holds_words or place < len(text):
-        found.append(text[start:].strip())
-    return found
+    if has_code or place < len(text):
+        parts.append(text[start:].strip())
+    return parts
 
 
 def _after_opaque(text: str, place: int) -> int | None:
-    """Where a text, quoted name or comment that begins here ends; None where none does. Comments nest."""
+    """Returns the end of the string, quoted name or comment that starts here; None if none does. Comments nest."""
     if text.startswith("/*", place):
         depth, at = 1, place + 2
         while depth:

@@ -10,7 +10,7 @@ import click
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import examples, session_options
 from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import wishes_of
+from sql_ext.commands.sessions import session_settings_of
 from sql_ext.server.settings import AUTHENTICATIONS, DEFAULT_PORT, ServerSettings
 from sql_ext.server.token import DEFAULT_TOKEN_FILE
 
@@ -20,9 +20,9 @@ _LAST_PORT = 65535
 def _thrift(ctx: click.Context, /, **given: Any) -> None:
     names = ("host", "port", "connect_port", "auth", "token_file")
     settings = ServerSettings(**{name: given.pop(name) for name in names})
-    wishes = wishes_of(given)
+    session_settings = session_settings_of(given)
     runner = runner_of(ctx)
-    guarded(lambda: runner.thrift(settings, wishes))
+    guarded(lambda: runner.thrift(settings, session_settings))
 
 
 COMMAND = click.Command(
@@ -35,32 +35,32 @@ COMMAND = click.Command(
             type=click.IntRange(0, _LAST_PORT),
             default=DEFAULT_PORT,
             show_default=True,
-            help="Port for JDBC and ODBC; 0 takes a free one.",
+            help="Port for JDBC and ODBC; 0 chooses a free one.",
         ),
         click.Option(
             ["--connect-port"],
             type=click.IntRange(0, _LAST_PORT),
-            help="Serve Spark Connect too, on this port; 0 takes a free one. Spark's usual one is 15002.",
+            help="Also serves Spark Connect, on this port; 0 chooses a free one. Spark's default is 15002.",
         ),
         click.Option(
             ["--auth"],
             type=click.Choice(AUTHENTICATIONS),
             default="token",
             show_default=True,
-            help="token: clients give the token as their password, with any user name. none: anyone is let in.",
+            help="token: clients send the token as their password, with any user name. none: no authentication.",
         ),
         click.Option(
             ["--token-file"],
             type=click.Path(dir_okay=False, path_type=Path),
             default=DEFAULT_TOKEN_FILE,
             show_default=True,
-            help="File with the token, which only you may read; made with a new token when missing.",
+            help="File with the token, readable only by you. Created with a new token if it is missing.",
         ),
         *session_options(),
     ],
-    help="Serves SQL to JDBC and ODBC clients, and to Spark Connect clients, from one attached driver with the "
-    "automatic service, until SIGINT or SIGTERM; then it ends at a boundary between groups. Without --warehouse, "
-    "tables live in ./spark-warehouse, unless --conf says where.",
+    help="Starts a Spark driver that serves SQL to JDBC, ODBC and Spark Connect, and runs the automatic service. "
+    "SIGINT or SIGTERM stops it at a boundary between groups. Without --warehouse, tables are in ./spark-warehouse, "
+    "unless --conf sets another location.",
     epilog=examples(
         "use-spark thrift --warehouse /data/warehouse",
         "use-spark thrift --port 10001 --connect-port 15002 --conf spark.master=local[4]",

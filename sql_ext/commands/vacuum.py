@@ -11,10 +11,10 @@ from sql_ext.commands.rows_command import rows_command
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
-    """The exit code of a vacuum: whether anything was deleted, or would be by a dry run.
+    """Returns the exit code of a vacuum, which says whether it deleted anything, or would in a dry run.
 
     Args:
-        rows: its result; ``files`` is None where Delta recorded no number.
+        rows: its result; ``files`` is None if Delta did not record the number.
     """
     if all(row["state"] == "deleted" and row["files"] == 0 for row in rows):
         return ExitCode.NOTHING_TO_DO

@@ -1,1 +1,1 @@
-"""Tables as Python objects: one public facade over the procedures and virtual tables that SQL has."""
+"""Tables as Python objects: the public facade over the procedures and virtual tables."""

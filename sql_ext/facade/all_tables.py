@@ -1,4 +1,4 @@
-"""What is known of all tables."""
+"""Functions about all tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sql_ext.facade.reach import check_attached, status_rows, table_rows
 def metastore_summary(spark: SparkSession) -> DataFrame:
     """One row per Delta table, with its index and its automatic optimization.
 
-    Only the columns that are read are computed.
+    Only the columns that a query uses are computed.
 
     Args:
         spark: an attached session, or a Spark Connect client whose server is attached.
@@ -24,7 +24,7 @@ def metastore_summary(spark: SparkSession) -> DataFrame:
 
 
 def optimizations(spark: SparkSession) -> DataFrame:
-    """The optimizations of all tables, with the full name of each table in front.
+    """The optimizations of all tables; the first column is the full name of the table.
 
     Args:
         spark: an attached session, or a Spark Connect client whose server is attached.
@@ -37,7 +37,7 @@ def optimizations(spark: SparkSession) -> DataFrame:
 
 
 def status(spark: SparkSession) -> list[StatusRow]:
-    """The runs of the driver, the tables that its service takes care of, and the leases on them.
+    """The runs of the driver, the tables that its service optimizes, and the leases on them.
 
     Args:
         spark: an attached session, or a Spark Connect client whose server is attached.

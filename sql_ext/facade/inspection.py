@@ -1,4 +1,4 @@
-"""``table.inspect``: looking at a table; nothing here changes it."""
+"""``table.inspect``: methods that read a table and never change it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sql_ext.facade.reach import report, status_rows, table_rows
 
 @dataclass(frozen=True)
 class Inspect:
-    """What a table is like: virtual tables as DataFrames, reports as lists of typed rows.
+    """The state of a table: virtual tables as DataFrames, reports as lists of typed rows.
 
-    Each method looks the table up anew and raises ``UseError`` when it is gone. The rows of a DataFrame are computed
-    when they are read, from the table as it is then; what fails then is Spark's exception with the same condition.
+    Each method looks up the table and raises ``UseError`` if it does not exist. The rows of a DataFrame are computed
+    from the current table when they are read; an error is then Spark's exception with the same condition.
 
     Attributes:
-        spark: session that is asked.
+        spark: session that it uses.
         name: full name of the table.
     """
 
@@ -30,7 +30,7 @@ class Inspect:
         return self._virtual_table("optimizations")
 
     def revisions(self) -> DataFrame:
-        """One row per index space, and one for the files that are not indexed."""
+        """One row per revision, including revision 0 for the files that are not indexed."""
         return self._virtual_table("revisions")
 
     def cubes(self) -> DataFrame:
@@ -63,23 +63,23 @@ class Inspect:
         """The groups that ``maintenance.optimize`` would rewrite next: ``use.optimize`` with ``dry_run``.
 
         Args:
-            strategy: as for ``maintenance.optimize``, and so are all others.
+            strategy: as for ``maintenance.optimize``, like all other arguments.
             revision_id: revision to optimize.
             bytes_per_iter: bytes after which an iteration takes no further file.
-            max_iterations: groups at most.
-            max_bytes: bytes after which no further group begins.
-            max_duration: time after which no further group begins.
-            where: only files that may hold rows of this predicate.
+            max_iterations: maximum number of groups.
+            max_bytes: bytes after which no further group starts.
+            max_duration: time after which no further group starts.
+            where: only files that may contain rows that match this predicate.
             files: only these files.
             revision_rewrite: whether files of older revisions come first.
-            parallelism: groups at the same time.
+            parallelism: number of concurrent groups.
             options: options of the strategies.
 
         Returns:
-            A row per group, with the state ``planned``, and those passed over, ``skipped``.
+            A row per group with the state ``planned``, or ``skipped`` for skipped groups.
 
         Raises:
-            UseError: an argument or the table does not allow it.
+            UseError: an argument is invalid, or the table cannot be optimized.
         """
         return report(
             self.spark,
@@ -101,21 +101,21 @@ class Inspect:
         )
 
     def clustering_information(self, columns: str | None = None) -> list[ClusteringInformationRow]:
-        """How well the files are separated by some columns, from metadata only.
+        """Shows from metadata how well some columns separate the files.
 
         Args:
-            columns: separated by commas; the indexed ones when left out.
+            columns: column names separated by commas; the indexed columns by default.
 
         Returns:
-            A row per column, and for several columns one more for all together.
+            A row per column, and for several columns one more row for all of them.
 
         Raises:
-            UseError: a column does not exist or has no ranges, or none is given and none is indexed.
+            UseError: a column does not exist or has no ranges, or no column is given and none is indexed.
         """
         return report(self.spark, ClusteringInformationRow, "clustering_information", table=self.name, columns=columns)
 
     def check(self, *, deep: bool = False) -> list[CheckRow]:
-        """Verifies the index; ``maintenance.repair`` also mends what it finds.
+        """Verifies the index; ``maintenance.repair`` also repairs it.
 
         Args:
             deep: whether to read the indexed columns of every indexed file and place each row.
@@ -124,20 +124,20 @@ class Inspect:
             A row per problem, at most 1,000, and a summary.
 
         Raises:
-            UseError: the table is gone.
+            UseError: the table does not exist.
         """
         return report(self.spark, CheckRow, "check", table=self.name, deep=deep, repair=False)
 
     def quantiles(self, column: str, *, n: int = 50, relative_error: float = 0.01) -> list[QuantilesRow]:
-        """Estimates the quantiles of a column; ``maintenance.store_quantiles`` also keeps them for the index.
+        """Estimates the quantiles of a column; ``maintenance.store_quantiles`` also stores them for the index.
 
         Args:
-            column: of numbers, dates, timestamps or strings; a nested one as ``a.b``.
-            n: number of quantiles, 2 to 10,000, the smallest and the largest value included.
-            relative_error: how far a quantile's rank may be off, as a share of the rows: 0.0001 to 0.5.
+            column: column of numbers, dates, timestamps or strings; a nested field as ``a.b``.
+            n: number of quantiles, 2 to 10,000, including the smallest and the largest value.
+            relative_error: maximum error of a quantile's rank, as a share of the rows: 0.0001 to 0.5.
 
         Raises:
-            UseError: an argument is not accepted.
+            UseError: an argument is invalid.
         """
         return report(
             self.spark,
@@ -151,10 +151,10 @@ class Inspect:
         )
 
     def status(self) -> list[StatusRow]:
-        """What runs on the table, what is planned, and who holds its lease: a row per run, or one without a run."""
+        """Runs, schedule and lease of the table: a row per run, or one row if there is no run."""
         return status_rows(self.spark, self.name)
 
     def _virtual_table(self, kind: str) -> DataFrame:
-        # SQL says that the virtual table is missing, and not why: the status does.
+        # SQL does not say why a virtual table is missing; ``use.status`` does.
         status_rows(self.spark, self.name)
         return table_rows(self.spark, f"{self.name}.{kind}")

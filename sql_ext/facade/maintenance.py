@@ -1,4 +1,4 @@
-"""``table.maintenance``: acting on a table."""
+"""``table.maintenance``: methods that change a table."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _UNKNOWN_RUN = "USE_UNKNOWN_RUN"
 
 @dataclass(frozen=True)
 class Maintenance:
-    """What is done to a table, once per call; answers are typed rows.
+    """Operations on a table, which return typed rows.
 
-    Each method looks the table up anew and raises ``UseError`` when it is gone.
+    Each method looks up the table and raises ``UseError`` if it does not exist.
 
     Attributes:
-        spark: session that acts.
+        spark: session that it uses.
         name: full name of the table.
     """
 
@@ -46,16 +46,18 @@ class Maintenance:
         target_file_bytes: int | None = None,
         column_stats: str | None = None,
     ) -> IndexRow:
-        """Makes the table an indexed one by its properties; no data file is touched, ``optimize`` indexes them.
+        """Sets the index properties of the table. No data file changes; ``optimize`` indexes the existing files.
 
         Args:
-            columns: separated by commas, such as ``a,b:hashing``.
-            cube_size: rows that an inner cube holds; the property stays when left out.
-            target_file_bytes: size that data files should have; likewise.
-            column_stats: known ranges as JSON, such as ``{"a_min": 0, "a_max": 100}``; likewise.
+            columns: column names separated by commas, such as ``a,b:hashing``.
+            cube_size: rows per inner cube; None does not change the property.
+            target_file_bytes: target size of data files; None does not change the property.
+            column_stats: known ranges as JSON, such as ``{"a_min": 0, "a_max": 100}``; None does not change the
+                property.
 
         Raises:
-            UseError: a column does not exist or cannot be indexed, or another writer was first; nothing was set.
+            UseError: a column does not exist or cannot be indexed, or a concurrent commit conflicts; no property was
+                set.
         """
         return report(
             self.spark,
@@ -70,10 +72,10 @@ class Maintenance:
         )[0]
 
     def drop_index(self) -> DropIndexRow:
-        """Removes the index: its properties, and the tags of the files. Rows and files stay as they are.
+        """Removes the index: its properties and the tags of the files. Rows and files stay as they are.
 
         Raises:
-            UseError: there is no index.
+            UseError: the table has no index.
         """
         return report(self.spark, DropIndexRow, "drop_index", table=self.name)[0]
 
@@ -95,30 +97,30 @@ class Maintenance:
     ) -> list[OptimizeRow]:
         """Indexes unindexed files and merges fragmented cubes, group by group, each in one commit.
 
-        In the driver, Ctrl-C lets the groups under way commit and begins no further one.
+        In the driver, Ctrl-C lets the current groups commit and starts no further group.
 
         Args:
-            strategy: a strategy, or several separated by commas, asked in this order; UnindexedFiles,
-                LeveledCompaction when left out.
-            revision_id: revision to compact, or to rewrite: 0 for unindexed files only; the newest when left out.
-            bytes_per_iter: an iteration takes files until their bytes cross this, the crossing file included;
-                1,000,000,000 when left out, and ``batch_bytes`` for the strategies that have this option.
-            max_iterations: commits at most this many groups.
-            max_bytes: starts no further group once this many bytes were rewritten.
+            strategy: one or more strategies, separated by commas, in order of priority; UnindexedFiles,
+                LeveledCompaction by default.
+            revision_id: revision to compact or to rewrite; 0 for unindexed files only. The newest by default.
+            bytes_per_iter: an iteration takes files until their total size exceeds this number of bytes, including the
+                last file; 1,000,000,000 by default, and ``batch_bytes`` for the strategies that have this option.
+            max_iterations: maximum number of groups to commit.
+            max_bytes: starts no further group after this many bytes were rewritten.
             max_duration: starts no further group after this time, such as ``10 minutes``.
-            where: only files that may hold rows of this predicate over the table's columns.
-            files: only these files, by their paths as ``inspect.index_files`` shows them.
-            revision_rewrite: first index the files of ``revision_id``, or of every older revision, again.
+            where: rewrites only files that may contain rows that match this predicate.
+            files: rewrites only these files, with paths as in ``inspect.index_files``.
+            revision_rewrite: first indexes the files of ``revision_id``, or of every older revision, again.
             parallelism: groups rewritten at the same time.
-            dry_run: show the next groups and change nothing, as ``inspect.plan`` does.
+            dry_run: shows the next groups and changes nothing, like ``inspect.plan``.
             options: options of the strategies, such as ``{"batch_bytes": "500000000"}``.
 
         Returns:
             A row per group and outcome.
 
         Raises:
-            UseError: an argument or the table does not allow it, before anything is touched; or a group failed for
-                another reason than a lost race. What was committed before stays.
+            UseError: an argument is invalid or the table cannot be optimized, before any data is read; or a group
+                failed for a reason other than a conflict. Earlier commits stay.
         """
         return report(
             self.spark,
@@ -152,18 +154,18 @@ class Maintenance:
         """Deletes files that the table no longer references and that are older than the retention.
 
         Args:
-            retention_hours: keeps files deleted within these hours; the table's own retention when left out.
-            dry_run: list the files that would be deleted, and delete nothing.
+            retention_hours: keeps files deleted within this many hours; by default the table's own retention.
+            dry_run: lists the files that would be deleted, and deletes nothing.
             mode: ``full`` lists the directory; ``lite`` uses the log only.
-            inventory: not available yet.
-            force: allow a retention below the table's own.
-            parallelism: tasks that list and delete at the same time; 4 per core when left out.
+            inventory: not supported yet.
+            force: allows a retention below the table's own.
+            parallelism: number of concurrent tasks that list and delete files; 4 per core by default.
 
         Returns:
-            One row with what was deleted; in a dry run, a row per file.
+            One row with the totals; in a dry run, a row per file.
 
         Raises:
-            UseError: an argument is not accepted, or the retention is too short; nothing was deleted.
+            UseError: an argument is invalid, or the retention is too short; nothing was deleted.
         """
         return report(
             self.spark,
@@ -179,34 +181,34 @@ class Maintenance:
         )
 
     def repair(self, *, deep: bool = False) -> list[CheckRow]:
-        """Takes the index tags off the files that ``check`` finds errors in: ``use.check`` with ``repair``.
+        """Removes the index tags of files with errors: ``use.check`` with ``repair``.
 
-        It is one commit without data change. ``optimize`` then indexes these files again.
+        This is one commit without data change. ``optimize`` then indexes these files again.
 
         Args:
             deep: whether to read the indexed columns of every indexed file and place each row.
 
         Returns:
-            The problems found, as ``inspect.check`` shows them, and a summary.
+            The problems, as in ``inspect.check``, and a summary.
 
         Raises:
-            UseError: another writer was first, or the table is gone.
+            UseError: a concurrent commit conflicts, or the table does not exist.
         """
         return report(self.spark, CheckRow, "check", table=self.name, deep=deep, repair=True)
 
     def store_quantiles(self, column: str, *, n: int = 50, relative_error: float = 0.01) -> list[QuantilesRow]:
-        """Estimates quantiles and keeps them in ``use.index.columnStats``: ``use.quantiles`` with ``store``.
+        """Estimates quantiles and stores them in ``use.index.columnStats``: ``use.quantiles`` with ``store``.
 
         Args:
             column: of numbers, dates, timestamps or strings; a nested one as ``a.b``.
-            n: number of quantiles, 2 to 10,000, the smallest and the largest value included.
-            relative_error: how far a quantile's rank may be off, as a share of the rows: 0.0001 to 0.5.
+            n: number of quantiles, 2 to 10,000, including the smallest and the largest value.
+            relative_error: maximum error of a quantile's rank, as a share of the rows: 0.0001 to 0.5.
 
         Returns:
             The quantiles.
 
         Raises:
-            UseError: an argument is not accepted, or another writer was first; nothing was kept.
+            UseError: an argument is invalid, or a concurrent commit conflicts; nothing was stored.
         """
         return report(
             self.spark,
@@ -220,32 +222,32 @@ class Maintenance:
         )
 
     def cancel(self, id: str | None = None) -> list[CancelRow]:  # noqa: A002, as SQL names it
-        """Asks runs on this table to stop at their next boundary between groups; what they committed stays.
+        """Asks runs on this table to stop at their next boundary between groups. Committed groups stay.
 
         Args:
-            id: the run, as ``inspect.status`` shows it; every run of the driver on this table when left out.
+            id: id of the run, as in ``inspect.status``; all runs of this driver on this table by default.
 
         Returns:
-            The runs that were asked: none when nothing runs. Runs of other processes, of which only the lease is seen
-            here, cannot be asked.
+            The runs that were asked to stop, possibly none. Runs of other processes, of which only the lease is
+            visible, cannot be cancelled.
 
         Raises:
             UseError: the driver has no such run on this table.
         """
-        wanted = None if id is None else CANCEL.checked({"id": id})["id"].strip()
-        # What a run does right now is known of the driver's own ones only.
+        run_id = None if id is None else CANCEL.checked({"id": id})["id"].strip()
+        # Only runs of this driver have a current step.
         runs = [row.run_id for row in status_rows(self.spark, self.name) if row.run_id and row.current is not None]
-        if wanted is None:
+        if run_id is None:
             return [row for run in runs for row in self._cancel_if_running(run)]
-        if wanted not in runs:
-            raise UnknownNameError.of("run", wanted, runs)
-        return report(self.spark, CancelRow, "cancel", id=wanted)
+        if run_id not in runs:
+            raise UnknownNameError.of("run", run_id, runs)
+        return report(self.spark, CancelRow, "cancel", id=run_id)
 
     def suspend(self) -> SuspendRow:
-        """Keeps automatic optimization off the table, for every process, until ``resume``.
+        """Blocks automatic optimization of the table in every process until ``resume``.
 
         Raises:
-            UseError: the table is gone.
+            UseError: the table does not exist.
         """
         return report(self.spark, SuspendRow, "suspend", table=self.name)[0]
 
@@ -253,7 +255,7 @@ class Maintenance:
         """Ends the suspension of the table.
 
         Raises:
-            UseError: the table is gone.
+            UseError: the table does not exist.
         """
         return report(self.spark, ResumeRow, "resume", table=self.name)[0]
 
@@ -263,4 +265,4 @@ class Maintenance:
         except UseError as error:
             if error.code != _UNKNOWN_RUN:
                 raise
-            return []  # it has ended meanwhile
+            return []  # the run has ended in the meantime

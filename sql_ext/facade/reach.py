@@ -1,4 +1,4 @@
-"""How the facade reaches a session: procedures as typed rows, tables of ours as DataFrames."""
+"""Access to a session: procedures as typed rows, virtual and system tables as DataFrames."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ def report(spark: SparkSession, kind: type[_Row], procedure: str, **arguments: A
         **arguments: as in SQL.
 
     Raises:
-        UseError: a refusal or failure.
+        UseError: the procedure failed or rejected an argument.
     """
     return typed_rows(kind, call(spark, procedure, **arguments))
 
 
 def status_rows(spark: SparkSession, table: str | None = None) -> list[StatusRow]:
-    """What ``use.status`` shows of a table, of all when left out.
+    """Returns the rows of ``use.status`` for a table, or for all tables.
 
     Raises:
-        UseError: the session is not attached, or the table is none that can be worked on.
+        UseError: the session is not attached, or the table is not a Delta table.
     """
-    if not is_client(spark):  # of a client, the server says so itself
+    if not is_client(spark):  # a server raises the error itself
         check_attached(spark)
     return report(spark, StatusRow, "status", table=table)
 
 
 def table_rows(spark: SparkSession, name: str) -> DataFrame:
-    """Rows of ``use_catalog.<name>``; they are computed when they are read, anew each time.
+    """Returns the rows of ``use_catalog.<name>``, which are computed each time they are read.
 
     Args:
         spark: an attached session, or a client of one.
-        name: dotted, quoted as SQL reads it.
+        name: dotted name, quoted for SQL.
     """
     return spark.sql(f"SELECT * FROM use_catalog.{name}")
 
 
 def check_attached(spark: SparkSession) -> None:
-    """Refuses a session whose SQL does not reach us.
+    """Raises an error if the session is not attached.
 
     Raises:
-        NotAttachedError: its application is not attached, or was created without our settings.
+        NotAttachedError: its application is not attached, or was created without the settings of USE.
     """
     if is_client(spark):
         call(spark, "help", procedure="help")

@@ -12,16 +12,16 @@ _Row = TypeVar("_Row")
 
 
 def typed_rows(kind: type[_Row], data: DataFrame) -> list[_Row]:
-    """The rows of a report, read once.
+    """Reads the rows of a report.
 
     Args:
         kind: dataclass with a field for each column.
-        data: what a procedure returned.
+        data: result of a procedure.
     """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return [kind(**{name: _value(row[name]) for name in names}) for row in data.collect()]
 
 
 def _value(value: Any) -> Any:
-    # Spark hands out moments as local time without a zone.
+    # Spark returns timestamps as local time without a zone.
     return value.astimezone(timezone.utc) if isinstance(value, datetime) else value

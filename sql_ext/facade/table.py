@@ -14,14 +14,14 @@ from sql_ext.facade.reach import status_rows
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table by its full name: ``inspect`` to look, ``maintenance`` to act. ``sql_ext.table`` makes it.
+    """A Delta table: ``inspect`` reads it, ``maintenance`` changes it. ``sql_ext.table`` creates this object.
 
-    It holds nothing of the table. Every method finds the table of this name as it is then, and raises ``UseError``
-    (``USE_TABLE_NOT_FOUND``) when it was dropped or renamed.
+    It stores only the name. Every method looks up the current table of that name and raises ``UseError``
+    (``USE_TABLE_NOT_FOUND``) if it was dropped or renamed.
 
     Attributes:
-        spark: session that is asked.
-        name: full name, quoted as SQL reads it, such as ``spark_catalog.default.flights``.
+        spark: session that it uses.
+        name: full name, quoted for SQL, such as ``spark_catalog.default.flights``.
     """
 
     spark: SparkSession
@@ -29,21 +29,21 @@ class Table:
 
     @property
     def location(self) -> str:
-        """Root directory of the table, as it is now.
+        """Current root directory of the table.
 
         Raises:
-            UseError: the table is gone.
+            UseError: the table does not exist.
         """
         return status_rows(self.spark, self.name)[0].location
 
     @property
     def inspect(self) -> Inspect:
-        """Looking at the table."""
+        """Methods that read the table."""
         return Inspect(self.spark, self.name)
 
     @property
     def maintenance(self) -> Maintenance:
-        """Acting on the table."""
+        """Methods that change the table."""
         return Maintenance(self.spark, self.name)
 
     def __repr__(self) -> str:
@@ -51,21 +51,21 @@ class Table:
 
 
 def table(spark: SparkSession, name: str) -> Table:
-    """Finds a Delta table.
+    """Looks up a Delta table.
 
     Args:
         spark: an attached session, or a Spark Connect client whose server is attached.
-        name: ``db.table``, ``catalog.db.table``, ``"delta.`/path`"`` or a bare path; without a database, the
-            current one of now applies.
+        name: ``db.table``, ``catalog.db.table``, ``"delta.`/path`"`` or a bare path; without a database, the current
+            one applies.
 
     Returns:
-        The table, by its full name.
+        The table with its full name.
 
     Raises:
-        UseError: missing (``USE_TABLE_NOT_FOUND``), a view (``USE_NOT_A_TABLE``), not Delta
-            (``USE_NOT_A_DELTA_TABLE``), not a name at all (``USE_INVALID_TABLE_NAME``), or the session is not attached
-            (``USE_NOT_ATTACHED``).
+        UseError: the table is missing (``USE_TABLE_NOT_FOUND``), a view (``USE_NOT_A_TABLE``) or not a Delta table
+            (``USE_NOT_A_DELTA_TABLE``), the name is invalid (``USE_INVALID_TABLE_NAME``), or the session is not
+            attached (``USE_NOT_ATTACHED``).
     """
     if not isinstance(name, str):
-        raise TableError.invalid_name(str(name), "a text is expected")
+        raise TableError.invalid_name(str(name), "a string is expected")
     return Table(spark, status_rows(spark, name)[0].table)

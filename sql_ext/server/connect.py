@@ -1,4 +1,4 @@
-"""Spark Connect, for remote PySpark clients, in this driver."""
+"""The Spark Connect server of this driver."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from catalog.errors import UseError, first_line
 from catalog.jvm.java_values import jvm
 from sql_ext.server.settings import NONE, ServerSettings
 
-# Spark shows clients the stack of the JVM below each error; ours are one line.
+# With this setting, Spark sends clients the JVM's stack trace with each error. Errors of USE are one line.
 STACKS_KEY = "spark.sql.connect.serverStacktrace.enabled"
 _TOKEN_KEY = "spark.connect.authenticate.token"  # noqa: S105  # the name of a setting
-# At the level debug they tell the headers of each request, with the token among them.
-_TELLS_HEADERS = "org.sparkproject.connect.grpc"
+# At level DEBUG, these loggers log the headers of each request, which contain the token.
+_LOGGERS_OF_HEADERS = "org.sparkproject.connect.grpc"
 
 
 class ConnectServer:
@@ -23,8 +23,8 @@ class ConnectServer:
 
     Args:
         spark: an attached session.
-        settings: checked, with a ``connect_port``.
-        token: what clients send as their bearer token; unused without authentication.
+        settings: checked settings with a ``connect_port``.
+        token: bearer token of clients; unused without authentication.
 
     Raises:
         UseError: the server could not start.
@@ -34,28 +34,28 @@ class ConnectServer:
         package = jvm(spark).org.apache.spark
         self._service: Any = package.sql.connect.service.SparkConnectService
         log4j = jvm(spark).org.apache.logging.log4j
-        log4j.core.config.Configurator.setLevel(_TELLS_HEADERS, log4j.Level.INFO)
+        log4j.core.config.Configurator.setLevel(_LOGGERS_OF_HEADERS, log4j.Level.INFO)
         conf = package.SparkEnv.get().conf()
         conf.set("spark.connect.grpc.binding.address", settings.host)
         conf.set("spark.connect.grpc.binding.port", str(settings.connect_port))
         if settings.auth != NONE:
-            # Set in the running driver: as a setting of its start it would be seen in the list of processes.
+            # Set in the running driver: as a setting at its start, the token would be visible in the process list.
             conf.set(_TOKEN_KEY, token)
         try:
             self._service.start(spark.sparkContext._jsc.sc())
         except Py4JJavaError as error:
             raise UseError(f"Spark Connect did not start: {first_line(error.java_exception)}") from error
         finally:
-            # The server has read it; sessions begin with a copy of these settings, which SQL shows.
+            # The server has read the token. Sessions copy these settings, and SQL shows them.
             conf.remove(_TOKEN_KEY)
         self._module: Any = getattr(getattr(package.sql.connect.service, "SparkConnectService$"), "MODULE$")
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         return int(self._module.localPort())
 
     def stop(self) -> None:
-        """Lets no one in any more and ends what clients run."""
+        """Closes the port and cancels the queries of clients."""
         default = [getattr(self._service, f"stop$default${number}")() for number in (1, 2)]
         self._service.stop(*default)

@@ -1,4 +1,4 @@
-"""Spark's Thrift server, for JDBC and ODBC clients, in this driver."""
+"""Spark's Thrift server for JDBC and ODBC clients, in this driver."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class JdbcServer:
     """A running server.
 
     Args:
-        spark: an attached session; each client gets a new session beside it.
-        settings: checked.
-        token: what clients give as their password; unused without authentication.
+        spark: an attached session; each client gets a new session of the same application.
+        settings: checked settings.
+        token: password of clients; unused without authentication.
 
     Raises:
         UseError: the server could not start.
@@ -39,17 +39,17 @@ class JdbcServer:
         hadoop.set(f"{_SETTINGS}thrift.bind.host", settings.host)
         hadoop.set(f"{_SETTINGS}transport.mode", "binary")
         if hadoop.get(_IMPERSONATION) is None:
-            # A token stands for the server's user, whatever name comes with it; and when a client leaves, Hive would
-            # close its file systems under the rewrites that it began.
+            # The token grants the rights of the server's user, whatever name a client sends. With impersonation, Hive
+            # would also close the file systems of a client that disconnects, while its rewrites still use them.
             hadoop.set(_IMPERSONATION, "false")
-        # Hive's is one that all servers of a user share, and the first that stops removes it.
+        # All servers of a user would share Hive's default folder, and the first one that stops would delete it.
         self._logs = Path(tempfile.mkdtemp(prefix="use-spark-"))
         hadoop.set(_LOG_FOLDER, str(self._logs))
         if settings.auth == NONE:
             hadoop.set(f"{_SETTINGS}authentication", "NONE")
         else:
             jvm(spark).io.usespark.TokenAuthentication.secret().set(token)
-            # Hive makes settings of its own for each connection, which know the JVM's properties only.
+            # Hive creates new settings for each connection, which contain only the properties of the JVM.
             jvm(spark).java.lang.System.setProperty(_AUTHENTICATION_CLASS, "io.usespark.TokenAuthentication")
             hadoop.set(f"{_SETTINGS}authentication", "CUSTOM")
         try:
@@ -60,13 +60,13 @@ class JdbcServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         for service in self._server.getServices():
             if "Thrift" in str(service.getName()):
                 return int(service.getPortNumber())
         raise UseError("The JDBC server has no port.")
 
     def stop(self) -> None:
-        """Lets no one in any more and ends sessions."""
+        """Closes the port and all sessions."""
         self._server.stop()
         shutil.rmtree(self._logs, ignore_errors=True)

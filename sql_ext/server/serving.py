@@ -1,4 +1,4 @@
-"""A server from its start to its end: who is let in, where, and how it stops without cutting a rewrite."""
+"""Start and stop of the servers. A stop waits for the current groups of rewrites."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sql_ext.server.connect import ConnectServer
 from sql_ext.server.jdbc import JdbcServer
 from sql_ext.server.settings import TOKEN, ServerSettings
 
-_LOOK_SECONDS = 0.2
-# Clients whose optimization was ended fetch its report meanwhile.
+_POLL_SECONDS = 0.2
+# Time for clients to fetch the reports of their stopped optimizations.
 _SECONDS_TO_FETCH = 5.0
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Where clients connect to.
+    """Addresses for clients.
 
     Attributes:
         jdbc: URL for JDBC clients.
-        connect: URL for Spark Connect clients; None when it is not served.
+        connect: URL for Spark Connect clients; None if it is not served.
     """
 
     jdbc: str
@@ -38,18 +38,18 @@ def serve(
     settings: ServerSettings,
     token: str,
     ready: Callable[[Endpoints], None],
-    ending: Callable[[], bool],
+    should_stop: Callable[[], bool],
     say: Callable[[str], None],
 ) -> None:
-    """Serves until ``ending``; then runs under way end at their next boundary between groups.
+    """Serves until ``should_stop`` returns True; then stops running optimizations after their current groups.
 
     Args:
         spark: an attached session.
-        settings: checked.
-        token: of the server; unused without authentication.
-        ready: told where clients connect to.
-        ending: asked again and again.
-        say: told what it waits for.
+        settings: checked settings.
+        token: token of the server; unused without authentication.
+        ready: called with the addresses for clients.
+        should_stop: polled while the servers run.
+        say: prints a line.
 
     Raises:
         UseError: a server could not start.
@@ -60,36 +60,36 @@ def serve(
         connect = None if settings.connect_port is None else ConnectServer(spark, settings, token)
         try:
             ready(_endpoints(settings, jdbc, connect))
-            while not ending():
-                time.sleep(_LOOK_SECONDS)
-            _end_runs(say)
+            while not should_stop():
+                time.sleep(_POLL_SECONDS)
+            _stop_runs(say)
         finally:
             if connect is not None:
                 connect.stop()
     finally:
         jdbc.stop()
-    # Who was let in meanwhile may have begun one.
-    _end_runs(say)
+    # A client may have started another run in the meantime.
+    _stop_runs(say)
 
 
 def _endpoints(settings: ServerSettings, jdbc: JdbcServer, connect: ConnectServer | None) -> Endpoints:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     if connect is None:
         return Endpoints(f"jdbc:hive2://{host}:{jdbc.port}/default", None)
-    # Clients send a token without TLS to a host of this very name only.
+    # Without TLS, clients send a token only to a host with exactly this name.
     name = "localhost" if settings.auth == TOKEN and settings.loopback else host
     return Endpoints(f"jdbc:hive2://{host}:{jdbc.port}/default", f"sc://{name}:{connect.port}")
 
 
-def _end_runs(say: Callable[[str], None]) -> None:
-    said = False
+def _stop_runs(say: Callable[[str], None]) -> None:
+    announced = False
     while runs := application().runs.live():
-        if not said:
-            say(f"ending when the groups under way are committed: {', '.join(run.table for run in runs)}")
-            said = True
+        if not announced:
+            say(f"stopping after the current groups are committed: {', '.join(run.table for run in runs)}")
+            announced = True
         for run in runs:
             run.request_stop("INTERRUPTED", "the server is stopping")
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     stop_current()
-    if said:
+    if announced:
         time.sleep(_SECONDS_TO_FETCH)

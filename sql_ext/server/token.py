@@ -1,4 +1,4 @@
-"""The token of a server: made once, kept in a file that only its owner reads."""
+"""The token of a server, which is created once and stored in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _SHORTEST = 16
 
 
 def read_or_make_token(file: Path) -> str:
-    """Returns the token in the file; where there is no file, one is made.
+    """Returns the token in a file, which is created if it is missing.
 
     Args:
-        file: of one line; ``~`` is the user's home.
+        file: file with one line; ``~`` is the user's home.
 
     Raises:
-        InvalidArgumentError: others may read or change the file, or what it holds is no token.
-        WriteDeniedError: it cannot be made or read.
+        InvalidArgumentError: others can read or change the file, or it does not contain a token.
+        WriteDeniedError: the file cannot be created or read.
     """
     place = file.expanduser().absolute()
     try:
         if not place.exists():
-            _make(place)
+            _create(place)
         return _checked(place)
     except OSError as error:
-        raise WriteDeniedError(f"token_file = '{file}' cannot be read or made: {error.strerror}.") from error
+        raise WriteDeniedError(f"token_file = '{file}' cannot be read or created: {error.strerror}.") from error
 
 
-def _make(place: Path) -> None:
+def _create(place: Path) -> None:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Whole and private from its first moment on, whoever starts at the same time: the first one's token stays.
+    # The file is complete and private from the start. If two servers start at the same time, the first token stays.
     draft = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -49,14 +49,14 @@ def _make(place: Path) -> None:
 
 
 def _checked(place: Path) -> str:
-    # Asked of the open file, so that it cannot be exchanged between the look and the reading.
+    # Check the open file, so that it cannot be replaced between the check and the read.
     with place.open("rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise InvalidArgumentError.of("token_file", str(place), "a file")
-        if found.st_mode & 0o077 or found.st_uid != os.geteuid():
+        if status.st_mode & 0o077 or status.st_uid != os.geteuid():
             raise InvalidArgumentError.of(
-                "token_file", str(place), f"a file of your own that nobody else may read (chmod 600 {place})"
+                "token_file", str(place), f"a file that you own and that nobody else can read (chmod 600 {place})"
             )
         token = file.read(4096).decode("utf-8", errors="replace").strip()
     if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or any(c in token for c in " ;"):
@@ -64,6 +64,6 @@ def _checked(place: Path) -> str:
             "token_file",
             str(place),
             f"a file with one line of at least {_SHORTEST} printable ASCII characters without spaces and semicolons; "
-            "remove it, and a new one is made",
+            "delete it to create a new one",
         )
     return token

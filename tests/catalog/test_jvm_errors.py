@@ -72,7 +72,7 @@ def test_trouble_with_file_systems(causes, said):
     assert said in trouble
     error = table_failure("x://t", causes)
     assert (type(error), error.code, error.sql_state) == (FileSystemError, "USE_FILE_SYSTEM", "58030")
-    assert error.message.startswith("table = 'x://t' cannot be looked at: ")
+    assert error.message.startswith("table = 'x://t' cannot be read: ")
     assert failure(causes).code == "USE_FILE_SYSTEM"
 
 
@@ -105,7 +105,7 @@ def test_a_condition_of_sparks_is_the_code():
 def test_what_has_no_condition(causes):
     error = failure(causes)
     assert (type(error), error.code) == (SparkFailedError, "USE_SPARK_FAILED")
-    assert error.message.endswith(". The log of the driver may say more.")
+    assert error.message.endswith(". The log of the driver may have more details.")
     assert "java." not in error.message
 
 

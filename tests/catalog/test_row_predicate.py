@@ -72,7 +72,7 @@ def test_more_conditions_are_refused_by_a_code_that_names_the_limit(connective):
 
 
 def test_a_text_of_more_than_a_million_characters_is_refused():
-    with pytest.raises(TooComplexError, match="at most 1,000,000 characters, and this one has 1,000,001"):
+    with pytest.raises(TooComplexError, match="at most 1,000,000 characters; this one has 1,000,001"):
         RowPredicate.parse("where", "a = 1".ljust(1_000_001))
 
 

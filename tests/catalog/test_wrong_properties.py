@@ -20,7 +20,7 @@ from catalog.properties.index_properties import (
 from catalog.properties.optimization_properties import NEWER_FAMILY, OLDER_FAMILY, TRIGGERS, effective_type
 from otree.errors import IndexFormatError
 from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, last_revision_id, stored_revisions
-from procedures.service.schedule import NoWish, RefusedWish, Wish, wish_of
+from procedures.service.schedule import InvalidSchedule, NoSchedule, Schedule, schedule_of
 
 _WORDS = ("", " ", "true", "TRUE", "null", "nan", "1e400", "-1", "1_0", "１２", "a,,b", "\ud800")
 _WORDS += ("{", "{}", "[]", '{"id_min": null}', "id", "id:nothing", "id,id", "`")
@@ -50,12 +50,12 @@ _many = settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(_AUTOMATION), _VALUES, max_size=5))
 @example({"use.optimization.type": "UnindexedFiles", "use.optimization.batch-bytes": "9" * 5000})
 def test_those_of_automatic_optimization(configuration):
-    assert isinstance(wish_of(configuration), (Wish, RefusedWish, NoWish))
+    assert isinstance(schedule_of(configuration), (Schedule, InvalidSchedule, NoSchedule))
     assert isinstance(effective_type(configuration), (str, type(None)))
     with contextlib.suppress(UseError):
-        Wish.of_table(configuration)
+        Schedule.of_table(configuration)
     with contextlib.suppress(UseError):
-        Wish.of_trigger(configuration)
+        Schedule.of_trigger(configuration)
 
 
 @_many

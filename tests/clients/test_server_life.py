@@ -84,7 +84,7 @@ def test_a_signal_lets_the_group_finish_and_tables_survive(own_server, tmp_path)
             [],
         )
     assert own_server.wait() == 0, own_server.output
-    assert any("ending when the groups under way are committed" in line for line in own_server.said)
+    assert any("stopping after the current groups are committed" in line for line in own_server.said)
     assert "Traceback" not in own_server.output
 
     again = Server(tmp_path)

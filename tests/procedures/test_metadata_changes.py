@@ -110,7 +110,7 @@ def test_properties_accepted():
 
 def test_options_of_other_strategies_are_refused_together():
     before = TableMetadata({"use.optimization.batch-bytes": "7"}, SCHEMA)
-    with pytest.raises(UseError, match=r"batch-bytes is no option of LeveledCompaction: unset it"):
+    with pytest.raises(UseError, match=r"batch-bytes is not an option of LeveledCompaction: unset it"):
         checked_change(
             before, TableMetadata({**before.configuration, "use.optimization.type": "LeveledCompaction"}, SCHEMA)
         )

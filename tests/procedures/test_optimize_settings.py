@@ -6,7 +6,7 @@ from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings, duration_seconds, option_value
-from procedures.service.schedule import Wish
+from procedures.service.schedule import Schedule
 
 AUTO = "use.optimization.autoOptimize."
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
@@ -57,14 +57,14 @@ def test_a_revision(given, revisions):
 def test_a_revision_means_the_same_in_a_call_and_in_properties(number):
     """The default strategies are those of the newer family."""
     properties = {f"{AUTO}enabled": "true"} | ({} if number is None else {f"{AUTO}revisionId": str(number)})
-    wish = Wish.of_table(properties)
-    assert wish is not None
-    assert wish.settings().selection == _of(revision_id=number).selection
+    schedule = Schedule.of_table(properties)
+    assert schedule is not None
+    assert schedule.settings().selection == _of(revision_id=number).selection
     older = {"use.optimization.type": "UnindexedFiles,LeveledCompaction"}
     older |= {} if number is None else {"use.optimization.revision-id": str(number)}
-    wish = Wish.of_table(older)
-    assert wish is not None
-    assert wish.settings().selection == _of(revision_id=number, strategy=older["use.optimization.type"]).selection
+    schedule = Schedule.of_table(older)
+    assert schedule is not None
+    assert schedule.settings().selection == _of(revision_id=number, strategy=older["use.optimization.type"]).selection
 
 
 EVERY = "UnindexedFiles,LeveledCompaction,RevisionRewrite"
@@ -91,9 +91,9 @@ def test_bytes_of_an_iteration(given, compaction, batch):
         properties["use.optimization.bytes-per-iter"] = str(given["bytes_per_iter"])
     if "options" in given:
         properties["use.optimization.batch-bytes"] = given["options"]["batch_bytes"]
-    wish = Wish.of_table(properties)
-    assert wish is not None
-    assert wish.settings().selection == found
+    schedule = Schedule.of_table(properties)
+    assert schedule is not None
+    assert schedule.settings().selection == found
 
 
 def test_batches_larger_than_an_iteration_are_refused():
@@ -101,7 +101,7 @@ def test_batches_larger_than_an_iteration_are_refused():
         _of(bytes_per_iter=6, options={"batch_bytes": "7"})
     contradiction = {"use.optimization.bytes-per-iter": "6", "use.optimization.batch-bytes": "7"}
     with pytest.raises(InvalidArgumentError, match="batch_bytes = 7"):
-        Wish.of_table({"use.optimization.type": "UnindexedFiles", **contradiction})
+        Schedule.of_table({"use.optimization.type": "UnindexedFiles", **contradiction})
     # Where no strategy has such batches, the option is unknown.
     with pytest.raises(UnknownNameError):
         _of(strategy="LeveledCompaction", bytes_per_iter=6, options={"batch_bytes": "7"})

@@ -61,8 +61,7 @@ def test_the_status_of_a_table_says_what_its_last_run_passed_over():
     fake.engine.note = "LeveledCompaction: BYTES_PER_ITER_TOO_SMALL"
     fake.tick()
     assert (
-        application().automations.get(place).note
-        == "the last run passed over LeveledCompaction: BYTES_PER_ITER_TOO_SMALL"
+        application().automations.get(place).note == "the last run skipped LeveledCompaction: BYTES_PER_ITER_TOO_SMALL"
     )
     # Nothing changes while the table is idle.
     fake.tick(60 * MINUTE)
@@ -133,7 +132,7 @@ def test_a_suspension_is_seen_although_another_table_does_not_answer():
 
 
 def test_news_of_a_table_that_cannot_be_looked_at_loses_none_of_the_others(monkeypatch):
-    from procedures.service.service import Told
+    from procedures.service.service import CatalogChange
 
     fake = FakeService()
     sick, sound = fake.tables.put("sick", {}), fake.tables.put("sound", {"use.optimization.type": "UnindexedFiles"})
@@ -145,8 +144,8 @@ def test_news_of_a_table_that_cannot_be_looked_at_loses_none_of_the_others(monke
         return add(name, location)
 
     monkeypatch.setattr(fake.tables, "add", broken)
-    fake.service.tell(Told("changed", "sound", sound))
-    fake.service.tell(Told("changed", "sick", sick))
+    fake.service.notify(CatalogChange("changed", "sound", sound))
+    fake.service.notify(CatalogChange("changed", "sick", sick))
     assert fake.tick(look=False) == ["sound"]
 
 

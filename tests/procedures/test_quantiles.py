@@ -62,7 +62,7 @@ def test_they_are_returned_kept_and_then_used(spark, new_table):
     assert {r.id for r in sample.collect()} == wanted
     assert 0 < len(wanted) < ROWS
 
-    # Other quantiles are the owner's wish for a new revision; the same ones are not.
+    # Other quantiles are the owner's schedule for a new revision; the same ones are not.
     table.append(_rows(spark, 50)).index()
     assert max(table.revisions) == 2
     _quantiles(table, "v", n=3, store=True)

@@ -79,8 +79,8 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
 
 
 def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch):
-    told = []
-    monkeypatch.setattr("sql_ext.bridge.tell", lambda what: told.append((what.kind, what.name, what.before)))
+    changes = []
+    monkeypatch.setattr("sql_ext.bridge.notify", lambda c: changes.append((c.kind, c.name, c.before)))
     spark._jvm.io.usespark.Bridge.instance().listen(True)
     try:
         for statement in (
@@ -97,14 +97,14 @@ def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch
     finally:
         spark._jvm.io.usespark.Bridge.instance().listen(False)
     one, two = "spark_catalog.default.told", "spark_catalog.default.told2"
-    assert list(dict.fromkeys(told)) == [
+    assert list(dict.fromkeys(changes)) == [
         ("changed", one, ""),
         ("renamed", two, one),
         ("changed", two, ""),
         ("dropped", two, ""),
         ("dropped", one, ""),
     ]
-    assert [kind for kind, *_ in told] == [
+    assert [kind for kind, *_ in changes] == [
         "changed",
         "changed",
         "renamed",
@@ -115,14 +115,14 @@ def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch
     ]
     spark.sql("CREATE TABLE default.told (a INT) USING delta")
     spark.sql("DROP TABLE default.told")
-    assert len(told) == 7
+    assert len(changes) == 7
 
 
 def test_what_a_hook_meets_never_fails_a_statement(spark, new_table, monkeypatch):
     def broken(_):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("sql_ext.bridge.tell", broken)
+    monkeypatch.setattr("sql_ext.bridge.notify", broken)
     monkeypatch.setattr("sql_ext.bridge.logger.exception", lambda *_: None)
     spark._jvm.io.usespark.Bridge.instance().listen(True)
     try:

@@ -6,7 +6,7 @@ from service_fakes import MINUTE, FakeService
 from catalog.errors import InvalidArgumentError, UseError
 from procedures.application import application
 from procedures.service.execution import Files
-from procedures.service.service import Told
+from procedures.service.service import CatalogChange
 from procedures.service.service_settings import OPTIMIZATION_INTERVAL, ServiceSettings
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}
@@ -236,11 +236,11 @@ def test_suspended_by_whomever():
     assert fake.tick(10 * MINUTE) == ["a"]
     fake.tables.commit("a")
     fake.engine.is_suspended.add(place)
-    fake.service.tell(Told("suspended", "a", place))
+    fake.service.notify(CatalogChange("suspended", "a", place))
     fake.tick(MINUTE)
     assert states() == {"a": "suspended"}
     fake.engine.is_suspended.clear()
-    fake.service.tell(Told("resumed", "a", place))
+    fake.service.notify(CatalogChange("resumed", "a", place))
     assert fake.tick(look=False) == ["a", "a"]
 
 
@@ -287,15 +287,15 @@ def test_the_catalog_tells_before_the_next_look():
     fake = FakeService()
     fake.tick()
     place = fake.tables.put("a", WANTED)
-    fake.service.tell(Told("changed", "a", place))
+    fake.service.notify(CatalogChange("changed", "a", place))
     assert fake.tick(look=False) == ["a"]
     fake.tables.drop("a")
     moved = fake.tables.put("b", WANTED)
-    fake.service.tell(Told("renamed", "b", moved, "a"))
+    fake.service.notify(CatalogChange("renamed", "b", moved, "a"))
     assert fake.tick(look=False) == ["a", "b"]
     assert states() == {"b": "scheduled"}
     fake.tables.drop("b")
-    fake.service.tell(Told("dropped", "b"))
+    fake.service.notify(CatalogChange("dropped", "b"))
     fake.tick(look=False)
     assert not states()
 

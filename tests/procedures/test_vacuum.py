@@ -14,7 +14,7 @@ from catalog.jvm.table_handle import TableHandle
 from procedures import vacuum as module
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner
-from sql_ext.commands.sessions import SessionWishes
+from sql_ext.commands.sessions import SessionSettings
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_the_default_retention_keeps_young_files(table, monkeypatch):
     assert table.on_disk() == before
     # The command line is named as who asked.
     monkeypatch.setattr(runner, "session", lambda _: nullcontext(table.spark))
-    (row,) = runner.Runner().call(VACUUM, {"table": table.name}, SessionWishes({}))
+    (row,) = runner.Runner().call(VACUUM, {"table": table.name}, SessionSettings({}))
     assert row["files"] == 0
     assert [(t.trigger, t.input_files_stats.num_files) for t in traces(table)] == [("cli", 0), ("call", 0)]
 

@@ -23,16 +23,16 @@ from procedures.optimizer.progress import Progress
 from procedures.registry import procedures
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner as runners
-from sql_ext.commands.answers import Answer
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.completion import SHELLS
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.optimize import outcome_of
 from sql_ext.commands.options import option_of
 from sql_ext.commands.output import plain, table_text
+from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.rows_command import command_name, rows_command
 from sql_ext.commands.runner import Runner
-from sql_ext.commands.sessions import SessionWishes
+from sql_ext.commands.sessions import SessionSettings
 
 KERNEL = SimpleNamespace(kernel=object())
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
@@ -45,36 +45,36 @@ def row(state, reason="REASON", **more):
 class FakeRunner:
     """Answers with rows, or raises, and remembers what it was asked for."""
 
-    def __init__(self, *answer):
-        self.answer = answer
+    def __init__(self, *result):
+        self.result = result
         self.asked = []
 
-    def optimize(self, arguments, wishes):
-        self.asked.append((arguments, wishes))
-        if self.answer and isinstance(self.answer[0], BaseException):
-            raise self.answer[0]
-        return list(self.answer)
+    def optimize(self, arguments, session_settings):
+        self.asked.append((arguments, session_settings))
+        if self.result and isinstance(self.result[0], BaseException):
+            raise self.result[0]
+        return list(self.result)
 
-    def serve(self, tables, wishes):
-        self.asked.append((tables, wishes))
+    def serve(self, tables, session_settings):
+        self.asked.append((tables, session_settings))
 
-    def call(self, procedure, arguments, wishes):
+    def call(self, procedure, arguments, session_settings):
         self.asked.append((procedure.name, arguments))
-        return self.optimize(arguments, wishes)
+        return self.optimize(arguments, session_settings)
 
-    def statements(self, texts, limit, wishes, show):
+    def statements(self, texts, limit, session_settings, show):
         self.asked.append((texts, limit))
-        for answer in self.optimize(texts, wishes):
-            show(answer)
+        for result in self.optimize(texts, session_settings):
+            show(result)
         return True
 
-    def overview(self, name, wishes):
+    def overview(self, name, session_settings):
         self.asked.append(name)
         return OVERVIEW
 
-    def virtual_table(self, name, view, limit, wishes, show):
+    def virtual_table(self, name, view, limit, session_settings, show):
         self.asked.append((name, view, limit))
-        show(Answer(("a",), [{"a": 1}], limit))
+        show(QueryResult(("a",), [{"a": 1}], limit))
 
 
 OVERVIEW = {
@@ -180,7 +180,7 @@ def test_wrong_options_are_refused_before_anything(typed):
 
 def test_what_the_procedure_refuses_is_named():
     class Checking(FakeRunner):
-        def optimize(self, arguments, wishes):
+        def optimize(self, arguments, session_settings):
             OptimizeSettings.of(arguments)
 
     result = run(Checking(), "optimize", "--table=t", "--strategy=LeveledCompaktion")
@@ -267,16 +267,16 @@ def test_wishes_for_the_session():
     runner = FakeRunner(row("committed"))
     options = ("--conf", "spark.master=local[3]", "--conf", "a=b=c", "--no-progress", "--log-level=warn")
     assert run(runner, "optimize", "--table=t", *options).exit_code == ExitCode.DONE
-    assert runner.asked[0][1] == SessionWishes({"spark.master": "local[3]", "a": "b=c"}, False, "WARN")
+    assert runner.asked[0][1] == SessionSettings({"spark.master": "local[3]", "a": "b=c"}, False, "WARN")
 
 
 def test_the_service_gets_its_tables_and_intervals():
     runner = FakeRunner()
     options = ("--table=a.b", "--table=/x", "--interval=1 minute", "--listener-interval=5000", "--max-tables=4")
     assert run(runner, "service", *options).exit_code == ExitCode.DONE
-    (tables, wishes) = runner.asked[0]
+    (tables, session_settings) = runner.asked[0]
     assert tables == ("a.b", "/x")
-    assert wishes.conf == {
+    assert session_settings.conf == {
         "spark.qbeast.use.optimization-interval": "1 minute",
         "spark.qbeast.use.listener-interval": "5000",
         "spark.qbeast.use.service.max-tables": "4",
@@ -370,13 +370,15 @@ def test_a_check_that_finds_errors_fails(severity, code):
 
 
 def test_sql_prints_every_answer():
-    runner = FakeRunner(Answer(("a", "b"), [{"a": 1, "b": None}]), Answer((), []), Answer(("n",), [{"n": 2}], 1))
+    runner = FakeRunner(
+        QueryResult(("a", "b"), [{"a": 1, "b": None}]), QueryResult((), []), QueryResult(("n",), [{"n": 2}], 1)
+    )
     result = run(runner, "sql", "SELECT 1 a, NULL b; SET x = 1", "SELECT 2 n", "--limit=1")
     assert result.exit_code == ExitCode.DONE, result.output
     assert runner.asked[0] == (["SELECT 1 a, NULL b", "SET x = 1", "SELECT 2 n"], 1)
     assert result.stdout.split("\n") == ["a  b", "-  -", "1", "n", "-", "2", ""]
     assert result.stderr == "use-spark: these are the first 1 rows; --limit shows more\n"
-    runner = FakeRunner(Answer(("a", "b"), [{"a": 1, "b": None}]), Answer((), []))
+    runner = FakeRunner(QueryResult(("a", "b"), [{"a": 1, "b": None}]), QueryResult((), []))
     assert run(runner, "sql", "--json", "SELECT 1").stdout == '{"a": 1, "b": null}\n'
     assert runner.asked[0][1] is None
     run(runner := FakeRunner(), "sql", "SELECT 1")

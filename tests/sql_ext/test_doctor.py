@@ -15,7 +15,7 @@ from sql_ext.commands import doctor
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.doctor_checks import live_session, network, places, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
-from sql_ext.commands.sessions import SessionWishes
+from sql_ext.commands.sessions import SessionSettings
 from sql_ext.configuration import configure
 
 PACKAGES = "spark.jars.packages"
@@ -228,23 +228,25 @@ def test_no_session_where_something_failed_before(monkeypatch):
     result = CliRunner().invoke(cli, ["doctor"])
     assert result.exit_code == 1
     assert "fail  threads" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("warn  session      not tried")
+    assert result.stdout.splitlines()[-1].startswith("warn  session      not checked")
 
 
 def test_the_session_is_the_last_check(monkeypatch):
     monkeypatch.setattr(doctor, "findings_without_session", lambda *_: iter([Finding("a", WARN, "m", "do")]))
-    monkeypatch.setattr(doctor, "session_findings", lambda wishes, tables: iter([Finding("s", FAIL, str(tables))]))
+    monkeypatch.setattr(
+        doctor, "session_findings", lambda session_settings, tables: iter([Finding("s", FAIL, str(tables))])
+    )
     result = CliRunner().invoke(cli, ["doctor", "--table=t", "--table=/u"])
     assert result.stdout.splitlines() == ["warn  a            m -> do", "fail  s            ('t', '/u')"]
     assert result.exit_code == 1
 
 
 def test_a_session_that_does_not_start(monkeypatch):
-    def refuse(wishes):
+    def refuse(session_settings):
         raise RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited\nmore")
 
     monkeypatch.setattr(live_session, "session", refuse)
-    (finding,) = live_session.session_findings(SessionWishes({}), ())
+    (finding,) = live_session.session_findings(SessionSettings({}), ())
     assert (finding.state, finding.message) == (FAIL, "[JAVA_GATEWAY_EXITED] Java gateway process exited")
 
 

@@ -105,7 +105,7 @@ def test_status_and_summary_know_a_table_by_its_place(spark, folder):
 
 def test_what_the_service_hears_has_one_name(spark, folder, monkeypatch):
     heard = []
-    monkeypatch.setattr("sql_ext.bridge.tell", heard.append)
+    monkeypatch.setattr("sql_ext.bridge.notify", heard.append)
     bridge = spark._jvm.io.usespark.Bridge.instance()
     bridge.listen(True)
     try:
@@ -150,7 +150,7 @@ def test_every_procedure_refuses_a_version_and_a_folder_of_a_table(spark, folder
                 sql_ext.call(spark, name, table=place, **MORE.get(name, {}))
             assert found.value.code == code, (name, place, found.value)
             assert place in found.value.message
-    with pytest.raises(AnalysisException, match="leave the version out") as in_sql:
+    with pytest.raises(AnalysisException, match="omit the version") as in_sql:
         spark.sql(f"CALL use.optimize('{folder}/t@v0')")
     assert in_sql.value.getCondition() == "USE_TIME_TRAVEL"
     assert (table.state(), sorted(p.name for p in folder.iterdir())) == before

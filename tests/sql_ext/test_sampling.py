@@ -208,7 +208,7 @@ def test_the_report_says_which_rows_a_sample_takes(table):
     report = read_report(sample)
     (found,) = report.weight_samples
     assert (found.columns, found.lower, found.upper, found.coarse) == (("x", "y"), 0.0, 0.1, None)
-    assert "a seed changes nothing" in found.note
+    assert "a seed has no effect" in found.note
     low, high = (read_report(part).weight_samples[0] for part in table.data.randomSplit([0.25, 0.75], seed=1))
     assert (low.lower, low.upper, high.lower, high.upper) == (0.0, 0.25, 0.25, 1.0)
     assert read_report(table.data.where("hash(x) % 2 = 0")).weight_samples == ()

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from catalog.errors import InvalidArgumentError, UseError
 from sql_ext.commands.command_line import cli
-from sql_ext.commands.server_session import for_a_server
-from sql_ext.commands.sessions import SessionWishes, with_private_ports
+from sql_ext.commands.server_session import with_server_defaults
+from sql_ext.commands.sessions import SessionSettings, with_private_ports
 from sql_ext.server.settings import NONE, ServerSettings
 
 SECRET = "hush-hush-hush-hush"
@@ -23,8 +23,8 @@ def taken_port():
         yield listener.getsockname()[1]
 
 
-def free(**wishes) -> ServerSettings:
-    return ServerSettings(**{"port": 0, **wishes})
+def free(**session_settings) -> ServerSettings:
+    return ServerSettings(**{"port": 0, **session_settings})
 
 
 def test_the_defaults_are_loopback_and_a_token():
@@ -64,9 +64,9 @@ def test_variables_that_contradict_the_options(name):
 
 
 def test_a_port_in_use(taken_port):
-    for wishes in ({"port": taken_port}, {"connect_port": taken_port}):
+    for session_settings in ({"port": taken_port}, {"connect_port": taken_port}):
         with pytest.raises(UseError, match=f"port = {taken_port} on 127.0.0.1 is in use") as refused:
-            free(**wishes).check({}, {})
+            free(**session_settings).check({}, {})
         assert refused.value.code == "USE_PORT_IN_USE"
 
 
@@ -106,7 +106,7 @@ def test_warnings(host, auth, words):
     [
         (["--auth", "maybe"], 2, "maybe"),
         (["--port", "70000"], 2, "70000"),
-        (["--port", "0", "--conf", f"spark.connect.authenticate.token={SECRET}"], 2, "--token-file decides that"),
+        (["--port", "0", "--conf", f"spark.connect.authenticate.token={SECRET}"], 2, "--token-file replaces it"),
         (["--port", "0", "--host", "192.0.2.1"], 2, "an address of this machine"),
         (["--port", "0", "--token-file", "/dev/null/token"], 1, "token_file"),
     ],
@@ -126,14 +126,14 @@ def test_the_command_refuses_a_port_in_use(taken_port):
 
 
 def test_tables_survive_unless_somebody_says_where():
-    assert str(for_a_server(SessionWishes({})).warehouse) == "spark-warehouse"
+    assert str(with_server_defaults(SessionSettings({})).warehouse) == "spark-warehouse"
     elsewhere = {"spark.hadoop.hive.metastore.uris": "thrift://metastore:9083"}
-    assert for_a_server(SessionWishes(elsewhere)).warehouse is None
+    assert with_server_defaults(SessionSettings(elsewhere)).warehouse is None
 
 
 def test_a_server_has_web_pages_only_when_asked_for():
-    assert for_a_server(SessionWishes({})).conf["spark.ui.enabled"] == "false"
-    assert for_a_server(SessionWishes({"spark.ui.enabled": "true"})).conf["spark.ui.enabled"] == "true"
+    assert with_server_defaults(SessionSettings({})).conf["spark.ui.enabled"] == "false"
+    assert with_server_defaults(SessionSettings({"spark.ui.enabled": "true"})).conf["spark.ui.enabled"] == "true"
 
 
 @pytest.mark.parametrize("settings", [{}, {"spark.master": "local"}, {"spark.master": "local[2]"}])

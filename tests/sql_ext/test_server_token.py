@@ -58,7 +58,7 @@ def test_what_the_owner_wrote_is_taken(token_file):
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601, 0o644])
 def test_a_file_that_others_may_read_is_refused(token_file, mode):
     token_file.chmod(mode)
-    with pytest.raises(InvalidArgumentError, match="nobody else may read") as refused:
+    with pytest.raises(InvalidArgumentError, match="nobody else can read") as refused:
         read_or_make_token(token_file)
     assert TOKEN not in refused.value.message
 
@@ -66,7 +66,7 @@ def test_a_file_that_others_may_read_is_refused(token_file, mode):
 def test_the_file_of_somebody_else_is_refused(token_file, monkeypatch):
     someone = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: someone)
-    with pytest.raises(InvalidArgumentError, match="a file of your own"):
+    with pytest.raises(InvalidArgumentError, match="a file that you own"):
         read_or_make_token(token_file)
 
 
@@ -86,8 +86,8 @@ def test_what_is_no_file_is_refused(tmp_path):
     with pytest.raises(InvalidArgumentError, match="a file"):
         read_or_make_token(type(tmp_path)("/dev/null"))
     (tmp_path / "file").touch()
-    with pytest.raises(WriteDeniedError, match="cannot be read or made"):
+    with pytest.raises(WriteDeniedError, match="cannot be read or created"):
         read_or_make_token(tmp_path / "file" / "token")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
-    with pytest.raises(WriteDeniedError, match="cannot be read or made"):
+    with pytest.raises(WriteDeniedError, match="cannot be read or created"):
         read_or_make_token(tmp_path / "nowhere")

@@ -74,7 +74,7 @@ class ServerProcess:
 
     def wait_until_ready(self) -> None:
         def ready_or_ended() -> bool:
-            return "ready; Ctrl-C ends it" in self.said or self.process.poll() is not None
+            return "ready; Ctrl-C stops it" in self.said or self.process.poll() is not None
 
         wait_for(ready_or_ended, "the server says that it is ready", _START_SECONDS)
         assert self.process.poll() is None, self.output

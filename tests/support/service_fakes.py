@@ -70,8 +70,8 @@ class FakeEngine:
         self.commits_of_others = 0
         self.of_files = Files(0, 0, 0)
 
-    def run(self, run, wish, pool):
-        self.runs.append((run.table, wish.strategies, pool))
+    def run(self, run, schedule, pool):
+        self.runs.append((run.table, schedule.strategies, pool))
         self.during(run)
         if self.error:
             raise self.error

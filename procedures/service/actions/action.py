@@ -1,4 +1,4 @@
-"""What an action is: the one way from a change of a table to something that the service does."""
+"""The interface of actions, which the service runs after a change of a table."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from procedures.service.workers import Workers
 
 
 @dataclass(frozen=True)
-class SeenTable:
-    """A table as it was last seen.
+class KnownTable:
+    """The last known state of a table.
 
     Attributes:
         name: full name.
         location: its root.
         table_id: Delta's metadata id.
         version: newest version.
-        configuration: its properties of ours.
+        configuration: its properties of USE.
     """
 
     name: str
@@ -30,37 +30,37 @@ class SeenTable:
 
 @dataclass(frozen=True)
 class TableChange:
-    """What became of the table at a location: ``before`` is None for a new one, ``after`` for one that is gone."""
+    """A change of the table at a location: ``before`` is None for a new table, ``after`` for a dropped one."""
 
-    before: SeenTable | None
-    after: SeenTable | None
+    before: KnownTable | None
+    after: KnownTable | None
 
     @property
     def location(self) -> str:
-        """Where the table is or was."""
-        found = self.after or self.before
-        return "" if found is None else found.location
+        """Location of the table."""
+        table = self.after or self.before
+        return "" if table is None else table.location
 
     @property
     def is_another(self) -> bool:
-        """Whether another table has taken the place."""
+        """Whether another table has replaced it."""
         return self.before is not None and self.after is not None and self.before.table_id != self.after.table_id
 
     @property
     def properties_changed(self) -> bool:
-        """Whether the properties of ours differ, or there were none before."""
+        """Whether its properties of USE differ, or there were none before."""
         before = None if self.before is None or self.is_another else self.before.configuration
         return before != (None if self.after is None else self.after.configuration)
 
 
 class Action(ABC):
-    """Something that the service does for a table because of a change."""
+    """An operation of the service after a change of a table."""
 
     @classmethod
     @abstractmethod
     def due(cls, change: TableChange) -> Action | None:
-        """The action that a change asks for, None when it asks for none of this kind."""
+        """Returns the action for a change; None if this kind of action does not apply."""
 
     @abstractmethod
     def apply(self, workers: Workers) -> None:
-        """Does it; quick, since the loop waits."""
+        """Runs the action; must be quick, because the loop waits."""

@@ -1,1 +1,1 @@
-"""What ``use-spark doctor`` looks at: one file per subject, each check a function that returns findings."""
+"""Checks of ``use-spark doctor``: one file per subject; each check is a function that returns findings."""

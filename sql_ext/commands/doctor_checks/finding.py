@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Finding:
     """One line of the doctor.
 
     Attributes:
-        check: what was looked at.
-        state: ``ok``, ``warn`` (works, or may work, and should be known) or ``fail``.
-        message: what was found.
-        advice: what to do about it; None where nothing is to be done.
+        check: subject of the check.
+        state: ``ok``, ``warn`` (works, or may work, with a caveat) or ``fail``.
+        message: the result.
+        advice: how to fix the problem; None if there is none.
     """
 
     check: str
@@ -25,5 +25,5 @@ class Finding:
 
     @property
     def line(self) -> str:
-        """For people."""
+        """The finding as one line of output."""
         return f"{self.state:<5} {self.check:<12} {self.message}" + (f" -> {self.advice}" if self.advice else "")

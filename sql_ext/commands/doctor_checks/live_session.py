@@ -1,4 +1,4 @@
-"""A session that really starts, and a table that is really written to."""
+"""Checks that start a session and write below a table."""
 
 from __future__ import annotations
 
@@ -12,42 +12,40 @@ from catalog.errors import UseError
 from catalog.table.managed_table import ManagedTable
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, Finding
 from sql_ext.commands.exits import spark_line
-from sql_ext.commands.sessions import SessionWishes, session
+from sql_ext.commands.sessions import SessionSettings, session
 
 
-def session_findings(wishes: SessionWishes, tables: tuple[str, ...]) -> Iterator[Finding]:
-    """Starts a session as every command does, calls a procedure from SQL, and probes tables.
+def session_findings(session_settings: SessionSettings, tables: tuple[str, ...]) -> Iterator[Finding]:
+    """Starts a session like every command, calls a procedure from SQL, and checks write access to tables.
 
     Args:
-        wishes: for the session.
-        tables: names or paths of tables to which writing is tried.
+        session_settings: settings of the session.
+        tables: names or paths of tables.
     """
     try:
-        with session(wishes) as spark:
+        with session(session_settings) as spark:
             count = spark.sql("CALL use.help()").count()
-            yield Finding("session", OK, f"Spark {spark.version} starts and answers CALL: {count} procedures")
+            yield Finding("session", OK, f"Spark {spark.version} starts and runs CALL: {count} procedures")
             for table in tables:
                 yield table_finding(spark, table)
     except (UseError, PySparkException, Py4JError, RuntimeError) as error:
         text = f"{error.code}: {error.message}" if isinstance(error, UseError) else spark_line(error)
-        yield Finding(
-            "session", FAIL, text, "the lines before, on standard error, say more; --log-level=info more still"
-        )
+        yield Finding("session", FAIL, text, "see the earlier lines on standard error, or use --log-level=info")
 
 
 def table_finding(spark: SparkSession, name: str) -> Finding:
-    """Whether a table is there, and files can be written below it.
+    """Checks that a table exists and that files can be written below it.
 
     Args:
         spark: an attached session.
-        name: of the table, or its path.
+        name: name or path of the table.
     """
     try:
         table = ManagedTable.find(spark, name)
         table.check_writable()
     except UseError as error:
         advice = (
-            "give this user the right to write there: optimize, vacuum and events need it"
+            "allow this user to write there: optimize, vacuum and events need it"
             if error.code == "USE_WRITE_DENIED"
             else "check the name, --warehouse, and --conf spark.sql.catalogImplementation"
         )

@@ -1,4 +1,4 @@
-"""The loopback and the ports that a driver needs."""
+"""Checks of the loopback interface and the ports of a driver."""
 
 from __future__ import annotations
 
@@ -8,32 +8,37 @@ from collections.abc import Mapping
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 
 LOOPBACK = "127.0.0.1"
-# Spark's UI tries this many from its first one on; nothing else has a fixed port in a driver.
+# Spark's UI tries this many ports. No other service of a driver has a fixed port.
 UI_PORT, UI_TRIES = 4040, 16
 
 
 def loopback() -> Finding:
-    """Whether Python and the JVM can talk: they do over the loopback."""
+    """Checks the loopback interface, over which Python and the JVM communicate."""
     try:
         with socket.create_server((LOOPBACK, 0)) as server:
             server.settimeout(5)
             with socket.create_connection(server.getsockname(), timeout=5):
                 server.accept()[0].close()
     except OSError as error:
-        return Finding("loopback", FAIL, f"{LOOPBACK} cannot be used: {error}", "let processes of this machine talk")
-    return Finding("loopback", OK, f"{LOOPBACK} answers")
+        return Finding(
+            "loopback",
+            FAIL,
+            f"{LOOPBACK} cannot be used: {error}",
+            "allow connections between processes of this machine",
+        )
+    return Finding("loopback", OK, f"{LOOPBACK} works")
 
 
 def host_name(environment: Mapping[str, str], name: str | None = None) -> Finding:
-    """Whether the name of this machine has an address: Spark looks it up when it starts.
+    """Checks that the name of this machine has an address, which Spark looks up when it starts.
 
     Args:
         environment: variables.
-        name: of the machine; its own when left out.
+        name: host name; that of this machine by default.
     """
-    given = environment.get("SPARK_LOCAL_IP")
-    if given:
-        return Finding("host name", OK, f"SPARK_LOCAL_IP={given}")
+    local_ip = environment.get("SPARK_LOCAL_IP")
+    if local_ip:
+        return Finding("host name", OK, f"SPARK_LOCAL_IP={local_ip}")
     name = socket.gethostname() if name is None else name
     try:
         return Finding("host name", OK, f"{name} is {socket.gethostbyname(name)}")
@@ -43,17 +48,17 @@ def host_name(environment: Mapping[str, str], name: str | None = None) -> Findin
 
 
 def ports(first: int = UI_PORT, tries: int = UI_TRIES) -> Finding:
-    """Whether a port is left for Spark's UI.
+    """Checks that a port is free for Spark's UI.
 
     Args:
-        first: that it tries.
-        tries: how many it tries.
+        first: first port that the UI tries.
+        tries: number of ports that it tries.
     """
     port = next((port for port in range(first, first + tries) if _free(port)), None)
     if port is not None:
         return Finding("ports", OK, f"{port} is free for Spark's UI")
-    advice = "end other Spark applications, or use --conf spark.ui.enabled=false"
-    return Finding("ports", WARN, f"{first} to {first + tries - 1} are taken: Spark's UI needs one", advice)
+    advice = "stop other Spark applications, or use --conf spark.ui.enabled=false"
+    return Finding("ports", WARN, f"{first} to {first + tries - 1} are in use: Spark's UI needs one of them", advice)
 
 
 def _free(port: int) -> bool:

@@ -1,4 +1,4 @@
-"""Folders that a session writes to."""
+"""Checks of the folders that a session writes to."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _LOW_BYTES = 2_000_000_000
 
 
 def folders(environment: Mapping[str, str], settings: Mapping[str, str], warehouse: Path | None) -> list[Finding]:
-    """Whether Spark can write where it will.
+    """Checks that Spark can write to its folders.
 
     Args:
         environment: variables.
-        settings: of Spark, as given for the session.
+        settings: settings of Spark for the session.
         warehouse: the folder of ``--warehouse``.
     """
     local = environment.get("SPARK_LOCAL_DIRS") or settings.get("spark.local.dir") or tempfile.gettempdir()
-    found = [writable("scratch", Path(place)) for place in local.split(",")]
+    scratch = [writable("scratch", Path(place)) for place in local.split(",")]
     if warehouse is not None:
-        return [*found, claimed(warehouse)]
-    given = settings.get("spark.sql.warehouse.dir", "spark-warehouse")
-    if "://" in given:
-        return [*found, Finding("warehouse", OK, f"{given}: looked at when a session starts")]
-    return [*found, writable("warehouse", Path(given.removeprefix("file:")))]
+        return [*scratch, claimed(warehouse)]
+    configured = settings.get("spark.sql.warehouse.dir", "spark-warehouse")
+    if "://" in configured:
+        return [*scratch, Finding("warehouse", OK, f"{configured}: checked when a session starts")]
+    return [*scratch, writable("warehouse", Path(configured.removeprefix("file:")))]
 
 
 def claimed(warehouse: Path) -> Finding:
-    """Whether the warehouse's folder can be written to, and no other process has its metastore open.
+    """Checks that the folder of the warehouse is writable and that no other process has its metastore open.
 
     Args:
-        warehouse: the folder; made where it is missing.
+        warehouse: the folder, which is created if it is missing.
     """
     try:
         open_warehouse(warehouse)
@@ -46,19 +46,21 @@ def claimed(warehouse: Path) -> Finding:
 
 
 def writable(check: str, folder: Path) -> Finding:
-    """Whether a folder, or the one that it would be made in, can be written to and has room.
+    """Checks that a folder, or the parent in which it would be created, is writable and has free space.
 
     Args:
-        check: its name for people.
-        folder: may be missing.
+        check: name of the check.
+        folder: the folder; may be missing.
     """
     place = folder.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
     try:
         with tempfile.TemporaryFile(dir=place):
-            room = shutil.disk_usage(place).free
+            free_bytes = shutil.disk_usage(place).free
     except OSError as error:
-        return Finding(check, FAIL, f"{folder} cannot be written: {error.strerror}", "change its rights, or its place")
-    text = f"{folder} can be written, {room / 1e9:.0f} GB are free"
-    return Finding(check, WARN, text, "make room") if room < _LOW_BYTES else Finding(check, OK, text)
+        return Finding(
+            check, FAIL, f"{folder} cannot be written: {error.strerror}", "change its permissions or its location"
+        )
+    text = f"{folder} is writable, {free_bytes / 1e9:.0f} GB are free"
+    return Finding(check, WARN, text, "free some disk space") if free_bytes < _LOW_BYTES else Finding(check, OK, text)

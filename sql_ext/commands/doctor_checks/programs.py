@@ -1,4 +1,4 @@
-"""Python, Java and the packages."""
+"""Checks of Python, Java and the installed packages."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ _JAVA_ADVICE = "install a JDK or JRE 17 or 21 and put it on PATH, or set JAVA_HO
 _SECONDS = 60
 
 
-def python_version(found: tuple[int, ...]) -> Finding:
-    """Whether this Python is one that USE runs on.
+def python_version(version: tuple[int, ...]) -> Finding:
+    """Checks the version of Python.
 
     Args:
-        found: its version.
+        version: version of this Python.
     """
-    text, wanted = ".".join(map(str, found[:3])), ".".join(map(str, PYTHON))
-    if tuple(found[:2]) < PYTHON:
-        return Finding("python", FAIL, text, f"Python {wanted} or later is needed")
+    text, oldest = ".".join(map(str, version[:3])), ".".join(map(str, PYTHON))
+    if tuple(version[:2]) < PYTHON:
+        return Finding("python", FAIL, text, f"install Python {oldest} or later")
     return Finding("python", OK, text)
 
 
-def packages(installed: Mapping[str, str | None], wanted: Mapping[str, str]) -> list[Finding]:
-    """Whether the packages that the shim was built against are there, in these very versions.
+def packages(installed: Mapping[str, str | None], required: Mapping[str, str]) -> list[Finding]:
+    """Checks that the packages that the shim was built against are installed in exactly these versions.
 
     Args:
-        installed: versions by package; None = it is missing.
-        wanted: versions by package.
+        installed: versions by package; None = not installed.
+        required: versions by package.
     """
-    found = []
-    for name, version in wanted.items():
+    findings = []
+    for name, version in required.items():
         present = installed.get(name)
         if present == version:
-            found.append(Finding(name, OK, version))
+            findings.append(Finding(name, OK, version))
             continue
-        text = "not installed" if present is None else f"{present}, where the shim was built against {version}"
-        found.append(Finding(name, FAIL, text, f"pip install {name}=={version}"))
-    return found
+        text = "not installed" if present is None else f"{present}, but the shim was built against {version}"
+        findings.append(Finding(name, FAIL, text, f"pip install {name}=={version}"))
+    return findings
 
 
 def package_names(others: Mapping[str, Sequence[str]]) -> Finding:
-    """Whether another distribution has installed packages of the same names into the same folder.
+    """Checks whether another distribution has installed packages of the same names into the same folder.
 
     Args:
         others: the other distributions, by package name.
@@ -55,11 +55,11 @@ def package_names(others: Mapping[str, Sequence[str]]) -> Finding:
     if not others:
         return Finding("packages", OK, "no other distribution installs packages of these names")
     text = "; ".join(f"{name} also comes from {', '.join(distributions)}" for name, distributions in others.items())
-    return Finding("packages", WARN, text, "install use-spark into an environment of its own")
+    return Finding("packages", WARN, text, "install use-spark in a separate environment")
 
 
 def java(environment: Mapping[str, str]) -> Finding:
-    """Whether the Java that Spark would start is there and of the right version.
+    """Checks that the Java that Spark would start exists and has a supported version.
 
     Args:
         environment: variables.
@@ -80,17 +80,17 @@ def java(environment: Mapping[str, str]) -> Finding:
 
 
 def java_version(text: str, program: str) -> Finding:
-    """Whether a Java is of the right version.
+    """Checks the version of a Java program.
 
     Args:
-        text: what ``java -version`` printed.
+        text: output of ``java -version``.
         program: its path.
     """
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if found is None:
-        return Finding("java", FAIL, f"{program} does not tell its version", _JAVA_ADVICE)
-    # Java 8 called itself 1.8.
-    major = int(found[2]) if found[1] == "1" and found[2] else int(found[1])
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if match is None:
+        return Finding("java", FAIL, f"{program} does not print its version", _JAVA_ADVICE)
+    # Java 8 has the version 1.8.
+    major = int(match[2]) if match[1] == "1" and match[2] else int(match[1])
     if major not in JAVA:
         return Finding("java", FAIL, f"{program} is Java {major}", _JAVA_ADVICE)
     return Finding("java", OK, f"{program} is Java {major}")
