@@ -269,6 +269,15 @@ def test_the_first_ctrl_c_ends_at_the_boundary_and_the_handler_is_put_back():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_the_handler_of_ctrl_c_is_put_back_by_a_run_without_one():
+    before, during = signal.getsignal(signal.SIGINT), []
+    fake = FakeOptimizer(sizes=(5,))
+    fake.table.during_plan = lambda _: during.append(signal.getsignal(signal.SIGINT))
+    fake.optimize()
+    assert before not in during
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_the_second_ctrl_c_does_what_it_did_before():
     fake = FakeOptimizer(sizes=(5,))
     seen, inside = [], []
@@ -300,7 +309,7 @@ def test_an_interrupted_caller_lets_the_group_end():
     def interrupt(_):
         fake.interrupted = True
         # The loop notices it while the group is at work.
-        assert fake.run._stop.wait(60)
+        assert fake.run._stop.wait(10)
 
     fake.table.during_rewrite = interrupt
     assert outcome(fake.optimize()) == [committed(1), (1, "skipped", "INTERRUPTED")]
