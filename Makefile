@@ -23,7 +23,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-all test-clients test-cluster site notebook lint format scalafmt-check fuzz fuzz-queries soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site notebook lint format scalafmt-check fuzz fuzz-queries soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -58,6 +58,9 @@ notebook: java $(INSTALLED) ## run the example notebook as a test
 
 fuzz: $(INSTALLED) ## try 100,000 random conditions on the planning of reads (ARGS="--seed 7 --count 1" repeats)
 	@$(BIN)/python tests/support/planning_fuzz.py $(ARGS)
+
+test-mutations: java $(INSTALLED) test-shim ## put small faults into a copy, and show that a test catches each (ARGS="--only lease")
+	@$(BIN)/python tests/support/mutations.py $(ARGS)
 
 COUNT ?= 500
 

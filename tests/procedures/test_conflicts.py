@@ -40,6 +40,7 @@ def test_the_steps_in_their_order(table):
     assert seen.seen == [Step.READ, Step.PLACE, Step.WRITE, Step.VERIFY, Step.COMMIT]
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("table", "step"), [(NO_VECTORS, Step.COMMIT), *((VECTORS, step) for step in STEPS)], indirect=["table"], ids=str
 )
@@ -77,6 +78,7 @@ def test_a_lost_race_is_planned_anew(table):
     assert check_placement(table) == 500
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("step", STEPS, ids=attrgetter("value"))
 def test_an_append_disturbs_nothing(spark, table, step):
     table.index()
@@ -89,6 +91,7 @@ def test_an_append_disturbs_nothing(spark, table, step):
     assert sum(f.rows for f in table.unindexed) == 10
 
 
+@pytest.mark.slow
 def test_an_append_while_a_new_revision_is_made(spark, table):
     """The commit changes the metadata, and still the ingestion does not fail and its rows are there."""
     at = At(Step.COMMIT, lambda: table.append(spark.range(1000, 1010).selectExpr("id a", "0D b")))
@@ -102,6 +105,7 @@ def test_an_append_while_a_new_revision_is_made(spark, table):
     assert check_placement(table) == 610
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("step", [Step.WRITE, Step.COMMIT], ids=attrgetter("value"))
 def test_changed_properties_are_typed_and_planned_anew(spark, table, step):
     table.index()
@@ -114,6 +118,7 @@ def test_changed_properties_are_typed_and_planned_anew(spark, table, step):
     assert check_placement(table) == 650
 
 
+@pytest.mark.slow
 def test_plain_optimize_of_the_inputs(spark, table):
     table.append(spark.range(600, 700).selectExpr("id a", "0D b"))
     at = At(Step.COMMIT, lambda: table.sql("OPTIMIZE {t}"))
@@ -122,6 +127,7 @@ def test_plain_optimize_of_the_inputs(spark, table):
     assert table.data.count() == check_placement(table) == 700
 
 
+@pytest.mark.slow
 def test_a_second_optimize_at_the_same_time(table):
     """Two that do not know of each other, as when the lease is lost: one wins, and nothing is there twice."""
 
@@ -150,6 +156,7 @@ def test_a_dropped_and_recreated_table(spark, table):
     assert table.data.count() == 5
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("step", [Step.READ, Step.VERIFY, Step.COMMIT], ids=attrgetter("value"))
 def test_an_error_leaves_no_file_and_no_commit(table, step):
     before = table.state()

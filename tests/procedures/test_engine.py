@@ -92,6 +92,7 @@ def test_the_progress_is_shown_where_it_is_wanted(table, set_conf, capsys):
     assert "unindexed files" in shown
 
 
+@pytest.mark.slow
 def test_groups_side_by_side_keep_the_limit_of_bytes(table):
     plan = table.optimize(**FILE_BY_FILE, parallelism=3, max_bytes=1, dry_run=True)
     assert [r.state for r in plan] == ["planned"]

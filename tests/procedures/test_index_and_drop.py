@@ -70,6 +70,7 @@ def test_refusals_touch_nothing(spark, new_table, wrong, code):
     assert table.state() == before
 
 
+@pytest.mark.slow
 def test_a_parquet_folder_with_partitions_is_converted(spark, tmp_path):
     path = tmp_path / "par quet"
     rows = numbers(spark, 200).selectExpr("*", "CAST(id % 2 AS INT) p")
@@ -176,7 +177,7 @@ def test_nothing_of_the_index_remains(spark, new_table, monkeypatch, large):
     assert table.data.count() == 450
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("other", ["append", "delete", "indexed append"])
 def test_concurrent_writers_win(spark, new_table, monkeypatch, other, large):

@@ -82,6 +82,7 @@ def test_data_leaving_the_space_is_told(spark, new_table):
     assert {f.revision for f in table.files} == {1, 2}
 
 
+@pytest.mark.slow
 def test_compaction_of_small_appends_ends_and_lifts_levels(spark, new_table):
     appends = 12
     table = new_table(NUMBERS, index="x,y", cube_size=400, file_bytes="30kb").append(numbers(spark, 3000))

@@ -106,6 +106,7 @@ def test_the_first_revision_may_be_asked_for_before_it_is_made(spark, new_table)
     assert [(r.state, r.strategy) for r in fresh.optimize(revision_id=1)] == [("committed", "UnindexedFiles")]
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_the_plan_and_changes_nothing(spark, table):
     before = table.state()
     for given in ({}, {"strategy": "LeveledCompaction"}, {"options": {"batch_bytes": "1"}}):
@@ -118,7 +119,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(spark, table):
     assert table.state() == before
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["UnindexedFiles", "LeveledCompaction"])
 def test_the_plan_that_was_shown_is_the_plan_that_is_run(spark, new_table, strategy):
     """Even when more files came meanwhile, exactly the plan's files are removed."""
@@ -140,6 +141,7 @@ def test_the_plan_that_was_shown_is_the_plan_that_is_run(spark, new_table, strat
     assert table.data.count() == 112
 
 
+@pytest.mark.slow
 def test_limits(spark, new_table):
     table = new_table(NUMBERS, index="x,y").append(numbers(spark, 60, partitions=6), files=6)
     one = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}
@@ -216,6 +218,7 @@ def test_where_leaves_out_files_that_cannot_hold_such_rows(table):
     assert row.reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_files_are_the_only_candidates(table):
     one, two = sorted(f.path for f in table.unindexed)[:2]
     indexed = next(f.path for f in table.files if f.revision == 1 and f.rows == 30)
@@ -274,6 +277,7 @@ def test_file_size_and_cube_size_change_the_layout(spark, new_table):
     assert small_cubes[1] > 10
 
 
+@pytest.mark.slow
 def test_order_of_unindexed_files_is_by_time(spark, new_table):
     table = new_table(NUMBERS, index="x").append(numbers(spark, 20, partitions=2), files=2)
     table.append(numbers(spark, 10, start=20))

@@ -117,6 +117,7 @@ def test_a_declared_range_needs_no_new_revision(spark, new_table):
         table.optimize()
 
 
+@pytest.mark.slow
 def test_rows_that_share_weights_are_reported(spark, new_table):
     table = new_table(COLUMNS, index="ok,k", cube_size=300).append(_rows(spark))
     (row,) = table.optimize(strategy="UnindexedFiles", max_iterations=1)[:1]

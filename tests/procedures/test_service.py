@@ -133,6 +133,7 @@ def test_what_a_hook_meets_never_fails_a_statement(spark, new_table, monkeypatch
     assert table.replayed()[1]["configuration"]["a"] == "b"
 
 
+@pytest.mark.slow
 def test_suspended_by_call_and_resumed(spark, new_table, rounds):
     table = new_table("a BIGINT", index="a", properties={"use.optimization.type": "UnindexedFiles"})
     table.append(spark.range(50).selectExpr("id a"))
@@ -279,6 +280,7 @@ def test_the_background_reads_times_as_the_session_that_starts_it(spark, set_con
     assert instant(background, "from_timestamp", "2023-01-01 09:00:00").text == "2023-01-01 09:00:00 Asia/Tokyo"
 
 
+@pytest.mark.slow
 def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
     table = new_table("a BIGINT", index="a", properties={"use.optimization.type": "UnindexedFiles"})
     for start in (0, 10, 20):

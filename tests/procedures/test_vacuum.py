@@ -70,6 +70,7 @@ def test_force_allows_less_than_the_floor(table, mode):
     assert newest_event(table.managed, trace.table_id).write_id == rows[1].write_id
 
 
+@pytest.mark.slow
 def test_the_default_retention_keeps_young_files(table, monkeypatch):
     before = table.on_disk()
     (row,) = vacuum(table)
@@ -107,6 +108,7 @@ def test_modes_differ_in_what_they_find(spark, table):
     assert full - lite == {"stray.parquet"}
 
 
+@pytest.mark.slow
 def test_retention_hours_decide_by_age(table):
     (unneeded,) = table.on_disk() - table.paths
     assert vacuum(table, retention_hours=1000.0, dry_run=True) == []
@@ -115,6 +117,7 @@ def test_retention_hours_decide_by_age(table):
     assert unneeded in table.on_disk()
 
 
+@pytest.mark.slow
 def test_the_floor_is_the_tables_own(spark, table):
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration'='interval 36 hours')")
     with pytest.raises(sql_ext.UseError, match="36 hours"):
@@ -141,6 +144,7 @@ def test_parallelism_is_given_to_the_job(table, monkeypatch):
     assert table.spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.parallelism") == "4"
 
 
+@pytest.mark.slow
 def test_by_sql_with_the_retention_as_a_whole_number(spark, table):
     found = spark.sql(f"CALL use.vacuum('{table.name}', retention_hours => 0, dry_run => true)")
     assert [f"{n} {t}" for n, t in found.dtypes] == VACUUM.result.split(", ")

@@ -168,6 +168,7 @@ def test_a_path_that_needs_quotes(spark, tmp_path):
     assert table.inspect.optimizations().count() == 1
 
 
+@pytest.mark.slow
 def test_the_database_of_then_is_kept(spark, indexed):
     table = sql_ext.table(spark, indexed.name.removeprefix("default."))
     spark.sql("CREATE DATABASE elsewhere")
@@ -299,7 +300,7 @@ def test_a_table_made_anew_is_the_one_that_is_meant(spark, new_table):
 # ---------------------------------------------------------------------------------------------------- to look
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VIRTUAL_TABLES)
 def test_virtual_tables(spark, indexed, name):
     rows = getattr(sql_ext.table(spark, indexed.name).inspect, name)()
@@ -309,6 +310,7 @@ def test_virtual_tables(spark, indexed, name):
     assert rows.count() > 0
 
 
+@pytest.mark.slow
 def test_reports_are_the_rows_of_sql(spark, indexed):
     table = sql_ext.table(spark, indexed.name)
     for found, procedure, arguments in (

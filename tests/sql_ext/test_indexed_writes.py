@@ -52,6 +52,7 @@ def elsewhere(act):
     thread.join()
 
 
+@pytest.mark.slow
 def test_modes_by_path(spark, by_path):
     table, path = by_path
     rows = numbers(spark, 3000)
@@ -235,6 +236,7 @@ def test_an_unknown_option_is_refused_by_every_writer(spark, by_path, new_table,
     assert table.state() == before
 
 
+@pytest.mark.slow
 def test_dataframe_writers(spark, name):
     table, rows = DeltaTable(spark, name("writers")), numbers(spark, 400)
     qbeast(rows).saveAsTable(table.name)
@@ -271,6 +273,7 @@ def test_partitions(spark, name, set_conf):
     indexed(table, rows.where("s <> 'p/1'").union(part))
 
 
+@pytest.mark.slow
 def test_features_of_delta(spark, name):
     table = DeltaTable(spark, name("features"))
     table.sql(

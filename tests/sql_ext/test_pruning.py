@@ -312,6 +312,7 @@ def test_an_error_while_planning_falls_back(corners, monkeypatch, operation):
         assert 0 < corners.data.sample(0.5, seed=1).count() < 6000
 
 
+@pytest.mark.slow
 def test_after_updates_merges_and_deletes(spark, new_table):
     table = new_table(COLUMNS, index="a,b,s", cube_size=60, file_bytes="6kb").append(_rows(spark, 0, 1500))
     table.index()

@@ -272,6 +272,7 @@ def test_malformed_properties(spark, new_table, key, value):
     refused(spark, "optimize", {"table": made.name}, "USE_INVALID_ARGUMENT", "22023", key, made)
 
 
+@pytest.mark.slow
 def test_an_unreadable_index(spark, new_table):
     made = new_table("a BIGINT", index="a")
     made.append(spark.range(5).selectExpr("id a")).index()
@@ -370,6 +371,7 @@ def test_a_file_system_that_denies_writes(spark, denying, procedure, more):
     assert table.data.count() == 45
 
 
+@pytest.mark.slow
 def test_dry_runs_need_no_write(spark, denying):
     table, switch = denying
     switch.deny("/t/")

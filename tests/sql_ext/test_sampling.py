@@ -114,6 +114,7 @@ def test_in_a_scalar_subquery(table):
     assert data.collect()[0].n == expected(table, 0.0, 0.1).count()
 
 
+@pytest.mark.slow
 def test_two_samples_of_one_table_in_a_join(table):
     small, large = table.data.sample(0.1), table.data.sample(0.4)
     joined = small.alias("a").join(large.alias("b"), "id")
@@ -154,6 +155,7 @@ def _int_of_weight(weight):
     return k - 2**32 if k >= 2**31 else k
 
 
+@pytest.mark.slow
 def test_a_split_keeps_the_largest_weights(spark, new_table):
     """The bounds of six equal parts end at 0.9999999999999999, above which there are two weights."""
     edges = [_int_of_weight(w) for w in (MIN_WEIGHT, MIN_WEIGHT + 1, MAX_WEIGHT - 1, MAX_WEIGHT)]

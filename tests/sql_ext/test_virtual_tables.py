@@ -95,6 +95,7 @@ def test_events_tell_what_was_done(spark, table):
     assert newest.table_id == table.sql("DESCRIBE DETAIL {t}")[0].id
 
 
+@pytest.mark.slow
 def test_filters_projections_and_joins(spark, table):
     name = f"{table.name}.optimizations"
     assert spark.sql(f"SELECT version FROM {name} WHERE version = {table.version}").count() == 1

@@ -1,4 +1,4 @@
-"""Applies each mutation of ``mutations.toml`` to a copy of the project, and shows that a quick test catches it."""
+"""Mutation testing: applies each small fault of a list to a copy of the project, and shows that a quick test fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
-LIST = Path(__file__).with_name("mutations.toml")
+LIST = ROOT / "tests" / "mutations" / "mutations.toml"
 # What a test run needs, apart from .venv: the shim's jars are ignored by git.
 COPIED = ("otree", "catalog", "procedures", "sql_ext", "tests", "docs", "examples", "pyproject.toml", "README.md")
 LINKED = ("jars-build", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "bench")
