@@ -2,11 +2,13 @@
 
 from random import Random
 
+import pytest
 from random_queries import Tally, make_table, run
 
 SEED, CONDITIONS = 20_261, 48
 
 
+@pytest.mark.slow
 def test_queries_that_skip_files_lose_no_row(spark):
     table = make_table(spark, "default.oracle_queries", Random(SEED))
     try:

@@ -13,7 +13,7 @@ from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.checking import rows as reading
 from procedures.checking.metadata import cube_pattern
-from procedures.layout.index_columns import IndexColumns
+from procedures.layout import index_columns
 
 
 def check(table, **arguments):
@@ -177,12 +177,12 @@ def test_rows_that_are_placed_wrongly_are_found_although_the_blocks_agree(spark,
     )
     table = new_table(columns, index="b,f,d,t,w,n,s,y", cube_size=50).append(rows).index()
     assert [r.check for r in check(table, deep=True)] == ["SUMMARY"]
-    right = IndexColumns._coordinate
+    right = index_columns.coordinate_column
 
-    def wrong(self, transformer, transformation, name):
-        return F.lit(0.0) if name == "t" else right(self, transformer, transformation, name)
+    def wrong(spark, transformer, transformation, name):
+        return F.lit(0.0) if name == "t" else right(spark, transformer, transformation, name)
 
-    monkeypatch.setattr(IndexColumns, "_coordinate", wrong)
+    monkeypatch.setattr(index_columns, "coordinate_column", wrong)
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='t,s')")
     table.append(rows).index()
     assert {r.check for r in check(table, deep=True) if r.revision_id == 2} == {"PLACEMENT_DIFFERS"}
