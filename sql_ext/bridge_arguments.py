@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_type_hints
 
 from pyspark.sql.types import StructType
@@ -106,6 +107,13 @@ JsonSchema: TypeAlias = Annotated[StructType, _schema]
 JsonMetadata: TypeAlias = Annotated[TableMetadata, _metadata]
 
 
+# A question is asked for every scan of a query, and resolving annotations takes longer than reading the values.
+@cache
+def _parsers_of(kind: type[Arguments]) -> Mapping[str, Callable[[Any], Any]]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hints[name].__metadata__[0] for name in kind.argument_names()}
+
+
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of an operation; the fields of a subclass are the keys that the shim sends."""
@@ -138,7 +146,7 @@ class Arguments:
     @classmethod
     def _parsed(cls, key: str, value: Any) -> Any:
         try:
-            return get_type_hints(cls, include_extras=True)[key].__metadata__[0](value)
+            return _parsers_of(cls)[key](value)  # type: ignore[arg-type] # mypy takes the hash of instances for that of the class
         except _WrongValueError as error:
             raise MalformedQuestionError(
                 f"The shim asks {cls.operation} with {key} = {value!r:.200}; accepted: {error}."

@@ -153,7 +153,7 @@ class IndexConfiguration:
             InvalidArgumentError: a malformed value.
         """
         target = TARGET_FILE_BYTES.value(configuration)
-        cube_size = CUBE_SIZE.given(configuration)
+        cube_size = CUBE_SIZE.optional_value(configuration)
         text = configuration.get(COLUMNS_KEY)
         as_indexed = (
             latest is not None

@@ -166,7 +166,7 @@ class OptimizationProperties:
         triggers = _triggers(ours)
         if AUTO_ENABLED_KEY in ours:
             # The newer family decides, also where it says no.
-            return _newer(ours, triggers) if AUTO_ENABLED.given(ours) else None
+            return _newer(ours, triggers) if AUTO_ENABLED.optional_value(ours) else None
         return None if TYPE_KEY not in ours else _older(ours, triggers)
 
     @classmethod
@@ -227,8 +227,8 @@ def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
     }
     return OptimizationProperties(
         strategies=names,
-        bytes_per_iter=BYTES_PER_ITER.given(given),
-        revision_id=REVISION_ID.given(given),
+        bytes_per_iter=BYTES_PER_ITER.optional_value(given),
+        revision_id=REVISION_ID.optional_value(given),
         revision_rewrite=REVISION_REWRITE.value(given),
         options=options,
         triggers=triggers,
@@ -237,10 +237,10 @@ def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
 
 
 def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
-    revision_id = AUTO_REVISION_ID.given(given)
+    revision_id = AUTO_REVISION_ID.optional_value(given)
     unindexed = UNINDEXED_ENABLED.value(given)
     first = UNINDEXED_PRIORITIZE.value(given)
-    batch = UNINDEXED_BATCH_BYTES.given(given)
+    batch = UNINDEXED_BATCH_BYTES.optional_value(given)
     if revision_id == 0 and not unindexed:
         raise InvalidArgumentError.of(
             UNINDEXED_ENABLED_KEY, "false", f"with {AUTO_REVISION_ID_KEY} = 0, nothing would be optimized"
@@ -266,8 +266,8 @@ def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
 
 def _triggers(given: Mapping[str, str]) -> Triggers:
     return Triggers(
-        commits=TRIGGER_COMMITS.given(given),
-        unindexed_bytes=TRIGGER_UNINDEXED_BYTES.given(given),
-        unindexed_share=TRIGGER_UNINDEXED_SHARE.given(given),
-        small_files=TRIGGER_SMALL_FILES.given(given),
+        commits=TRIGGER_COMMITS.optional_value(given),
+        unindexed_bytes=TRIGGER_UNINDEXED_BYTES.optional_value(given),
+        unindexed_share=TRIGGER_UNINDEXED_SHARE.optional_value(given),
+        small_files=TRIGGER_SMALL_FILES.optional_value(given),
     )

@@ -91,7 +91,7 @@ class Setting(Generic[T_co]):
         """The same setting under another name, as write options have names of their own."""
         return replace(self, name=name)
 
-    def given(self, values: Mapping[str, str]) -> T_co | None:
+    def optional_value(self, values: Mapping[str, str]) -> T_co | None:
         """The value that is set among others, or None.
 
         Raises:

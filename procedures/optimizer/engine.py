@@ -94,7 +94,7 @@ def _check_revisions(snapshot: TableSnapshot, settings: OptimizeSettings) -> Non
     known = {number for number in snapshot.revisions if number > 0}
     if not known and UNINDEXED_FILES in settings.selection:
         known = {1}  # the one that the first indexing makes
-    for number in {told.revision_id for told in settings.selection.values() if told.revision_id}:
+    for number in {asked.revision_id for asked in settings.selection.values() if asked.revision_id}:
         if number not in known:
             raise UnknownNameError.of("revision", str(number), [str(n) for n in known])
 

@@ -55,7 +55,7 @@ class _Write:
         session: the writer's session.
         handle: the shim's ``IndexedRows``.
         snapshot: the table, with the properties and schema that the commit will give it.
-        found: what is to be indexed.
+        configuration: what is to be indexed.
         location: the table's root.
         plan_bytes: Spark's estimate of the rows' size.
         repeatable: whether the rows can be read several times, at the cost of reading.
@@ -68,7 +68,7 @@ class _Write:
     session: SparkSession
     handle: IndexedRows
     snapshot: TableSnapshot
-    found: IndexConfiguration
+    configuration: IndexConfiguration
     location: str
     plan_bytes: int
     repeatable: bool
@@ -96,7 +96,7 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
         RowsChangedError: what was written cannot be read back as it was counted.
     """
     session, facts = handle.spark, handle.facts()
-    snapshot, dropped = _joined(TableSnapshot.of(handle.state()), facts)
+    snapshot, dropped = _snapshot_after_write(TableSnapshot.of(handle.state()), facts)
     found = snapshot.index_configuration
     if found is None:
         raise IndexConfigurationError.no_columns(facts.location, "an indexed write")
@@ -121,7 +121,7 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
             _write_measured(replace(write, session=write_session(session)))
 
 
-def _joined(snapshot: TableSnapshot, facts: WriteFacts) -> tuple[TableSnapshot, list[str]]:
+def _snapshot_after_write(snapshot: TableSnapshot, facts: WriteFacts) -> tuple[TableSnapshot, list[str]]:
     """The table as the rows will find it, and the properties of the index that a full overwrite takes away."""
     configuration = {**snapshot.configuration, **facts.settings}
     dropped: list[str] = []
@@ -140,10 +140,10 @@ def _is_small_append(write: _Write) -> bool:
     return (
         latest is not None
         and write.mode == "append"
-        and latest.transformers == write.found.transformers
-        and write.found.cube_size in (None, latest.desired_cube_size)
-        and not hashed_otherwise(write.snapshot, write.found)
-        and write.plan_bytes <= _FEW_SHARE * write.found.target_file_bytes
+        and latest.transformers == write.configuration.transformers
+        and write.configuration.cube_size in (None, latest.desired_cube_size)
+        and not hashed_otherwise(write.snapshot, write.configuration)
+        and write.plan_bytes <= _FEW_SHARE * write.configuration.target_file_bytes
     )
 
 
@@ -157,12 +157,18 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
         return
     write.observe(Step.VERIFY)
     written = write.writer.blocks(files, revision, tree)
-    ranges = ranges_of_files([f.stats for f in files], write.found.transformers)
-    if ranges is None or revision_for(write.snapshot, write.found, ranges, 1, write.location)[1]:
+    ranges = ranges_of_files([f.stats for f in files], write.configuration.transformers)
+    if ranges is None or revision_for(write.snapshot, write.configuration, ranges, 1, write.location)[1]:
         read = write.handle.read_written()
         seen = _observed(write, read)
         revision, new = revision_for(
-            write.snapshot, write.found, seen.stats, seen.weights.rows, write.location, seen.weights, write.app.clock
+            write.snapshot,
+            write.configuration,
+            seen.stats,
+            seen.weights.rows,
+            write.location,
+            seen.weights,
+            write.app.clock,
         )
         if new:
             write.handle.configure(new)
@@ -189,7 +195,7 @@ def _write_measured(write: _Write) -> None:
         target = target_for_new_rows(
             write.session,
             write.snapshot,
-            write.found,
+            write.configuration,
             seen,
             table_rows,
             lambda count: count * _row_bytes(write, count),
@@ -207,7 +213,7 @@ def _write_measured(write: _Write) -> None:
 
 
 def _observed(write: _Write, rows: DataFrame) -> Observation:
-    found = write.found
+    found = write.configuration
     return observation_of(
         rows, found.transformers, found.logical_columns, found.declared, write.snapshot.latest_revision
     )
@@ -228,7 +234,7 @@ def _columns(rows: DataFrame) -> list[Column]:
 def _with_index_columns(write: _Write, rows: DataFrame) -> DataFrame:
     """Adds the indexed columns that Delta will fill in: generated ones, defaults, and nulls."""
     present = {name.lower() for name in rows.columns}
-    for transformer in write.found.transformers:
+    for transformer in write.configuration.transformers:
         found = find_stored(write.snapshot.schema, transformer.column)
         if found is None or found.path[0].lower() in present:
             continue

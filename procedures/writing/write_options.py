@@ -48,7 +48,7 @@ def check_options(given: Mapping[str, str], others: Collection[str], of_delta: C
         if name.lower() not in known:
             _check_unknown(name, (*of_delta, *_OF_DELTA))
     for option, setting in _SETTINGS.items():
-        setting.named(option).given(given)
+        setting.named(option).optional_value(given)
 
 
 def _check_unknown(name: str, of_delta: Collection[str]) -> None:

@@ -80,7 +80,7 @@ OPEN = Setting("open", whole_number(1), "A limit.")
 
 def test_a_value_that_is_set_goes_before_the_default():
     assert (LIMIT.value({}), LIMIT.value({"limit": "9"})) == (5, 9)
-    assert (OPEN.given({}), OPEN.given({"open": "9"}), LIMIT.given({})) == (None, 9, None)
+    assert (OPEN.optional_value({}), OPEN.optional_value({"open": "9"}), LIMIT.optional_value({})) == (None, 9, None)
     with pytest.raises(LookupError, match="open"):
         OPEN.value({})
 
@@ -89,7 +89,7 @@ def test_a_check_refuses_under_the_name_that_was_used():
     with pytest.raises(InvalidArgumentError, match="limit = '7' is not accepted: any number but seven"):
         LIMIT.parse("7")
     with pytest.raises(InvalidArgumentError, match="maxRows = '7'"):
-        LIMIT.named("maxRows").given({"maxRows": "7"})
+        LIMIT.named("maxRows").optional_value({"maxRows": "7"})
 
 
 def test_confs_of_spark():

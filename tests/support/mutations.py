@@ -94,7 +94,7 @@ def failing(root: Path, tests: Sequence[str], stop: bool = True) -> tuple[list[s
         check=False,
     )
     printed = run.stdout + run.stderr
-    return re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE), printed
+    return re.findall(r"^FAILED (\S+)", printed, re.MULTILINE), printed
 
 
 def check(mutation: Mutation) -> str | None:
@@ -108,6 +108,16 @@ def check(mutation: Mutation) -> str | None:
         return f"{mutation.caught_by} passed" if " passed" in printed else printed.strip()[-500:]
 
 
+def _passes_unchanged(tests: Sequence[str]) -> bool:
+    """Whether the tests pass without a mutation: a test that always fails would seem to catch each."""
+    with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
+        failed, printed = failing(copy_project(Path(folder)), tests)
+    if not failed and re.search(r"^\d+ passed", printed, re.MULTILINE) and " error" not in printed:
+        return True
+    print(f"The tests do not pass without a mutation:\n{printed.strip()[-2000:]}")
+    return False
+
+
 def main() -> int:
     """Prints one line per mutation; 1 when one is not caught."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -115,6 +125,8 @@ def main() -> int:
     parser.add_argument("--find", metavar="TESTS", help="run these tests instead, and print all that fail")
     given = parser.parse_args()
     chosen = [m for m in mutations() if given.only in m.name or given.only in m.file]
+    if not given.find and not _passes_unchanged(sorted({m.caught_by for m in chosen})):
+        return 1
     missed = 0
     for number, mutation in enumerate(chosen, 1):
         if given.find:
