@@ -3,7 +3,7 @@ package io.usespark
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
 
@@ -11,12 +11,13 @@ import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
 final class TableState(snapshot: Snapshot, metadata: Metadata) {
   def this(snapshot: Snapshot) = this(snapshot, snapshot.metadata)
 
-  /** Version, id, configuration, schema, partition columns and retention of deleted files, as JSON. */
+  /** Version, time of its commit file, id, configuration, schema, partition columns and retention of deleted files, as JSON. */
   def facts: String = {
     val mapper = new ObjectMapper()
     val json = mapper.createObjectNode()
     json.put("retention_ms", DeltaLog.tombstoneRetentionMillis(metadata))
     json.put("version", snapshot.version).put("table_id", metadata.id).put("schema", metadata.schemaString)
+    json.put("committed_at", Option(snapshot.logSegment).fold(0L)(_.lastCommitFileModificationTimestamp))
     json.set[JsonNode]("configuration", mapper.valueToTree(metadata.configuration.asJava))
     json.set[JsonNode]("partition_columns", mapper.valueToTree(metadata.partitionColumns.asJava))
     json.toString
@@ -24,6 +25,16 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
 
   /** Bytes of all live files: from the version's checksum, or else added up. */
   def sizeInBytes: Long = snapshot.checksumOpt.fold(snapshot.sizeInBytes)(_.tableSizeBytes)
+
+  /**
+   * What tells how large the list of files is, without a Spark job: the number of files as the version's checksum has
+   * it, -1 where it has none, and the bytes of the log files that make up the version.
+   */
+  def extent: Array[Long] = {
+    val segment = snapshot.logSegment
+    val checkpoint = snapshot.checkpointProvider.effectiveCheckpointSizeInBytes()
+    Array(snapshot.checksumOpt.fold(-1L)(_.numFiles), checkpoint + segment.deltas.map(_.getLen).sum)
+  }
 
   /** The rows stored in these files (AddFile rows), those included that deletion vectors hide. */
   def rowsStored(files: DataFrame): DataFrame = {
@@ -34,4 +45,7 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
 
   /** The live files: the columns of Delta's AddFile. */
   def files: DataFrame = snapshot.allFiles.toDF()
+
+  /** The same, computed with the settings of `session`. */
+  def filesIn(session: SparkSession): DataFrame = ActiveSession.within(session)(files)
 }

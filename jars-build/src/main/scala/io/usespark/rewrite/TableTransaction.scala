@@ -97,6 +97,11 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
     transaction.commit(actions, UseOperation(operation, parameters.asScala.toMap), commitTags)
   }
 
+  /** Commits what was configured and no files; returns the version. It reads nothing, so that it conflicts with metadata only. */
+  def commitProperties(operation: String, parameters: ju.Map[String, String]): Long = step {
+    transaction.commit(Nil, UseOperation(operation, parameters.asScala.toMap))
+  }
+
   /** Deletes what was written, after a commit that is known not to have happened; returns the files left behind. */
   def discard(): Int = step(transaction.deleteWritten((_, _) => ()))
 }

@@ -10,7 +10,8 @@ import org.apache.spark.sql.delta.actions.Metadata
  * properties that name a renamed column are changed in the same commit.
  */
 class CheckedTransaction(log: DeltaLog, table: Option[CatalogTable], snapshotOpt: Option[Snapshot])
-    extends OptimisticTransaction(log, table, snapshotOpt) {
+    extends OptimisticTransaction(log, table, snapshotOpt)
+    with IndexPropertyCommit {
 
   /** Delta goes first: it refuses what it cannot do, and gives new columns the names that they are stored under. */
   override protected def updateMetadataInternal(proposed: Metadata, ignoreDefaultProperties: Boolean): Unit = {

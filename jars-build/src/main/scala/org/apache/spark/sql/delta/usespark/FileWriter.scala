@@ -15,7 +15,7 @@ import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.constraints.Constraint
 
 /** A transaction that notes which files it has written, with their blocks, and deletes them when it is not committed. */
-trait WritingTransaction extends OptimisticTransaction with BlockTracking {
+trait WritingTransaction extends OptimisticTransaction with BlockTracking with IndexPropertyCommit {
   private var written: Seq[FileAction] = Nil
 
   override def writeFiles(
