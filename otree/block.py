@@ -14,6 +14,7 @@ BLOCKS_TAG = "blocks"
 WRITE_TAG = "use.write"
 BAND_TAG = "use.band"
 TIME_RANGE_TAG = "use.timeRange"
+REWRITES_TAG = "use.rewrites"
 
 _FIELDS = frozenset({"cubeId", "minWeight", "maxWeight", "elementCount"})
 _TOLERATED = frozenset({"replicated"})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +17,17 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
 
 # A file may be this many targets large before it is worth two files.
 _LARGEST_FILE = 1.5
-# A band of fewer targets joins its neighbour.
-_SMALLEST_BAND = 0.5
-# Rows that join others have bands of at least this share of a target, where the others' bands say so.
+# Files of a lower band may be this many targets large where it has few: a box opens at least one of each band.
+_LARGEST_LOWER_FILE = 1.4
+_FEW_FILES = 4
+# The rows below the end of a band are at least this share of a target: one small file costs a box less than it saves
+# a sample.
+_SMALLEST_BAND = 0.1
+# Rows that join others have bands of at least this share of those of a table, where the others' bands say so.
 _FINEST_TARGET = 1 / 8
-# People sample round percentages: bands end there, and never more than a factor of two apart.
-_LIMITS = (1.0, 2.0, 3.0, 5.0)
-# With many files, bands are still many files large when they are this much finer.
-_FINE_LIMITS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
-_MANY_FILES = 256
+# Bands end at powers of ten; where so many files lie below one, at these steps up to it too.
+_FINE_STEPS = (5.0, 2.0)
+_MANY_FILES = 500
 _DECADES = 9
 
 
@@ -102,11 +106,19 @@ class Packing:
         )  # fmt: skip
 
 
-def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_rows: int, beside: int = 0) -> Packing:
+def pack(
+    weights: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    rows: int,
+    target_rows: int,
+    beside: int = 0,
+    span: float = 1.0,
+) -> Packing:
     """Lay rows out in files: bands of weight first, runs of the curve within each band.
 
-    Bands end at round fractions (1, 0.5, 0.3, 0.2, 0.1 and so on), down to where the rest fits one file. A sample then
-    reads little more than its own rows, and a box the files of its region in each band.
+    Bands end at 1, 0.1, 0.01 and so on of all weights, down to a tenth of a file. Every band costs a box at least one
+    file, so that few bands serve boxes best, and a small lowest file serves small samples. In large tables bands end at
+    0.5 and 0.2 of each power of ten too. ``bench/bands.py`` compares such rules; see decision 061.
 
     Args:
         weights: weights of a random sample of the rows, or of all.
@@ -114,6 +126,7 @@ def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_
         rows: how many rows there are in all.
         target_rows: rows that a file should hold.
         beside: rows of the same tree in files that stay; see ``weight_bands``.
+        span: length of the range of weights that the rows come from, as a share of all weights.
 
     Returns:
         The packing; the same input gives the same packing.
@@ -123,101 +136,99 @@ def pack(weights: NDArray[np.int32], keys: NDArray[np.int64], rows: int, target_
     """
     if target_rows < 1 or len(weights) != len(keys):
         raise ValueError(f"Cannot pack {len(weights)} weights and {len(keys)} keys in files of {target_rows} rows")
-    if rows <= _LARGEST_FILE * _band_rows(rows, target_rows, beside) or len(weights) == 0:
+    if _fits_one_file(rows, target_rows, beside, span) or len(weights) == 0:
         return Packing((Band(MIN_WEIGHT, (Run(0, 0, 1),)),), 1)
     target = target_rows * len(weights) / rows
     order = np.lexsort((keys, weights))
     by_weight = weights[order]
     bands: list[Band] = []
     files = 0
-    for first, end in weight_bands(by_weight, rows, target_rows, beside):
+    for first, end in weight_bands(by_weight, rows, target_rows, beside, span):
         start, stop = np.searchsorted(by_weight, [first, end], side="left")
-        runs = tuple(_runs(np.sort(keys[order[start:stop]]), target, files))
+        share = (stop - start) / target
+        few = (end <= MAX_WEIGHT or span < 1.0) and share < _FEW_FILES
+        wanted = math.ceil(share / _LARGEST_LOWER_FILE) if few else round(share)
+        runs = tuple(_runs(np.sort(keys[order[start:stop]]), max(wanted, 1), target, files))
         bands.append(Band(first, runs))
         files += sum(run.width for run in runs)
     return Packing(tuple(bands), files)
 
 
-def weight_bands(by_weight: NDArray[np.int32], rows: int, target_rows: int, beside: int = 0) -> list[tuple[int, int]]:
+def weight_bands(
+    by_weight: NDArray[np.int32], rows: int, target_rows: int, beside: int = 0, span: float = 1.0
+) -> list[tuple[int, int]]:
     """Say between which weights `pack` puts rows into the same files.
 
     Rows that join a larger table get the bands that the table has, down to a limit, though their files are smaller for
     it: otherwise a sample of one percent, which reads one file of the table, would read a whole file of every addition.
+    Rows of a range of weights get the bands that the table has there: all rows below a tenth of the weights are a tenth
+    of the table, and no small addition.
 
     Args:
         by_weight: weights of a sample of the rows, ascending.
         rows: how many rows there are in all.
         target_rows: rows that a file should hold.
-        beside: rows of the same tree in files that stay.
+        beside: rows of the same tree in files that stay, of any weight.
+        span: length of the range of weights that the rows come from, as a share of all weights.
 
     Returns:
         [first, end) of each band, lowest weights first; one band when all rows fit into one file.
     """
-    band_rows = _band_rows(rows, target_rows, beside)
-    if rows <= _LARGEST_FILE * band_rows or len(by_weight) == 0:
+    size = len(by_weight)
+    if _fits_one_file(rows, target_rows, beside, span) or size == 0:
         return [(MIN_WEIGHT, MAX_WEIGHT + 1)]
-    return _bands(by_weight, band_rows * len(by_weight) / rows, (rows + beside) / target_rows)
-
-
-def _band_rows(rows: int, target_rows: int, beside: int) -> float:
-    """Return how many of the rows a band should hold at least: their share of a file of the whole table."""
-    return target_rows * max(rows / max(rows + beside, 1), _FINEST_TARGET)
-
-
-def _bands(by_weight: NDArray[np.int32], target: float, files: float) -> list[tuple[int, int]]:
-    """Return [first, end) of each band, lowest weights first."""
-    limits, below = [MAX_WEIGHT + 1], [len(by_weight)]
-    for fraction in _fractions(files):
-        if below[-1] <= target:
+    smallest = _SMALLEST_BAND * _band_rows(rows, target_rows, beside, span) * size / rows
+    limits, last = [MAX_WEIGHT + 1], size
+    for limit in _limits(rows, target_rows, beside, span):
+        below = int(np.searchsorted(by_weight, limit, side="left"))
+        if below < smallest:
             break
-        limits.append(weight_of(fraction))
-        below.append(int(np.searchsorted(by_weight, limits[-1], side="left")))
+        if last - below >= smallest:
+            limits.append(limit)
+            last = below
     limits.append(MIN_WEIGHT)
-    below.append(0)
-    limits.reverse()
-    below.reverse()
-    bands: list[tuple[int, int]] = []
-    start = 0
-    for end in range(1, len(limits)):
-        rows = below[end] - below[start]
-        small = rows < _SMALLEST_BAND * target
-        fits = bool(bands) and rows + below[start] - below[limits.index(bands[-1][0])] <= _LARGEST_FILE * target
-        if small and (fits or (bands and end == len(limits) - 1)):
-            # Downward, so that the limit itself stays: a sample up to it then reads nothing beyond.
-            bands[-1] = (bands[-1][0], limits[end])
-        elif small and end < len(limits) - 1:
-            continue
-        else:
-            bands.append((limits[start], limits[end]))
-        start = end
-    return bands
+    return [(first, end) for end, first in pairwise(limits)][::-1]
+
+
+def _fits_one_file(rows: int, target_rows: int, beside: int, span: float) -> bool:
+    """Return whether the share of the table that the rows are would be one file of the table."""
+    return rows / span <= _LARGEST_FILE * _band_rows(rows, target_rows, beside, span)
+
+
+def _band_rows(rows: int, target_rows: int, beside: int, span: float) -> float:
+    """Return how many of the rows are the share of one file of the whole table."""
+    return target_rows * min(max(rows / span / max(rows + beside, 1), _FINEST_TARGET), 1.0)
+
+
+def _limits(rows: int, target_rows: int, beside: int, span: float) -> Iterable[int]:
+    """Yield the weights below the largest at which bands may end, largest first."""
+    below = 1.0
+    for decade in range(1, _DECADES + 1):
+        # Bands of less than a file gain nothing by finer steps, in a large table too.
+        if below * (rows + beside) >= _MANY_FILES * target_rows and below * rows / span >= target_rows:
+            yield from (weight_of(step / 10**decade) for step in _FINE_STEPS)
+        below = 1 / 10**decade
+        yield weight_of(below)
 
 
 def band_limits(decades: int) -> list[int]:
     """Return the weights at which bands may end, ascending, down to 1 / 10 ** decades."""
-    return sorted({weight_of(step / 10**decade) for decade in range(1, decades + 1) for step in _FINE_LIMITS})
+    return sorted({weight_of(step / 10**decade) for decade in range(1, decades + 1) for step in (1.0, *_FINE_STEPS)})
 
 
-def _fractions(files: float) -> Iterable[float]:
-    """Yield the limits of the bands below 1, largest first."""
-    steps: Sequence[float] = _FINE_LIMITS if files >= _MANY_FILES else _LIMITS
-    for decade in range(1, _DECADES + 1):
-        for step in reversed(steps):
-            yield step / 10**decade
-
-
-def _runs(keys: NDArray[np.int64], target: float, first_file: int) -> Iterable[Run]:
-    """Yield the runs of a band, of about equal rows; `keys` are its sampled rows' places, ascending."""
+def _runs(keys: NDArray[np.int64], wanted: int, target: float, first_file: int) -> Iterable[Run]:
+    """Yield the runs of a band, about ``wanted`` of equal rows; `keys` are its sampled rows' places, ascending."""
     size = len(keys)
     if size == 0:
         yield Run(0, first_file, 1)
         return
     # Equal keys cannot be cut: a run starts where a key does.
     cuts = np.append(np.flatnonzero(np.diff(keys, prepend=keys[0] - 1)), size)
+    even = size / wanted
     start, file = 0, first_file
     while start < size:
         left = size - start
-        ideal = start + left / max(1, round(left / target))
+        ideal = start + left / max(1, round(left / even))
         after = int(np.searchsorted(cuts, ideal, side="left"))
         end = int(cuts[min(after, len(cuts) - 1)])
         if cuts[after - 1] > start and ideal - cuts[after - 1] < end - ideal:

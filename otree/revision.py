@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from otree import format_json
 from otree.cardinality import WeightCardinality
@@ -296,7 +296,7 @@ def next_revision(
         desired_cube_size=desired_cube_size,
         transformers=tuple(transformers),
         transformations=tuple(
-            make_transformation(transformer, seen, previous.get(transformer))
+            make_transformation(transformer, replace(seen, now=timestamp), previous.get(transformer))
             for transformer, seen in zip(transformers, stats, strict=True)
         ),
     )

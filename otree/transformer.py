@@ -1,4 +1,4 @@
-"""Transformers: how a column is to be indexed, and the transformation that its data asks for."""
+"""Transformers: how a column is to be indexed, and the transformation that fits its data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

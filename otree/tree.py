@@ -161,7 +161,7 @@ class Tree:
         if desired < 1:
             raise ValueError(f"A cube should hold at least one row, got {desired}")
         old = cls.current(dimensions, existing).thresholds
-        domains = _Domains(counts, _subtree_counts(existing), old)
+        domains = _Domains(counts, subtree_counts(existing), old)
         root = CubeId.root(dimensions)
         thresholds: dict[CubeId, int] = {}
         for cube in sorted({root, *counts, *old}, key=lambda cube: cube.path):
@@ -211,7 +211,8 @@ class _Domains:
         return self._existing[parent] * self._counts.get(cube, 0) / siblings if siblings else 0.0
 
 
-def _subtree_counts(existing: Mapping[CubeId, CubeState]) -> dict[CubeId, int]:
+def subtree_counts(existing: Mapping[CubeId, CubeState]) -> dict[CubeId, int]:
+    """Return the rows of each cube and the cubes below it, for cubes with blocks and their ancestors."""
     totals: dict[CubeId, int] = {}
     for cube, state in existing.items():
         totals[cube] = totals.get(cube, 0) + state.element_count

@@ -36,12 +36,14 @@ class ColumnStats:
         maximum: Largest value, None when all values are null.
         estimated: Quantiles estimated from the values, in any number and with repetitions; None when nobody asked.
         declared: What the owner says; it widens the range and goes before the estimate.
+        now: Epoch milliseconds at which a range is made for the values; None when the time does not matter.
     """
 
     minimum: int | float | None
     maximum: int | float | None
     estimated: tuple[float, ...] | tuple[str, ...] | None = None
     declared: DeclaredStats = DeclaredStats()
+    now: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse half a range.

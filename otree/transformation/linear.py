@@ -18,6 +18,13 @@ from otree.transformation.legacy_zero import IDENTITY_TO_ZERO_CLASS, NULL_TO_ZER
 
 LINEAR_CLASS = CLASS_PREFIX + "LinearTransformation"
 
+_TIME_TYPES = ("DateDataType", "TimestampDataType")
+_MILLIS_PER_DAY = 86_400_000
+# Head-room of a time column toward later times, in spans: a quarter of the new range is in use, which costs two levels.
+_TIME_HEAD_ROOM = 3
+# A column of times counts as growing if its newest value is so near to now, as a share of its span, or within a day.
+_RECENT_SHARE = 1 / 8
+
 Ends = tuple[int | float, int | float]
 """Both ends of a range, in the data type's unit."""
 
@@ -191,24 +198,43 @@ class LinearKind(Kind):
     ) -> Transformation:
         """See `Kind.make`.
 
-        Where the data left the previous range, the new one goes beyond it by the span of both together: a column that
-        keeps growing by steady steps then needs a new range O(log n) times only. A declared range is taken as it is:
-        what lies inside needs no head-room.
+        Where the data left the previous range, the new one goes beyond it by head-room: the span of both together, and
+        three times that span toward later times. A column that keeps growing by steady steps then needs a new range
+        O(log n) times only. The first range of a time column has head-room of one span, toward later times, when its
+        newest value is recent. A declared range is taken as it is: what lies inside needs no head-room.
         """
         if previous is not None and self.suits(data_type, previous, stats):
             return previous
         before = range_of(previous, data_type)
-        known = hull(before, typed_ends(stats.declared_span, data_type))
-        seen = typed_ends(stats.span, data_type)
-        if before is None or known is None or seen is None:
-            return of_range(hull(known, seen), data_type)
-        low, high = min(known[0], seen[0]), max(known[1], seen[1])
+        declared = typed_ends(stats.declared_span, data_type)
+        known, seen = hull(before, declared), typed_ends(stats.span, data_type)
+        if seen is None:
+            return of_range(known, data_type)
+        low, high = hull(known, seen) or seen
         span = high - low
+        upward = span * _TIME_HEAD_ROOM if data_type in _TIME_TYPES else span
+        if before is None or known is None:
+            grows = (declared is None or seen[1] > declared[1]) and _is_recent(high, span, stats.now, data_type)
+            return of_range((low, high + span if grows else high), data_type)
         with_room = (
             low - span if seen[0] < known[0] else low,
-            high + span if seen[1] > known[1] else high,
+            high + upward if seen[1] > known[1] else high,
         )
         return of_range(with_room, data_type)
+
+
+def _is_recent(newest: int | float, span: int | float, now: int | None, data_type: str) -> bool:
+    """Say whether a column holds times up to about now, so that later ones will follow.
+
+    Args:
+        newest: Its largest value.
+        span: Its largest value less its smallest.
+        now: The time, in epoch milliseconds; None when unknown.
+        data_type: The format's name of its data type.
+    """
+    return (
+        now is not None and data_type in _TIME_TYPES and abs(now - newest) <= max(span * _RECENT_SHARE, _MILLIS_PER_DAY)
+    )
 
 
 def typed_ends(ends: Ends | None, data_type: str) -> Ends | None:

@@ -9,7 +9,7 @@ Ordered = TypeVar("Ordered", float, bytes)
 
 
 def found_in(quantiles: Sequence[Ordered], value: Ordered) -> tuple[int, bool]:
-    """Return where a value lies among ascending quantiles.
+    """Return the position of a value among ascending quantiles.
 
     Args:
         quantiles: Ascending; repetitions are allowed, and then it matters which one is met first.

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,6 +13,7 @@ from otree.data_types import format_data_type
 from otree.errors import IndexFormatError
 from otree.transformation import (
     ColumnStats,
+    DeclaredStats,
     EmptyTransformation,
     HashTransformation,
     IdentityTransformation,
@@ -235,6 +237,55 @@ def test_head_room() -> None:
     assert make_transformation(_linear(LONG), ColumnStats(7, 9), constant) == LinearTransformation(7, 11, 7, LONG)
     top = LinearTransformation(0, 2**31 - 5, 0, INT)
     assert make_transformation(_linear(INT), ColumnStats(0, 2**31 - 1), top).to_json()["maxNumber"] == 2**31 - 1
+
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize("data_type", ["TimestampDataType", "DateDataType"])
+def test_head_room_of_times(data_type: str) -> None:
+    """Three spans toward later times, one toward earlier ones."""
+    old = LinearTransformation(0, 100 * DAY, 0, data_type)
+    later = make_transformation(_linear(data_type), ColumnStats(5 * DAY, 150 * DAY), old)
+    assert later == LinearTransformation(0, 600 * DAY, 0, data_type)
+    earlier = make_transformation(_linear(data_type), ColumnStats(-50 * DAY, 20 * DAY), old)
+    assert earlier == LinearTransformation(-200 * DAY, 100 * DAY, -200 * DAY, data_type)
+
+
+@pytest.mark.parametrize(
+    ("newest", "now", "end"),
+    [
+        (100, 100.5, 200),
+        (100, 112, 200),
+        (100, 113, 100),
+        (100, 88, 200),
+        (100, 87, 100),
+        (2, 2.9, 4),
+        (2, 3.1, 2),
+    ],
+)
+def test_first_times_up_to_now_have_head_room(newest: float, now: float, end: float) -> None:
+    """Within an eighth of the span, or within a day, more will follow; a table of old times stays exact."""
+    stats = ColumnStats(0, newest * DAY, now=int(now * DAY))
+    made = make_transformation(_linear("TimestampDataType"), stats)
+    assert made == LinearTransformation(0, end * DAY, 0, "TimestampDataType")
+    assert make_transformation(_linear(LONG), stats) == LinearTransformation(0, newest * DAY, 0, LONG)
+    declared = replace(stats, declared=DeclaredStats(0, 1000 * DAY))
+    assert make_transformation(_linear("TimestampDataType"), declared).value_at(1.0) == 1000 * DAY
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize("base", [1, 30, 730])
+def test_two_years_of_appends_make_few_revisions(base: int, batch: int) -> None:
+    """The number of ranges grows with the logarithm of the days; on a large base, one suffices for years."""
+    ranges: list[Transformation] = []
+    for day in range(base, base + 730, batch):
+        first = 0 if not ranges else day
+        stats = ColumnStats(first * DAY, (day + batch) * DAY - 1, now=(day + batch) * DAY)
+        made = make_transformation(_linear("TimestampDataType"), stats, ranges[-1] if ranges else None)
+        if not ranges or made is not ranges[-1]:
+            ranges.append(made)
+    assert len(ranges) <= {1: 6, 30: 4, 730: 1}[base]
 
 
 @given(

@@ -1,0 +1,29 @@
+"""Rows of a page: the smallest part of a file that a filter on a range of values reads."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Rows of a page where a revision is laid out at once.
+PAGE_ROWS = 2_000
+# Pages of a small write have at least this share of those rows; smaller ones would cost more in headers than they save.
+_SMALLEST_SHARE = 0.5
+
+
+def page_rows_of(
+    rows: NDArray[np.float64] | float, revision_rows: float, page_rows: int = PAGE_ROWS
+) -> NDArray[np.float64]:
+    """Return how many rows the pages of a write should have: fewer where the write is a small part of its revision.
+
+    A box reads a page or more of each sorted run that it meets, however short the run is. Pages that shrink with the
+    root of the run's share keep what many short runs cost near what one long run costs.
+
+    Args:
+        rows: Rows of the write, or of several.
+        revision_rows: Rows of the revision, those of the write among them.
+        page_rows: Rows of a page where the whole revision is written.
+
+    Returns:
+        One number per write, at least 1.
+    """
+    share = np.sqrt(np.asarray(rows, np.float64) / max(revision_rows, 1.0))
+    return np.asarray(np.maximum(page_rows * np.clip(share, _SMALLEST_SHARE, 1.0), 1.0))
