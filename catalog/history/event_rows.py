@@ -69,17 +69,22 @@ def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     return rows.where(F.col("write_id").isNotNull() & F.col("state").isin(COMMITTED, FAILED, IGNORED, DELETED))
 
 
-def united(logged: DataFrame, stored: DataFrame, table_ids: Sequence[str]) -> DataFrame:
+def united(logged: DataFrame, stored: DataFrame, table_id: str) -> DataFrame:
     """Returns one row per write id: from the log, else from a stored commit, else from a stored failure.
+
+    Stored events of another table, which was there before, are left out: their table id is not in the log.
 
     Args:
         logged: ``committed_events``.
         stored: ``stored_events``.
-        table_ids: ids that the table has had; stored events of another table, which was there before, are left out.
+        table_id: id of the table, which may have no event in the log.
     """
-    stored = stored.where(F.col("table_id").isin(list(table_ids)))
     rank = F.when(F.col("state") == COMMITTED, 1).otherwise(2)
-    ranked = logged.withColumn("rank", F.lit(0)).unionByName(stored.withColumn("rank", rank))
+    stored = stored.where("table_id IS NOT NULL").withColumn("rank", rank)
+    # In one partition, windows need no exchange, and the whole query is one Spark job.
+    ranked = logged.withColumn("rank", F.lit(0)).unionByName(stored).coalesce(1)
+    is_own = (F.min("rank").over(Window.partitionBy("table_id")) == 0) | (F.col("table_id") == table_id)
+    ranked = ranked.withColumn("is_own", (F.col("rank") == 0) | is_own).where("is_own").drop("is_own")
     best = Window.partitionBy("write_id").orderBy("rank", F.col("finished_at").desc())
     return ranked.withColumn("place", F.row_number().over(best)).where("place = 1").drop("rank", "place")
 
@@ -129,7 +134,8 @@ def history_of(events: DataFrame) -> DataFrame:
     counted = F.col("state").isin(COMMITTED, DELETED) & (F.col("table_bytes") > 0)
     amplification = F.when(counted, F.sum(bytes_written).over(so_far) / F.col("table_bytes"))
     return (
-        events.withColumn("write_amplification", amplification)
+        events.coalesce(1)
+        .withColumn("write_amplification", amplification)
         .withColumn("input_files_stats", _known_inputs())
         .withColumn("output_files_stats", F.when(~F.col("state").isin(*_NOT_WRITTEN), F.col("output_files_stats")))
         .withColumn("started_time", _moment("started_at"))

@@ -218,8 +218,7 @@ def optimizations(table: ManagedTable) -> DataFrame:
     events = table.events()
     ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in names if _OURS.fullmatch(n)]
     if ours:
-        ids = {r.table_id for r in events.select("table_id").distinct().collect() if r.table_id is not None}
-        events = united(events, stored_events(table.spark, ours), sorted({*ids, table.snapshot().table_id}))
+        events = united(events, stored_events(table.spark, ours), table.snapshot().table_id)
     lists = [f"{EVENTS_FOLDER}/{n}" for n in names if _FORMER_LIST.fullmatch(n)]
     lists += [f"{LISTS_FOLDER}/{n}" for n in table.list_state(LISTS_FOLDER) if n.endswith(".json")]
     return history_of(with_lists(events, [f"{table.state_folder}/{n}" for n in lists]))

@@ -1,1 +1,1 @@
-"""The border to the JVM: sessions, and what the shim offers, as typed Python."""
+"""Typed Python access to the JVM: sessions, and the classes of the shim."""

@@ -1,4 +1,4 @@
-"""Writing data files inside a transaction of Delta's: what rewrites and indexed writes have in common."""
+"""Writes data files inside a Delta transaction; the base of rewrites and indexed writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at files through Hadoop's file systems."""
+"""Facts about files, read through Hadoop's file systems."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def file_size(spark: SparkSession, path: str) -> int | None:
 
 
 def partition_schema(files: DataFrame) -> StructType:
-    """The columns that the folders of a data source stand for.
+    """The partition columns that the folders of a data source encode.
 
     Args:
         files: a read of one data source of files, and nothing else.

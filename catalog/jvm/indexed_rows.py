@@ -1,4 +1,4 @@
-"""The rows of one write of Delta's, which Python lays out and tags."""
+"""The rows of one Delta write, which Python lays out and tags."""
 
 from __future__ import annotations
 

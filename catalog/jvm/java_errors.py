@@ -1,4 +1,4 @@
-"""Errors of Spark, Delta and Hadoop as errors of ours: one line, a code and a hint."""
+"""Translates errors of Spark, Delta and Hadoop into typed errors: one line, a code and a hint."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def java_error(error: BaseException) -> JavaValue | None:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether Delta refused a commit because another writer was first."""
+    """Whether Delta rejected a commit because of a conflict with another one."""
     java = java_error(error)
     kind = java.getClass() if java is not None else None
     while kind is not None:
@@ -79,7 +79,7 @@ def is_stack_overflow(error: BaseException) -> bool:
 
 
 def one_line(text: str) -> str:
-    """The sentence in a text of Spark's or the JVM's: no condition, state, class name, statement, plan or stack."""
+    """The message in a text of Spark or the JVM, without condition, state, class name, statement, plan and stack."""
     sentence = _REST.split(_CLASS_NAME.sub("", text).strip(), maxsplit=1)[0]
     sentence = " ".join(_STATE.sub("", _CONDITION.sub("", sentence)).split())
     return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
@@ -109,12 +109,12 @@ def _condition_of(java: JavaValue) -> tuple[str | None, str | None]:
 
 
 def is_cancellation(causes: Sequence[Cause]) -> bool:
-    """Whether somebody cancelled the work."""
+    """Whether the work was cancelled."""
     return any(c.kind in _CANCELLED or c.condition == "SPARK_JOB_CANCELLED" for c in causes)
 
 
 def file_system_trouble(causes: Sequence[Cause]) -> str | None:
-    """What is wrong with a file system, and what to do; None when the trouble lies elsewhere. Pure."""
+    """What is wrong with a file system, and what to do; None for other errors. Pure."""
     if _of_metastore(causes):
         return None
     for cause in causes:
@@ -145,7 +145,7 @@ def _of_metastore(causes: Sequence[Cause]) -> bool:
 
 
 def table_failure(name: str, causes: Sequence[Cause]) -> UseError:
-    """Why a table cannot be looked at; pure.
+    """Why a table cannot be read; pure.
 
     Args:
         name: as the user gave it.
@@ -160,7 +160,7 @@ def table_failure(name: str, causes: Sequence[Cause]) -> UseError:
 
 
 def failure(causes: Sequence[Cause]) -> UseError:
-    """An error of Spark's or of the JVM's; its condition, where it has one, is the code. Pure."""
+    """The typed form of an error of Spark or the JVM; its condition, if any, becomes the code. Pure."""
     trouble = file_system_trouble(causes)
     if trouble is not None:
         return FileSystemError(f"A file system cannot be used: {trouble}.")
@@ -171,12 +171,12 @@ def failure(causes: Sequence[Cause]) -> UseError:
 
 
 def text_of(error: BaseException) -> str:
-    """What an error says, in one line and without its code."""
+    """The message of an error, in one line and without its code."""
     return error.message if isinstance(error, UseError) else _summary(causes_of(error))
 
 
 def _summary(causes: Sequence[Cause]) -> str:
-    """The outermost message, and the innermost where it says more."""
+    """The outermost message, followed by the innermost one if it says more."""
     texts = [text for text in (one_line(cause.text) for cause in causes) if text]
     if not texts:
         return f"it says only {causes[0].kind}" if causes else "it says nothing"
@@ -185,7 +185,7 @@ def _summary(causes: Sequence[Cause]) -> str:
 
 
 def known_error(error: BaseException) -> UseError:
-    """The error itself when it is one of ours, else one that says the same in one line."""
+    """The error itself if it is a ``UseError``, else a ``UseError`` with the same message in one line."""
     if isinstance(error, UseError):
         return error
     if isinstance(error, (PySparkException, Py4JJavaError)):
@@ -197,7 +197,7 @@ def known_error(error: BaseException) -> UseError:
 
 @contextmanager
 def looking_at(name: str) -> Iterator[None]:
-    """Makes what the JVM throws inside the block an error of the table.
+    """Turns JVM exceptions inside the block into errors of the table.
 
     Args:
         name: as the user gave it.
@@ -214,7 +214,7 @@ def looking_at(name: str) -> Iterator[None]:
 
 @contextmanager
 def as_one_line(spark: SparkSession) -> Iterator[None]:
-    """Makes what the JVM throws inside the block an error of ours; a cancelled statement stays what it is."""
+    """Turns JVM exceptions inside the block into a ``UseError``, except for a cancelled statement."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -1,4 +1,4 @@
-"""Python values as the JVM takes them, and the other way round; for the classes of this package only."""
+"""Converts values between Python and the JVM; for the classes of this package only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of many tables since they were last seen, at the price of one look for a file each."""
+"""Detects changes of many tables at the cost of one file lookup per table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNCHANGED, CHANGED, MISSING, FAILED = "unchanged", "changed", "missing", "failed
 
 @dataclass(frozen=True)
 class Sighting:
-    """What a look at a table's log found.
+    """The result of one look at a table's log.
 
     Attributes:
         state: ``unchanged``, ``changed``, ``missing`` (no Delta table is there) or ``failed`` (nobody can tell).
@@ -65,13 +65,13 @@ def qualified(spark: SparkSession, location: str) -> str:
 
 
 def is_suspended(spark: SparkSession, location: str) -> bool:
-    """Whether a table is suspended, at the price of one look for a file; see ``catalog.state.suspension``."""
+    """Whether a table is suspended, at the cost of one file lookup; see ``catalog.state.suspension``."""
     file = f"{STATE_FOLDER}/{SUSPENSION_FILE}"
     return bool(java_class(spark, "io.usespark.LogProbe").exists(jvm_session(spark), location, file))
 
 
 def commits_since_optimized(spark: SparkSession, location: str, after: int, most: int) -> int:
-    """How many commits of others are newer than our newest one.
+    """How many commits by other writers are newer than the newest optimization.
 
     Args:
         spark: session whose file systems are used.

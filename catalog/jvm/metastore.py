@@ -16,7 +16,7 @@ _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 @dataclass(frozen=True)
 class KnownTable:
-    """A table as the metastore has it; its log may be gone or broken.
+    """A table as the metastore lists it; its log may be missing or damaged.
 
     Attributes:
         catalog: name of its catalog.

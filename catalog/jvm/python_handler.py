@@ -1,4 +1,4 @@
-"""The object that the JVM calls in Python: values and errors cross the border here, and nothing else happens."""
+"""The object that the JVM calls in Python. It converts values and errors, and does nothing else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PythonHandler:
         self._answer = answer
 
     def handle(self, operation: str, java_session: JavaValue, arguments: JavaValue) -> JavaValue:
-        """Answers one question; see the Java interface."""
+        """Answers one call; see the Java interface."""
         spark = SparkSession(_context(), java_session)
         answer = self._answer(operation, spark, _to_python(arguments))
         if isinstance(answer, Refusal):

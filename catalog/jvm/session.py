@@ -1,4 +1,4 @@
-"""Spark sessions as we use them: the JVM behind one, and a private copy for work with settings of ours."""
+"""Spark sessions: the JVM session behind one, and private copies with the settings of a rewrite or a write."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import java_class, jvm_session
 from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
+from otree.pages import PAGE_ROWS
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
+PAGE_ROWS_KEY = "parquet.page.row.count.limit"
 
 _WRITE_SETTINGS = {
     # One Spark partition is one file: nothing may merge or re-shuffle what the layout decided.
     # Rows lie along a curve in their file: with small pages, a range filter skips most of a file by its page index.
-    "parquet.page.row.count.limit": "5000",
+    PAGE_ROWS_KEY: str(PAGE_ROWS),
     # The older form of timestamps has no minima and maxima in a page index; this one also takes years before 1900.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -34,21 +36,55 @@ _WORK_SETTINGS = {
     SAMPLING_ENABLED.name: "false",
     PRUNING_ENABLED.name: "false",
 }
+# Work on no more bytes than this does without adaptive execution.
+_LITTLE_BYTES = 64_000_000
+_BYTES_PER_PARTITION = 4_000_000
 
 
-def work_session(spark: SparkSession) -> SparkSession:
-    """Returns a copy of the session with the settings that rewriting needs; the user's session stays as it is."""
+def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSession:
+    """Returns a copy of the session with the settings that rewriting needs; the user's session stays as it is.
+
+    Args:
+        spark: session of the caller.
+        most_bytes: bytes that the work reads, where that is known. A little is shuffled into few partitions without
+            adaptive execution, which makes a Spark job of every exchange.
+    """
     clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
     for key, value in _WORK_SETTINGS.items():
+        clone.conf.set(key, value)
+    if most_bytes is not None and most_bytes <= _LITTLE_BYTES:
+        clone.conf.set("spark.sql.adaptive.enabled", "false")
+        _limit(clone, "spark.sql.shuffle.partitions", 1 + most_bytes // _BYTES_PER_PARTITION)
+    return clone
+
+
+def _limit(spark: SparkSession, key: str, most: int, default: int = 200) -> None:
+    """Lowers a number among the settings of a session; ``default`` is what Spark uses where it is not set."""
+    if most < int(spark.conf.get(key, None) or default):
+        spark.conf.set(key, str(most))
+
+
+def write_session(spark: SparkSession) -> SparkSession:
+    """Returns a copy of the session that writes with the settings of a layout and reads with those of the user."""
+    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    for key, value in _WRITE_SETTINGS.items():
         clone.conf.set(key, value)
     return clone
 
 
-def write_session(spark: SparkSession) -> SparkSession:
-    """Returns a copy of the session that writes as a layout asks, and reads as the user's session does."""
+def metadata_session(spark: SparkSession, log_bytes: int) -> SparkSession:
+    """Returns a copy of the session that reads the list of files of a small log in one Spark job.
+
+    Adaptive execution makes a job of every exchange, and Delta replays a log in 50 partitions, however small it is.
+
+    Args:
+        spark: session of the caller.
+        log_bytes: bytes of the log that is read.
+    """
     clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
-    for key, value in _WRITE_SETTINGS.items():
-        clone.conf.set(key, value)
+    clone.conf.set("spark.sql.adaptive.enabled", "false")
+    # Delta's default is 50.
+    _limit(clone, "spark.databricks.delta.snapshotPartitions", 1 + log_bytes // _BYTES_PER_PARTITION, 50)
     return clone
 
 
@@ -63,7 +99,7 @@ def has_jvm(spark: SparkSession) -> bool:
 
 
 def is_stopped(context: SparkContext) -> bool:
-    """Whether somebody has stopped the context, or is stopping it."""
+    """Whether the context is stopped or stopping."""
     if context._jsc is None:
         return True
     try:

@@ -1,4 +1,4 @@
-"""The shim's end of the bridge: which Python handler it asks, and what Python has declared."""
+"""The shim's end of the bridge: its Python handler, and the declarations sent by Python."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ShimBridge:
         return java_class(self.spark, "io.usespark.Bridge")
 
     def attach(self, handler: PythonHandler) -> None:
-        """Makes the shim ask this handler; it replaces an earlier one."""
+        """Makes the shim call this handler instead of an earlier one."""
         self._java.instance().attach(handler)
 
     def is_attached(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from catalog.jvm.java_values import JavaValue, data_frame, java_data
+from catalog.jvm.java_values import JavaValue, data_frame, java_data, jvm_session
 
 _MILLIS_PER_HOUR = 3_600_000
 
@@ -19,6 +19,7 @@ class TableFacts:
 
     Attributes:
         version: Delta version; -1 for a table that is being created.
+        committed_at: modification time of the version's commit file, in epoch milliseconds.
         table_id: Delta's metadata id.
         configuration: table properties.
         schema: logical schema; None when the table was dropped.
@@ -27,11 +28,25 @@ class TableFacts:
     """
 
     version: int
+    committed_at: int
     table_id: str
     configuration: dict[str, str]
     schema: StructType | None
     partition_columns: tuple[str, ...]
     retention_hours: float
+
+
+@dataclass(frozen=True)
+class LogExtent:
+    """How large the list of files of a version is, as far as that is known without a Spark job.
+
+    Attributes:
+        files: number of live files; None when the version has no checksum.
+        log_bytes: bytes of the checkpoint and of the commits after it.
+    """
+
+    files: int | None
+    log_bytes: int
 
 
 class TableState:
@@ -52,6 +67,7 @@ class TableState:
         schema = facts["schema"]
         return TableFacts(
             version=facts["version"],
+            committed_at=facts["committed_at"],
             table_id=facts["table_id"],
             configuration=facts["configuration"],
             schema=None if schema is None else StructType.fromJson(json.loads(schema)),
@@ -62,6 +78,19 @@ class TableState:
     def files(self) -> DataFrame:
         """Returns one row per live file, with the columns of Delta's AddFile."""
         return data_frame(self._java.files(), self.spark)
+
+    def files_in(self, session: SparkSession) -> DataFrame:
+        """Returns the same, computed with the settings of a session.
+
+        Args:
+            session: a copy of the session of this state.
+        """
+        return data_frame(self._java.filesIn(jvm_session(session)), session)
+
+    def extent(self) -> LogExtent:
+        """Returns how large the list of files is; starts no Spark job."""
+        files, log_bytes = self._java.extent()
+        return LogExtent(None if files < 0 else int(files), int(log_bytes))
 
     def size_in_bytes(self) -> int:
         """Returns the bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""

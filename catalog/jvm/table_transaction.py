@@ -64,6 +64,22 @@ class TableTransaction(FileWriter):
         """
         return int(self._java.restate(java_data(files), operation, java_map(self.spark, parameters), large))
 
+    def commit_properties(self, operation: str, parameters: Mapping[str, str]) -> int:
+        """Commits what was configured, without files.
+
+        Such a commit reads no files, so that only a concurrent change of the metadata conflicts with it. Where it sets
+        properties of the index and changes nothing else, it fails no concurrent writer of Delta 3.3 or later that
+        changes no metadata itself.
+
+        Args:
+            operation: name in the table's history.
+            parameters: operation parameters in the table's history.
+
+        Returns:
+            The version committed.
+        """
+        return int(self._java.commitProperties(operation, java_map(self.spark, parameters)))
+
     def discard(self) -> int:
         """Deletes the files written, after a commit that certainly did not happen; returns how many are left."""
         return int(self._java.discard())

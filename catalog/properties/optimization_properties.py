@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
-from catalog.properties.setting import BOOLEAN, SHARE, TEXT, Setting, names_of, whole_number
+from catalog.properties.setting import AT_LEAST_ONE, BOOLEAN, SHARE, TEXT, Setting, names_of, whole_number
 
 PREFIX = "use.optimization."
 TYPE_KEY = f"{PREFIX}type"
@@ -19,8 +19,11 @@ AUTO_ENABLED_KEY = f"{_AUTO}enabled"
 AUTO_REVISION_ID_KEY = f"{_AUTO}revisionId"
 UNINDEXED_ENABLED_KEY = f"{_AUTO}optimizeUnindexedFiles.enabled"
 UNINDEXED_PRIORITIZE_KEY = f"{_AUTO}optimizeUnindexedFiles.prioritize"
+MERGE_RUNS_ENABLED_KEY = f"{_AUTO}mergeSortedRuns.enabled"
 UNINDEXED_BATCH_BYTES_KEY = f"{_AUTO}optimizeUnindexedFiles.batchBytes"
 UNINDEXED_FROM_TIMESTAMP_KEY = f"{_AUTO}optimizeUnindexedFiles.fromTimestamp"
+
+MAX_WRITE_AMPLIFICATION_KEY = f"{PREFIX}maxWriteAmplification"
 
 TRIGGER_COMMITS_KEY = f"{PREFIX}trigger.commits"
 TRIGGER_UNINDEXED_BYTES_KEY = f"{PREFIX}trigger.unindexed-bytes"
@@ -52,6 +55,12 @@ AUTO_REVISION_ID = Setting(
 )
 UNINDEXED_ENABLED = Setting(UNINDEXED_ENABLED_KEY, BOOLEAN, "Also indexes unindexed files.", "true")
 UNINDEXED_PRIORITIZE = Setting(UNINDEXED_PRIORITIZE_KEY, BOOLEAN, "Takes unindexed files before it compacts.", "true")
+MERGE_RUNS_ENABLED = Setting(
+    MERGE_RUNS_ENABLED_KEY,
+    BOOLEAN,
+    "Also merges sorted runs, so that reads stay as cheap as on a new index.",
+    "true",
+)
 UNINDEXED_BATCH_BYTES = Setting(
     UNINDEXED_BATCH_BYTES_KEY,
     whole_number(1),
@@ -63,6 +72,13 @@ UNINDEXED_FROM_TIMESTAMP = Setting(
     TEXT,
     "Leaves files alone that were modified before it: epoch milliseconds, or 'yyyy-MM-dd HH:mm:ss'.",
     unset="0",
+)
+
+MAX_WRITE_AMPLIFICATION = Setting(
+    MAX_WRITE_AMPLIFICATION_KEY,
+    AT_LEAST_ONE,
+    "How many times SortedRunCompaction lets a row be rewritten, on average over the newest revision.",
+    "4",
 )
 
 TRIGGER_COMMITS = Setting(
@@ -88,14 +104,21 @@ _NEWER = (
     UNINDEXED_PRIORITIZE,
     UNINDEXED_BATCH_BYTES,
     UNINDEXED_FROM_TIMESTAMP,
+    MERGE_RUNS_ENABLED,
 )
 _TRIGGERS = (TRIGGER_COMMITS, TRIGGER_UNINDEXED_BYTES, TRIGGER_UNINDEXED_SHARE, TRIGGER_SMALL_FILES)
-OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (*_OLDER, *_NEWER, *_TRIGGERS)
+OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (*_OLDER, *_NEWER, MAX_WRITE_AMPLIFICATION, *_TRIGGERS)
 OLDER_FAMILY = tuple(setting.name for setting in _OLDER)
 NEWER_FAMILY = tuple(setting.name for setting in _NEWER)
 TRIGGERS = tuple(setting.name for setting in _TRIGGERS)
 
-_UNINDEXED, _COMPACTION = "UnindexedFiles", "LeveledCompaction"
+# What both families have.
+_SHARED = (MAX_WRITE_AMPLIFICATION_KEY, *TRIGGERS)
+
+_UNINDEXED, _COMPACTION, _MERGES = "UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"
+# The newer family has no limit of bytes: a group is taken whole.
+WHOLE_GROUPS = 2**62
+_BATCH_BYTES = "10000000000"
 
 
 @dataclass(frozen=True)
@@ -162,7 +185,8 @@ class OptimizationProperties:
             UnknownNameError: a property below ``use.optimization.`` that does not exist.
         """
         ours = {key: value for key, value in configuration.items() if key.startswith(PREFIX)}
-        _check_keys(ours, (*OLDER_FAMILY, *NEWER_FAMILY, *TRIGGERS), options)
+        _check_keys(ours, (*OLDER_FAMILY, *NEWER_FAMILY, *_SHARED), options)
+        MAX_WRITE_AMPLIFICATION.value(ours)
         triggers = _triggers(ours)
         if AUTO_ENABLED_KEY in ours:
             # The newer family decides, also where it says no.
@@ -208,7 +232,7 @@ def effective_type(configuration: Mapping[str, str]) -> str | None:
     try:
         return ",".join(_newer(configuration, Triggers()).strategies)
     except UseError:
-        return f"{_UNINDEXED},{_COMPACTION}"
+        return f"{_UNINDEXED},{_COMPACTION},{_MERGES}"
 
 
 def _check_keys(given: Mapping[str, str], known: Collection[str], options: Collection[str]) -> None:
@@ -223,7 +247,7 @@ def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
     options = {
         key.removeprefix(PREFIX).replace("-", "_"): value
         for key, value in given.items()
-        if key.startswith(PREFIX) and key not in (*OLDER_FAMILY, *NEWER_FAMILY, *TRIGGERS)
+        if key.startswith(PREFIX) and key not in (*OLDER_FAMILY, *NEWER_FAMILY, *_SHARED)
     }
     return OptimizationProperties(
         strategies=names,
@@ -240,6 +264,7 @@ def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
     revision_id = AUTO_REVISION_ID.optional_value(given)
     unindexed = UNINDEXED_ENABLED.value(given)
     first = UNINDEXED_PRIORITIZE.value(given)
+    merges = MERGE_RUNS_ENABLED.value(given)
     batch = UNINDEXED_BATCH_BYTES.optional_value(given)
     if revision_id == 0 and not unindexed:
         raise InvalidArgumentError.of(
@@ -250,16 +275,19 @@ def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
         strategies = (_UNINDEXED,)
     elif not unindexed:
         strategies = (_COMPACTION,)
-    options = {} if batch is None else {"batch_bytes": str(batch)}
+    if revision_id != 0 and merges:
+        strategies = (*strategies, _MERGES)
+    options = {"batch_bytes": _BATCH_BYTES if batch is None else str(batch)}
     if UNINDEXED_FROM_TIMESTAMP_KEY in given:
         options["from_timestamp"] = given[UNINDEXED_FROM_TIMESTAMP_KEY]
-    passed_over = sorted(k for k in given if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *TRIGGERS))
+    passed_over = sorted(k for k in given if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *_SHARED))
     return OptimizationProperties(
         strategies=strategies,
+        bytes_per_iter=WHOLE_GROUPS,
         revision_id=revision_id,
         options=options if _UNINDEXED in strategies else {},
         triggers=triggers,
-        asked={key: given[key] for key in (*NEWER_FAMILY, *TRIGGERS) if key in given},
+        asked={key: given[key] for key in (*NEWER_FAMILY, *_SHARED) if key in given},
         note=f"{AUTO_ENABLED_KEY} is set and wins: {', '.join(passed_over)} do not count" if passed_over else "",
     )
 

@@ -157,6 +157,13 @@ def _share(text: str) -> float:
     return share
 
 
+def _at_least_one(text: str) -> float:
+    number = _finite(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
 def _size(text: str) -> int:
     match = re.fullmatch(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*", text, re.ASCII)
     if match is None or match[2].lower() not in _SIZE_UNITS or int(match[1]) == 0:
@@ -175,6 +182,7 @@ TEXT: ValueType[str] = ValueType("text", "a text", str)
 BOOLEAN = ValueType("boolean", "true or false", _boolean)
 NUMBER = ValueType("number", "a number", _finite)
 SHARE = ValueType("share", "a number above 0 and at most 1", _share)
+AT_LEAST_ONE = ValueType("number", "a number of at least 1", _at_least_one)
 SIZE = ValueType("bytes", "a positive number of bytes, such as 134217728 or 128MB", _size)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from pyspark.sql import functions as F
 
 from catalog.errors import UseError
 from catalog.history.event_store import newest_event
@@ -18,50 +17,86 @@ from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
 from catalog.system_tables.system_table import Listed, SystemQuery, SystemTable, error_text, listed_tables
+from catalog.table.column_reads import read_together
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from otree.overfull import is_overfull
 
 logger = logging.getLogger(__name__)
 
 _SCHEMA = (
     "catalog string, namespace string, name string, location string, provider string, "
     "table_properties map<string,string>, index_columns array<string>, last_version bigint, unindexed_files bigint, "
-    "unindexed_bytes bigint, state string, last_run timestamp, next_run timestamp, last_error string, message string"
+    "unindexed_bytes bigint, overfull_cubes bigint, state string, last_run timestamp, next_run timestamp, "
+    "last_error string, message string"
 )
 _OF_LISTING = frozenset({"catalog", "namespace", "name", "location", "provider"})
 _OF_FILES = frozenset({"unindexed_files", "unindexed_bytes"})
+_OF_CUBES = frozenset({"overfull_cubes"})
 _OF_RUNS = frozenset({"state", "last_run", "next_run", "last_error", "message"})
+# Their files are read in one Spark job.
+_TABLES_READ_TOGETHER = 50
 _UNKNOWN: Mapping[str, Any] = dict.fromkeys(
-    ("table_properties", "index_columns", "last_version", *_OF_FILES, *_OF_RUNS)
+    ("table_properties", "index_columns", "last_version", *_OF_FILES, *_OF_CUBES, *_OF_RUNS)
 )
 
 
 def _rows(query: SystemQuery) -> Iterator[Mapping[str, Any]]:
+    tables = listed_tables(query)
+    for first in range(0, len(tables), _TABLES_READ_TOGETHER):
+        yield from _rows_of(query, tables[first : first + _TABLES_READ_TOGETHER])
+
+
+def _rows_of(query: SystemQuery, tables: Sequence[Listed]) -> Iterator[Mapping[str, Any]]:
     wanted = frozenset(query.columns)
-    for listed in listed_tables(query):
+    opened = [_open(query, listed) if wanted - _OF_LISTING else None for listed in tables]
+    if wanted & _OF_FILES:
+        indexed = [o.snapshot for o in opened if isinstance(o, _Opened) and o.snapshot.has_spaces]
+        with described_jobs(query.spark, f"USE metastore_summary: files of {len(indexed)} tables"):
+            read_together(indexed)
+    for listed, found in zip(tables, opened, strict=True):
         row = {**_UNKNOWN, **listed.shown}
         mistakes: list[UseError] = []
-        if wanted - _OF_LISTING:
+        problem = found if isinstance(found, Exception) else None
+        if isinstance(found, _Opened):
             try:
-                mistakes = _look(query, listed, wanted, row)
+                mistakes = _look(query, found, wanted, row)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
-                logger.info("%s cannot be read: %s", listed.lookup, error_text(error))
-                row["last_error"] = error_text(error)
+                problem = error
+        if problem is not None:
+            logger.info("%s cannot be read: %s", listed.lookup, error_text(problem))
+            row["last_error"] = error_text(problem)
+        if found is not None:
             _add_automation(listed, row)
         if mistakes and row["last_error"] is None:
             row["last_error"] = "; ".join(map(error_text, mistakes))
         yield row
 
 
-def _look(query: SystemQuery, listed: Listed, wanted: frozenset[str], row: dict[str, Any]) -> list[UseError]:
+@dataclass(frozen=True)
+class _Opened:
+    """A table, and its newest version."""
+
+    table: ManagedTable
+    snapshot: TableSnapshot
+
+
+def _open(query: SystemQuery, listed: Listed) -> _Opened | Exception:
+    """The newest version of a table, or the reason why it cannot be read."""
+    try:
+        table = ManagedTable.find(query.spark, listed.lookup)
+        return _Opened(table, table.snapshot())
+    except Exception as error:  # noqa: BLE001 - see _rows_of
+        return error
+
+
+def _look(query: SystemQuery, opened: _Opened, wanted: frozenset[str], row: dict[str, Any]) -> list[UseError]:
     """Fills in what the table itself tells, as far as it is asked for, until something cannot be read.
 
     Returns:
         Mistakes in the table's properties.
     """
-    spark = query.spark
-    table = ManagedTable.find(spark, listed.lookup)
-    snapshot = table.snapshot()
+    table, snapshot = opened.table, opened.snapshot
     row["last_version"], row["table_properties"] = snapshot.version, snapshot.configuration
     if wanted & _OF_RUNS:
         _add_last_run(table, snapshot, row)
@@ -71,11 +106,12 @@ def _look(query: SystemQuery, listed: Listed, wanted: frozenset[str], row: dict[
         elif holder_of(table, query.now) is not None:
             row["state"] = RUNNING
     if wanted & _OF_FILES:
-        with described_jobs(spark, f"USE metastore_summary: unindexed files of {table.name}"):
-            found = snapshot.files.where("revision = 0").agg(
-                F.count(F.lit(1)).alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes")
-            )
-            row["unindexed_files"], row["unindexed_bytes"] = found.collect()[0]
+        with described_jobs(query.spark, f"USE metastore_summary: unindexed files of {table.name}"):
+            unindexed = snapshot.unindexed_total
+        row["unindexed_files"], row["unindexed_bytes"] = unindexed.files, unindexed.bytes
+    if wanted & _OF_CUBES:
+        with described_jobs(query.spark, f"USE metastore_summary: cubes of {table.name}"):
+            row["overfull_cubes"] = _overfull_cubes(snapshot)
     effective = effective_type(snapshot.configuration)
     others = {key: value for key, value in snapshot.configuration.items() if key != TYPE_KEY}
     row["table_properties"] = others if effective is None else {**others, TYPE_KEY: effective}
@@ -84,6 +120,15 @@ def _look(query: SystemQuery, listed: Listed, wanted: frozenset[str], row: dict[
     index = snapshot.index_configuration
     row["index_columns"] = None if index is None else list(index.logical_columns)
     return snapshot.property_errors
+
+
+def _overfull_cubes(snapshot: TableSnapshot) -> int:
+    """How many cubes of the newest revision hold more than twice the desired rows."""
+    latest = snapshot.latest_revision
+    if latest is None:
+        return 0
+    states = snapshot.cube_states(latest).values()
+    return sum(is_overfull(state.element_count, latest.desired_cube_size) for state in states)
 
 
 def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.log_probe import qualified
 from catalog.jvm.metastore import SESSION_CATALOG, KnownTable, tables_of
+from catalog.local_rows import local_data_frame
 from catalog.state.automation import Automation, Automations
 from catalog.state.state_files import printable
 
@@ -54,7 +55,7 @@ class SystemTable:
         query = replace(query, columns=list(query.columns) or schema.names[:1])
         wanted = query.columns
         rows = [tuple(row[name] for name in wanted) for row in self.rows(query)]
-        return query.spark.createDataFrame(rows, StructType([schema[name] for name in wanted]))
+        return local_data_frame(query.spark, rows, StructType([schema[name] for name in wanted]))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""One version of a table as DataFrames of its files and blocks; nothing here collects all files."""
+"""One version of a table as DataFrames of its files and blocks, and as columns in memory where its files are few."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,15 +13,29 @@ from pyspark.sql.types import StructType
 
 from catalog.errors import TableError, UseError
 from catalog.jvm.row_expressions import RowExpressions
-from catalog.jvm.table_state import TableState
+from catalog.jvm.session import metadata_session
+from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
-from otree.block import BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG
+from catalog.table import file_columns
+from catalog.table.file_bounds import bounds
+from catalog.table.file_columns import UNKNOWN, FileColumns
+from catalog.table.file_rows import FILE_ROW, NOT_IN_FILES
+from catalog.table.kept_columns import KeptColumns, PathFilter
+from otree.block import BLOCKS_TAG, REVISION_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
 from otree.tree import CubeState
 
+_KEPT_COLUMNS = KeptColumns(file_columns.MAX_KEPT_BYTES)
 BLOCKS_SCHEMA = "array<struct<cubeId:string,minWeight:int,maxWeight:int,elementCount:bigint>>"
+
+
+class FilesTotal(NamedTuple):
+    """A number of files, and their bytes."""
+
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,9 @@ class TableSnapshot:
         retention_hours: how long the table promises to keep deleted files.
         state: the shim's table state.
         location: root of the table, as a URI or path.
-        restrictions: each takes the rows of ``log_files`` and leaves out files that are not to be looked at.
+        committed_at: modification time of the version's commit file, in epoch milliseconds.
+        restrictions: each takes the rows of ``log_files`` and leaves out files that are not to be looked at. It
+            decides for each file by itself.
     """
 
     spark: SparkSession
@@ -48,6 +65,7 @@ class TableSnapshot:
     retention_hours: float
     state: TableState
     location: str = ""
+    committed_at: int = 0
     restrictions: tuple[Callable[[DataFrame], DataFrame], ...] = ()
 
     @classmethod
@@ -71,6 +89,7 @@ class TableSnapshot:
             facts.retention_hours,
             state,
             location,
+            facts.committed_at,
         )
 
     @cached_property
@@ -91,8 +110,16 @@ class TableSnapshot:
 
     def without(self, paths: Sequence[str]) -> TableSnapshot:
         """The same version without some files; see ``only``."""
-        gone = list(paths)
-        return self.only(lambda files: files.where(~F.col("path").isin(gone))) if gone else self
+        return self.only(PathFilter(frozenset(paths), keeps=False)) if paths else self
+
+    def only_paths(self, paths: Sequence[str]) -> TableSnapshot:
+        """The same version with the files of some paths; see ``only``."""
+        return self.only(PathFilter(frozenset(paths), keeps=True))
+
+    @property
+    def whole(self) -> TableSnapshot:
+        """The same version with all its files."""
+        return replace(self, restrictions=()) if self.restrictions else self
 
     @cached_property
     def stored_revisions(self) -> StoredRevisions:
@@ -121,6 +148,9 @@ class TableSnapshot:
         """
         if self.version < 0:
             return self.stored_revisions.numbers
+        if self.columns is not None:
+            named = set(self.columns.tagged_revision[self.columns.tagged_revision != UNKNOWN].tolist())
+            return self.stored_revisions.numbers | named | {last_revision_id(self.configuration) or 0}
         tag = F.col("tags")[REVISION_TAG].try_cast("bigint")
         tagged = self.log_files.where(F.col("tags")[BLOCKS_TAG].isNotNull()).select(tag.alias("revision")).distinct()
         named = {r.revision for r in tagged.where("revision IS NOT NULL").collect()}
@@ -157,57 +187,157 @@ class TableSnapshot:
             (tagged as before version 0.6 of the format, which nobody reads any more), unreadable BOOLEAN (tagged, and
             unindexed since the tags or their revision cannot be read), partition_values MAP.
         """
-        tag = F.col("tags")
-        blocks = self.blocks_of_tags()
-        revision = tag[REVISION_TAG].try_cast("bigint")
-        vector = F.col("deletionVector")
-        identity = F.concat(
-            vector["storageType"],
-            vector["pathOrInlineDv"],
-            F.coalesce(F.concat(F.lit("@"), vector["offset"].cast("string")), F.lit("")),
-        )
-        rows = F.get_json_object("stats", "$.numRecords").try_cast("bigint")
-        times = F.split(tag[TIME_RANGE_TAG], ",")
-        indexed = blocks.isNotNull()
-        outdated = tag["cube"].isNotNull() & tag[BLOCKS_TAG].isNull()
-        says_indexed = tag[BLOCKS_TAG].isNotNull() | (F.coalesce(tag[REVISION_TAG], F.lit("0")) != "0")
-        return self.log_files.select(
-            "path",
-            F.coalesce(identity, F.lit("")).alias("deletion_vector"),
-            "size",
-            F.col("modificationTime").alias("modification_time"),
-            (rows - F.coalesce(vector["cardinality"], F.lit(0))).alias("rows"),
-            F.when(indexed, revision).otherwise(F.lit(0)).alias("revision"),
-            blocks.alias("blocks"),
-            # Files of writers that leave no write id count as a write each.
-            F.coalesce(tag[WRITE_TAG], F.col("path")).alias("write_id"),
-            F.coalesce(F.try_element_at(times, F.lit(1)).try_cast("bigint"), "modificationTime").alias("first_time"),
-            F.coalesce(F.try_element_at(times, F.lit(2)).try_cast("bigint"), "modificationTime").alias("last_time"),
-            outdated.alias("outdated"),
-            (says_indexed & ~indexed & ~outdated).alias("unreadable"),
-            F.col("partitionValues").alias("partition_values"),
-        )
+        return self.file_rows.drop(*NOT_IN_FILES)
+
+    @property
+    def file_rows(self) -> DataFrame:
+        """The rows of ``files`` with two more columns.
+
+        Returns:
+            As ``files``, and band_first and band_end BIGINT (first weight of the band that the file was written for,
+            and first weight above it, NULL without one), rewrites DOUBLE (how many times optimizations have written
+            the file's rows, on average) and tagged_revision BIGINT (the revision that the tags name, readable or not).
+        """
+        return self._rows_of(self.log_files)
+
+    @cached_property
+    def columns(self) -> FileColumns | None:
+        """The live files as columns in memory.
+
+        The files of a version are read in one Spark job, and kept for the next snapshot of the version. A snapshot with
+        restrictions other than those to paths needs a further job.
+
+        Returns:
+            The columns; None for a version with more than ``file_columns.MAX_FILES`` files, or a longer log than
+            ``file_columns.MAX_LOG_BYTES``.
+        """
+        columns = self._columns_of_version()
+        if columns is None:
+            return None
+        by_path = [r for r in self.restrictions if isinstance(r, PathFilter)]
+        others = [r for r in self.restrictions if not isinstance(r, PathFilter)]
+        if others:
+            files = self.state.files()
+            for restrict in others:
+                files = restrict(files)
+            by_path.append(PathFilter(frozenset(files.select("path").toArrow()["path"].to_pylist()), keeps=True))
+        for restriction in by_path:
+            columns = columns.where(restriction.of(columns))
+        return columns
+
+    def _columns_of_version(self) -> FileColumns | None:
+        """The columns of all files of the version."""
+        columns = self.kept_columns
+        if columns is None and self.fits_memory:
+            rows = self.rows_in(metadata_session(self.spark, self.extent.log_bytes))
+            if self.extent.files is None:
+                rows = rows.limit(file_columns.MAX_FILES + 1)
+            columns = FileColumns.of(rows.coalesce(1).toArrow())
+            if len(columns) > file_columns.MAX_FILES:
+                return None
+            self.keep(columns)
+        return columns
+
+    @property
+    def has_spaces(self) -> bool:
+        """Whether any revision has a space; otherwise no file is indexed."""
+        return bool(self._dimensions)
+
+    @cached_property
+    def extent(self) -> LogExtent:
+        """How large the list of files is, as far as that is known without a Spark job."""
+        return self.state.extent()
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether the files may be read into memory; see ``columns``. An unknown number of files fits."""
+        if self.version < 0 or (self.extent.files or 0) > file_columns.MAX_FILES:
+            return False
+        return self.extent.log_bytes <= file_columns.MAX_LOG_BYTES
+
+    @property
+    def kept_columns(self) -> FileColumns | None:
+        """The columns of all files of the version, if they were read before and are still kept."""
+        return _KEPT_COLUMNS.get(self._columns_key)
+
+    def keep(self, columns: FileColumns) -> None:
+        """Keeps the columns of all files of the version for other snapshots of it."""
+        if self.location:
+            _KEPT_COLUMNS.put(self._columns_key, columns)
+
+    @property
+    def _columns_key(self) -> Hashable:
+        # A log whose last commit was replaced by hand has the same version again. Tags that cannot be read with the
+        # revisions of one configuration may be readable with those of another.
+        dimensions = tuple(sorted(self._dimensions.items()))
+        return self.location, self.table_id, self.version, self.committed_at, dimensions
+
+    def rows_in(self, session: SparkSession) -> DataFrame:
+        """The rows that ``FileColumns`` needs of all files, computed with the settings of a session."""
+        newest = self._newest_readable
+        rows = self._rows_of(self.state.files_in(session), *bounds(self.schema, newest))
+        return rows.drop("partition_values")
+
+    def rows_with_bounds(self, revision: Revision) -> DataFrame:
+        """The rows of ``file_rows`` with the ranges of a revision's columns in each file; see ``bounds``.
+
+        Args:
+            revision: the revision.
+        """
+        return self._rows_of(self.log_files, *bounds(self.schema, revision))
+
+    def _rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
+        rows = log_files.withColumn("blocks", self.blocks_of_tags())
+        return rows.select(*map(F.expr, FILE_ROW), *more)
+
+    @property
+    def _newest_readable(self) -> Revision | None:
+        """The newest revision, None where there is none or it cannot be read."""
+        numbers = [int(number) for number in self._dimensions]
+        return self.revisions[max(numbers)] if numbers else None
+
+    @cached_property
+    def _dimensions(self) -> dict[str, int]:
+        """The number of dimensions of each revision with a space, by the revision's number."""
+        return {str(number): r.dimensions for number, r in self.revisions.items() if number > 0 and r.transformations}
+
+    @property
+    def unindexed_total(self) -> FilesTotal:
+        """How many files are unindexed, and their bytes; no Spark job for a version that was read before."""
+        if not self.has_spaces and not self.restrictions and self.version >= 0 and self.extent.files is not None:
+            return FilesTotal(self.extent.files, self.bytes)
+        columns = self.columns
+        if columns is not None:
+            sizes = columns.size[columns.revision == 0]
+            return FilesTotal(len(sizes), int(sizes.sum()))
+        found = self.files.where("revision = 0").agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
+        return FilesTotal(*found.collect()[0])
 
     def blocks_of_tags(self) -> Column:
         """The blocks of a row of ``log_files``: NULL unless its tags can be read and name a revision with a space.
 
         The shim reads them with the code that skips files, so that both agree on which files are indexed.
         """
-        spaces = {str(number): r.dimensions for number, r in self.revisions.items() if number > 0 and r.transformations}
-        if not spaces:
+        if not self._dimensions:
             return F.lit(None).cast(BLOCKS_SCHEMA)
-        numbers, sizes = F.array(*map(F.lit, spaces)), F.array(*map(F.lit, spaces.values()))
-        dimensions = F.try_element_at(F.map_from_arrays(numbers, sizes), F.col("tags")[REVISION_TAG])
+        numbers = ", ".join(f"'{number}', {dimensions}" for number, dimensions in self._dimensions.items())
+        dimensions = F.expr(f"try_element_at(map({numbers}), tags['{REVISION_TAG}'])")
         return RowExpressions(self.spark).blocks(F.col("tags")[BLOCKS_TAG], dimensions)
 
-    def blocks(self, revision_id: int | None = None) -> DataFrame:
+    def blocks(self, revision_id: int | None = None, files: DataFrame | None = None) -> DataFrame:
         """Blocks of a revision's live files, or of all live files.
+
+        Args:
+            revision_id: the revision; all when left out.
+            files: rows of ``files``; all when left out.
 
         Returns:
             revision BIGINT, path, deletion_vector, size, write_id, cube_id STRING, min_weight INT, max_weight INT,
             element_count BIGINT.
         """
-        files = self.files if revision_id is None else self.files.where(F.col("revision") == revision_id)
+        files = self.files if files is None else files
+        if revision_id is not None:
+            files = files.where(F.col("revision") == revision_id)
         return files.select(
             "revision", "path", "deletion_vector", "size", "write_id", F.explode("blocks").alias("block")
         ).select(
@@ -231,6 +361,8 @@ class TableSnapshot:
             revision: the revision.
             without: paths of files to leave out.
         """
+        if self.columns is not None:
+            return self.columns.cube_states(revision, without)
         blocks = self.blocks(revision.revision_id)
         if without:
             blocks = blocks.where(~F.col("path").isin(list(without)))

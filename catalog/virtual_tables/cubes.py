@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from catalog.local_rows import local_data_frame
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import box, column_names
@@ -35,7 +36,7 @@ def _rows(table: ManagedTable) -> DataFrame:
         .orderBy("revision", "cube_id")
         .collect()
     )
-    return table.spark.createDataFrame([_row(snapshot, cube) for cube in cubes], _SCHEMA)
+    return local_data_frame(table.spark, [_row(snapshot, cube) for cube in cubes], _SCHEMA)
 
 
 def _row(snapshot: TableSnapshot, cube: Row) -> tuple[Any, ...]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.local_rows import local_data_frame
+from catalog.table.file_columns import UNKNOWN
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names, descriptions
@@ -20,17 +23,27 @@ _SCHEMA = (
 
 def _rows(table: ManagedTable) -> DataFrame:
     snapshot = table.snapshot()
-    # NULL in place of a sum that would leave out the files without statistics.
-    known = F.when(F.count("rows") == F.count(F.lit(1)), F.sum("rows")).alias("rows")
-    totals = {
-        r.revision: (r.files, r.bytes, r["rows"])
-        for r in snapshot.files.groupBy("revision")
-        .agg(F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes"), known)
-        .collect()
-    }
+    totals = _totals(snapshot)
     numbers = sorted({*totals, *snapshot.stored_revisions.numbers})
     rows = [(number, *_space(snapshot, number), *totals.get(number, (0, 0, 0))) for number in numbers]
-    return table.spark.createDataFrame(rows, _SCHEMA)
+    return local_data_frame(table.spark, rows, _SCHEMA)
+
+
+def _totals(snapshot: TableSnapshot) -> dict[int, tuple[int, int, int | None]]:
+    """Files, bytes and rows of each revision; None in place of a sum without the files that have no statistics."""
+    columns = snapshot.columns
+    if columns is not None:
+        totals: dict[int, tuple[int, int, int | None]] = {}
+        for number in np.unique(columns.revision):
+            own = columns.revision == number
+            rows = columns.rows[own]
+            known = None if (rows == UNKNOWN).any() else int(rows.sum())
+            totals[int(number)] = int(own.sum()), int(columns.size[own].sum()), known
+        return totals
+    files, size = F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes")
+    known_rows = F.when(F.count("rows") == F.count(F.lit(1)), F.sum("rows")).alias("rows")
+    found = snapshot.files.groupBy("revision").agg(files, size, known_rows)
+    return {r.revision: (r.files, r.bytes, r["rows"]) for r in found.collect()}
 
 
 def _space(snapshot: TableSnapshot, number: int) -> tuple[Any, ...]:

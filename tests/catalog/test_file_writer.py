@@ -53,7 +53,7 @@ def test_facts_of_a_table():
     schema = StructType().add("a", "integer")
     facts = {
         "version": 4, "table_id": "i", "configuration": {"k": "v"}, "schema": schema.json(), "partition_columns": ["a"],
-        "retention_ms": 1_800_000,
+        "retention_ms": 1_800_000, "committed_at": 5,
     }  # fmt: skip
     read = TableState(None, Java(facts=json.dumps(facts))).facts()
     assert (read.version, read.table_id, read.schema, read.partition_columns) == (4, "i", schema, ("a",))

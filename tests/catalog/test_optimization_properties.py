@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
-from catalog.properties.optimization_properties import OptimizationProperties, Triggers, effective_type
+from catalog.properties.optimization_properties import WHOLE_GROUPS, OptimizationProperties, Triggers, effective_type
 
 OPTIONS = ("batch_bytes", "from_timestamp", "fraction")
 AUTO = "use.optimization.autoOptimize."
@@ -41,16 +41,24 @@ def test_the_older_family():
     assert found.asked["use.optimization.fraction"] == "0.1"
 
 
+BATCH = {"batch_bytes": "10000000000"}
+
+
 @pytest.mark.parametrize(
     ("more", "strategies", "options"),
     [
-        ({}, ("UnindexedFiles", "LeveledCompaction"), {}),
-        ({"optimizeUnindexedFiles.prioritize": "false"}, ("LeveledCompaction", "UnindexedFiles"), {}),
-        ({"optimizeUnindexedFiles.enabled": "false"}, ("LeveledCompaction",), {}),
-        ({"revisionId": "0"}, ("UnindexedFiles",), {}),
+        ({}, ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"), BATCH),
+        (
+            {"optimizeUnindexedFiles.prioritize": "false"},
+            ("LeveledCompaction", "UnindexedFiles", "SortedRunCompaction"),
+            BATCH,
+        ),
+        ({"optimizeUnindexedFiles.enabled": "false"}, ("LeveledCompaction", "SortedRunCompaction"), {}),
+        ({"mergeSortedRuns.enabled": "false"}, ("UnindexedFiles", "LeveledCompaction"), BATCH),
+        ({"revisionId": "0"}, ("UnindexedFiles",), BATCH),
         (
             {"optimizeUnindexedFiles.batchBytes": "9", "optimizeUnindexedFiles.fromTimestamp": "2023-01-01 00:00:00"},
-            ("UnindexedFiles", "LeveledCompaction"),
+            ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"),
             {"batch_bytes": "9", "from_timestamp": "2023-01-01 00:00:00"},
         ),
     ],
@@ -65,8 +73,8 @@ def test_the_newer_family(more, strategies, options):
 def test_the_newer_family_wins_and_says_so():
     older = {"use.optimization.type": "LeveledCompaction", "use.optimization.bytes-per-iter": "5"}
     found = of({**older, f"{AUTO}enabled": "true"})
-    assert found.strategies == ("UnindexedFiles", "LeveledCompaction")
-    assert found.bytes_per_iter is None
+    assert found.strategies == ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction")
+    assert found.bytes_per_iter == WHOLE_GROUPS
     assert "use.optimization.bytes-per-iter, use.optimization.type do not count" in found.note
     assert of({**older, f"{AUTO}enabled": "false"}) is None
     assert effective_type({**older, f"{AUTO}enabled": "false"}) is None
@@ -135,3 +143,14 @@ def test_a_manual_trigger_takes_the_older_family_only():
     ):
         with pytest.raises(UseError):
             OptimizationProperties.of_trigger(given, OPTIONS)
+
+
+@pytest.mark.parametrize("text", ["0.9", "0", "-1", "many", "nan", "inf"])
+@pytest.mark.parametrize("family", [{f"{AUTO}enabled": "true"}, {"use.optimization.type": "LeveledCompaction"}])
+def test_a_budget_of_rewrites_is_at_least_one_in_both_families(text, family):
+    key = "use.optimization.maxWriteAmplification"
+    with pytest.raises(InvalidArgumentError, match="a number of at least 1"):
+        of({**family, key: text})
+    found = of({**family, key: "2.5"})
+    assert found.asked[key] == "2.5"
+    assert key.removeprefix("use.optimization.") not in found.options

@@ -1,0 +1,35 @@
+"""Rows that Python has computed, as a DataFrame that is read without a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+
+def local_data_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str | StructType) -> DataFrame:
+    """Returns rows as a DataFrame over a local relation.
+
+    A DataFrame that Spark makes of a list of Python rows is an RDD, whose rows cost a job. Spark keeps an Arrow table
+    of up to 48 MB (``spark.sql.execution.arrow.localRelationThreshold``) as a local relation.
+
+    Args:
+        spark: session of the DataFrame.
+        rows: the values of each row, in the order of the columns. Timestamps have a time zone.
+        schema: the columns, as DDL or as a type.
+    """
+    # The static type of what fromDDL returns is that of any data type.
+    columns: Any = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    arrow = to_arrow_schema(columns, timezone="UTC")
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    arrays = [pa.array(map(_entries, column), field.type) for column, field in zip(values, arrow, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema=columns)
+
+
+def _entries(value: Any) -> Any:
+    """A map as Arrow takes it; other values as they are."""
+    return list(value.items()) if isinstance(value, Mapping) else value

@@ -1,0 +1,320 @@
+"""The live files of one version as columns in the driver's memory, for versions with few files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from otree.cube import CubeId
+from otree.revision import Revision
+from otree.tree import CubeState
+
+# A version with more files, or with a longer log, is read by Spark jobs and never as a whole by the driver.
+MAX_FILES = 50_000
+MAX_LOG_BYTES = 64_000_000
+# Columns of recent versions that are kept; larger ones are read whenever they are needed.
+MAX_KEPT_BYTES = 128_000_000
+
+# Stands for an unknown number of rows, and for the end of a band that is not known.
+UNKNOWN = int(np.iinfo(np.int64).min)
+NO_LEVEL = -1
+_POWERS_OF_TEN = 10 ** np.arange(19, dtype=np.int64)
+_BYTES_PER_STRING = 60
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockColumns:
+    """Blocks of files, in the order of the files. All arrays have one entry per block.
+
+    Attributes:
+        file: position of the file in its ``FileColumns``.
+        cube: number of the cube; numbers are in the order of the ids.
+        cube_ids: the id of each number.
+        min_weight: smallest weight.
+        max_weight: largest weight that the cube may have.
+        elements: number of rows.
+    """
+
+    file: Integers
+    cube: Integers
+    cube_ids: tuple[str, ...]
+    min_weight: Integers
+    max_weight: Integers
+    elements: Integers
+
+    def where(self, keep: Flags) -> BlockColumns:
+        """Returns some of the blocks.
+
+        Args:
+            keep: whether a block is kept.
+        """
+        return self._of(keep)
+
+    def between(self, first: int, end: int) -> BlockColumns:
+        """Returns the blocks from one position to before another."""
+        return self._of(slice(first, end))
+
+    def _of(self, keep: Flags | slice) -> BlockColumns:
+        columns = (self.file, self.cube, self.min_weight, self.max_weight, self.elements)
+        file, cube, low, high, elements = (column[keep] for column in columns)
+        return BlockColumns(file, cube, self.cube_ids, low, high, elements)
+
+
+@dataclass(frozen=True, eq=False)
+class FileColumns:
+    """Live files in the order of their paths, with the columns of ``TableSnapshot.files``.
+
+    All arrays have one entry per file.
+
+    Attributes:
+        path: as in the log.
+        deletion_vector: unique id, '' without one.
+        size: bytes.
+        modification_time: epoch milliseconds.
+        rows: rows that no deletion vector hides; ``UNKNOWN`` without statistics.
+        revision: 0 = unindexed.
+        write: number of the write that made the file.
+        first_time: first modification time of the files its rows came from.
+        last_time: last one.
+        outdated: tagged as before version 0.6 of the format.
+        unreadable: tagged, and unindexed because the tags or their revision cannot be read.
+        band_first: first weight of the band that the file was written for; ``UNKNOWN`` without one.
+        band_end: first weight above it; ``UNKNOWN`` without one.
+        rewrites: how many times optimizations have written the rows, on average.
+        low: smallest value in each column of the newest revision; NaN where it is not known. Shape (files, columns).
+        high: largest value, likewise.
+        tagged_revision: number of the revision that the tags name, readable or not; ``UNKNOWN`` without one.
+        blocks: the blocks of indexed files.
+    """
+
+    path: NDArray[np.object_]
+    deletion_vector: NDArray[np.object_]
+    size: Integers
+    modification_time: Integers
+    rows: Integers
+    revision: Integers
+    write: Integers
+    first_time: Integers
+    last_time: Integers
+    outdated: Flags
+    unreadable: Flags
+    band_first: Integers
+    band_end: Integers
+    rewrites: Floats
+    low: Floats
+    high: Floats
+    tagged_revision: Integers
+    blocks: BlockColumns
+
+    @classmethod
+    def of(cls, files: pa.Table) -> FileColumns:
+        """Makes columns of the rows of ``TableSnapshot.files``.
+
+        Args:
+            files: rows in any order; columns that are not needed are ignored.
+        """
+        files = files.sort_by("path")
+        return cls(
+            path=_strings(files["path"]),
+            deletion_vector=_strings(files["deletion_vector"]),
+            size=_integers(files["size"]),
+            modification_time=_integers(files["modification_time"]),
+            rows=_integers(files["rows"]),
+            revision=_integers(files["revision"]),
+            write=_numbered(files["write_id"].combine_chunks())[0],
+            first_time=_integers(files["first_time"]),
+            last_time=_integers(files["last_time"]),
+            outdated=_flags(files["outdated"]),
+            unreadable=_flags(files["unreadable"]),
+            band_first=_integers(files["band_first"]),
+            band_end=_integers(files["band_end"]),
+            rewrites=np.asarray(files["rewrites"].to_numpy(), np.float64),
+            low=_vectors(files["low"]),
+            high=_vectors(files["high"]),
+            tagged_revision=_integers(files["tagged_revision"]),
+            blocks=_blocks(files["blocks"]),
+        )
+
+    def __len__(self) -> int:
+        """The number of files."""
+        return len(self.path)
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes of memory the columns take."""
+        return (
+            _BYTES_PER_STRING * (4 * len(self) + len(self.blocks.cube_ids))
+            + 64 * len(self)
+            + 40 * len(self.blocks.file)
+        )
+
+    def where(self, keep: Flags) -> FileColumns:
+        """Returns some of the files, with their blocks.
+
+        Args:
+            keep: whether a file is kept.
+        """
+        blocks = self.blocks.where(keep[self.blocks.file])
+        position = np.cumsum(keep) - 1
+        columns = {name: getattr(self, name)[keep] for name in self.__dataclass_fields__ if name != "blocks"}
+        return FileColumns(**columns, blocks=replace(blocks, file=position[blocks.file]))
+
+    def with_paths(self, paths: Sequence[str] | frozenset[str]) -> Flags:
+        """Whether the path of each file is among some."""
+        wanted = frozenset(paths)
+        return np.fromiter((path in wanted for path in self.path), np.bool_, len(self))
+
+    @cached_property
+    def levels(self) -> Integers:
+        """The level of each file, as ``file_levels`` defines it; ``NO_LEVEL`` when all its blocks are empty."""
+        blocks = self.blocks.where(self.blocks.elements > 0)
+        of_file = blocks.file
+        group, groups = group_numbers(self.revision[of_file], blocks.cube, self.write[of_file])
+        largest = np.zeros(len(self), np.int64)
+        np.maximum.at(largest, of_file, sums(group, groups, blocks.elements)[group])
+        return digits(largest) - 1
+
+    def position_of(self, path: str) -> int:
+        """The position of the file with a path.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self._positions[path]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {path: position for position, path in enumerate(self.path)}
+
+    def blocks_in(self, position: int) -> BlockColumns:
+        """Returns the blocks of one file.
+
+        Args:
+            position: of the file.
+        """
+        first, end = np.searchsorted(self.blocks.file, [position, position + 1])
+        return self.blocks.between(int(first), int(end))
+
+    def blocks_of(self, revision_id: int) -> BlockColumns:
+        """Returns the blocks of a revision that have rows.
+
+        Args:
+            revision_id: number of the revision.
+        """
+        blocks = self.blocks
+        return blocks.where((self.revision[blocks.file] == revision_id) & (blocks.elements > 0))
+
+    def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
+        """Returns the current tree of a revision; see ``TableSnapshot.cube_states``."""
+        keep = self.revision == revision.revision_id
+        if without:
+            keep &= ~self.with_paths(without)
+        blocks = self.blocks.where(keep[self.blocks.file])
+        largest = np.iinfo(np.int64).max
+        threshold = np.full(len(blocks.cube_ids), largest)
+        np.minimum.at(threshold, blocks.cube, blocks.max_weight)
+        elements = sums(blocks.cube, len(blocks.cube_ids), blocks.elements)
+        states: dict[CubeId, CubeState] = {}
+        for cube in np.flatnonzero(threshold != largest):
+            cube_id = CubeId.parse(blocks.cube_ids[cube], revision.dimensions)
+            states[cube_id] = CubeState(int(threshold[cube]), int(elements[cube]))
+        return states
+
+
+def group_numbers(*keys: Integers) -> tuple[Integers, int]:
+    """Numbers the distinct combinations of keys, in their order.
+
+    Args:
+        keys: the most significant one first, all of one length.
+
+    Returns:
+        The number of each entry's combination, and how many combinations there are.
+    """
+    count = len(keys[0])
+    if count == 0:
+        return np.zeros(0, np.int64), 0
+    order = np.lexsort(keys[::-1])
+    is_first = np.zeros(count, np.bool_)
+    is_first[0] = True
+    for key in keys:
+        ordered = key[order]
+        is_first[1:] |= ordered[1:] != ordered[:-1]
+    numbers = np.empty(count, np.int64)
+    numbers[order] = np.cumsum(is_first) - 1
+    return numbers, int(is_first.sum())
+
+
+def sums(group: Integers, groups: int, values: Integers) -> Integers:
+    """The sum of the values of each group, in exact integer arithmetic.
+
+    Args:
+        group: number of the group of each value.
+        groups: how many groups there are.
+        values: the values.
+    """
+    total = np.zeros(groups, np.int64)
+    np.add.at(total, group, values)
+    return total
+
+
+def digits(counts: Integers) -> Integers:
+    """The number of decimal digits of each count; 0 for 0. Exact, as a logarithm is not."""
+    return np.searchsorted(_POWERS_OF_TEN, counts, side="right").astype(np.int64)
+
+
+def _strings(column: pa.ChunkedArray) -> NDArray[np.object_]:
+    values = np.empty(len(column), np.object_)
+    values[:] = column.to_pylist()
+    return values
+
+
+def _integers(column: pa.ChunkedArray) -> Integers:
+    return np.asarray(pc.fill_null(column.cast(pa.int64()), UNKNOWN).to_numpy(), np.int64)
+
+
+def _flags(column: pa.ChunkedArray) -> Flags:
+    return np.asarray(pc.fill_null(column, False).to_numpy(), np.bool_)
+
+
+def _vectors(column: pa.ChunkedArray) -> Floats:
+    """Lists of one length as rows of an array, NaN for null."""
+    lists = column.combine_chunks()
+    values = np.asarray(pc.fill_null(lists.flatten(), np.nan).to_numpy(zero_copy_only=False), np.float64)
+    return values.reshape(len(lists), len(values) // max(len(lists), 1))
+
+
+def _numbered(column: pa.Array) -> tuple[Integers, tuple[str, ...]]:
+    """Numbers the distinct strings in their order; returns the number of each entry, and the strings."""
+    distinct = pc.unique(column)
+    distinct = distinct.take(pc.sort_indices(distinct))
+    numbers = pc.index_in(column, value_set=distinct)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64), tuple(distinct.to_pylist())
+
+
+def _blocks(column: pa.ChunkedArray) -> BlockColumns:
+    lists = column.combine_chunks()
+    counts = np.asarray(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False), np.int64)
+    blocks = lists.flatten()
+    cube, cube_ids = _numbered(blocks.field("cubeId"))
+
+    def integers(name: str) -> Integers:
+        return np.asarray(blocks.field(name).to_numpy(zero_copy_only=False), np.int64)
+
+    return BlockColumns(
+        file=np.repeat(np.arange(len(lists), dtype=np.int64), counts),
+        cube=cube,
+        cube_ids=cube_ids,
+        min_weight=integers("minWeight"),
+        max_weight=integers("maxWeight"),
+        elements=integers("elementCount"),
+    )

@@ -1,0 +1,70 @@
+"""Columns of recent versions, kept in the driver, and restrictions that are applied to them in memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from threading import Lock
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.table.file_columns import FileColumns, Flags
+
+
+@dataclass(frozen=True)
+class PathFilter:
+    """A restriction of a snapshot to files with some paths, or to all others; see ``TableSnapshot.only``.
+
+    Attributes:
+        paths: as in the log.
+        keeps: whether the files with these paths are kept, or the others.
+    """
+
+    paths: frozenset[str]
+    keeps: bool
+
+    def __call__(self, files: DataFrame) -> DataFrame:
+        """Filters the rows of ``TableSnapshot.log_files``."""
+        is_named = F.col("path").isin(sorted(self.paths))
+        return files.where(is_named if self.keeps else ~is_named)
+
+    def of(self, columns: FileColumns) -> Flags:
+        """Whether each of the files is kept."""
+        is_named = columns.with_paths(self.paths)
+        return is_named if self.keeps else ~is_named
+
+
+class KeptColumns:
+    """Columns of recent versions, the longest unused dropped first.
+
+    Args:
+        limit: bytes that are kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._columns: OrderedDict[Hashable, FileColumns] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> FileColumns | None:
+        """Returns the columns of a version, None when they are not kept."""
+        with self._lock:
+            columns = self._columns.get(key)
+            if columns is not None:
+                self._columns.move_to_end(key)
+            return columns
+
+    def put(self, key: Hashable, columns: FileColumns) -> None:
+        """Keeps the columns of a version, unless they alone exceed the limit."""
+        if columns.kept_bytes > self._limit:
+            return
+        with self._lock:
+            former = self._columns.pop(key, None)
+            self._bytes += columns.kept_bytes - (former.kept_bytes if former is not None else 0)
+            self._columns[key] = columns
+            while self._bytes > self._limit:
+                _, dropped = self._columns.popitem(last=False)
+                self._bytes -= dropped.kept_bytes
