@@ -12,25 +12,13 @@ from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.state.automation import Automations
 from procedures.layout.current_trees import CurrentTrees
 from procedures.optimizer.runs import Runs
+from procedures.service.running_services import RunningServices
 
 if TYPE_CHECKING:
     from procedures.declaration import Procedure
     from procedures.selection.selection_strategy import Strategy
 
 _MOST_TREES = 64
-
-
-def _built_in_procedures() -> dict[str, Procedure]:
-    # Imported here: procedures ask for the application.
-    from procedures.registry import built_in_procedures
-
-    return {procedure.name: procedure for procedure in built_in_procedures()}
-
-
-def _built_in_strategies() -> dict[str, Strategy]:
-    from procedures.selection import built_in_strategies
-
-    return {strategy.name: strategy for strategy in built_in_strategies()}
 
 
 @dataclass(eq=False)
@@ -42,19 +30,20 @@ class Application:
         runs: the optimizations that are under way.
         automations: the tables under automatic optimization.
         trees: the current trees of table versions.
-        procedures: by name; the built-in ones and those that users register.
-        strategies: likewise.
+        services: the services that run in the process.
+        own_procedures: the procedures that users register, by name.
+        own_strategies: the strategies that users register, by name.
     """
 
     clock: Clock = SYSTEM_CLOCK
     runs: Runs = field(default_factory=Runs)
     automations: Automations = field(default_factory=Automations)
     trees: CurrentTrees = field(default_factory=lambda: CurrentTrees(_MOST_TREES))
-    procedures: dict[str, Procedure] = field(default_factory=_built_in_procedures)
-    strategies: dict[str, Strategy] = field(default_factory=_built_in_strategies)
+    services: RunningServices = field(default_factory=RunningServices)
+    own_procedures: dict[str, Procedure] = field(default_factory=dict)
+    own_strategies: dict[str, Strategy] = field(default_factory=dict)
 
 
-# Reentrant: the first use imports modules.
 _lock = threading.RLock()
 _active: list[Application] = []
 

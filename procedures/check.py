@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.jvm.session import described_jobs, work_session
+from catalog.local_rows import local_data_frame
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.checking import metadata, rows
@@ -43,7 +44,7 @@ def _run(call: Call) -> DataFrame:
                 repaired = set(UNTAGGING_HELPS)
         result = [(*r[:5], r.message + (_REPAIRED if r.check in repaired else "")) for r in shown]
         result.append(_summary(snapshot, totals, call["deep"], version))
-    return call.spark.createDataFrame(result, SCHEMA)
+    return local_data_frame(call.spark, result, SCHEMA)
 
 
 _REPAIRED = "; repaired: the file is unindexed now, and use.optimize indexes it again"
@@ -60,6 +61,7 @@ def _problems(table: ManagedTable, snapshot: TableSnapshot, deep: bool) -> DataF
     from_log = (
         metadata.tag_problems(files)
         .unionByName(metadata.threshold_problems(files))
+        .unionByName(metadata.overfull_problems(files))
         .unionByName(metadata.missing_files(table, snapshot))
         .unionByName(metadata.revision_problems(snapshot))
         .localCheckpoint()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame
 
 from catalog.errors import UnknownNameError
+from catalog.local_rows import local_data_frame
 from procedures.declaration import Call, Parameter, Procedure
 
 _Row = tuple[str, str, "str | None", str]
@@ -32,7 +33,7 @@ def help_procedure(known: Callable[[], Mapping[str, Procedure]]) -> Procedure:
             if key not in registered:
                 raise UnknownNameError.of("procedure", name, registered)
             rows = _of(registered[key])
-        return call.spark.createDataFrame(rows, _RESULT)
+        return local_data_frame(call.spark, rows, _RESULT)
 
     return Procedure(
         "help",

@@ -8,7 +8,6 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
 from catalog.jvm.java_errors import is_conflict, text_of
@@ -71,16 +70,12 @@ def _run(call: Call) -> DataFrame:
     requested = _requested_properties(call)
     table, converted = _find(call, requested)
     transaction = table.transaction(call.spark)
-    snapshot = TableSnapshot.of(transaction.state())
+    snapshot = TableSnapshot.of(transaction.state(), table.location)
     _checked(snapshot.configuration | requested, snapshot)
     changed = {key: value for key, value in requested.items() if snapshot.configuration.get(key) != value}
     version = _set(transaction, changed) if changed else None
     with described_jobs(call.spark, f"USE index: {table.name}"):
-        unindexed = (
-            snapshot.files.where("revision = 0")
-            .agg(F.count(F.lit(1)).alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"))
-            .collect()[0]
-        )
+        unindexed = snapshot.unindexed_total
     advice, message = _advice(table.name, snapshot, requested, changed, unindexed.files)
     row = IndexRow(table.name, requested, version, converted, unindexed.files, unindexed.bytes, advice, message)
     return data_frame_of(call.spark, IndexRow, [row])

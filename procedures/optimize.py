@@ -28,8 +28,8 @@ OPTIMIZE = Procedure(
         Parameter(
             "strategy",
             "STRING",
-            "One or more strategies, separated by commas, in order of priority; UnindexedFiles, LeveledCompaction by "
-            "default.",
+            "One or more strategies, separated by commas, in order of priority; UnindexedFiles, LeveledCompaction, "
+            "SortedRunCompaction by default.",
             None,
         ),
         Parameter(

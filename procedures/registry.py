@@ -20,7 +20,7 @@ from procedures.vacuum import VACUUM
 
 
 def built_in_procedures() -> tuple[Procedure, ...]:
-    """The procedures that every application has."""
+    """The procedures that every application has, made anew."""
     return (
         help_procedure(procedures),
         INDEX,
@@ -39,12 +39,12 @@ def built_in_procedures() -> tuple[Procedure, ...]:
 
 def register(procedure: Procedure) -> None:
     """Registers a procedure and replaces an earlier one of the same name."""
-    application().procedures[procedure.name] = procedure
+    application().own_procedures[procedure.name] = procedure
 
 
 def procedures() -> dict[str, Procedure]:
     """Returns the registered procedures by name."""
-    return dict(application().procedures)
+    return _BUILT_IN | application().own_procedures
 
 
 def procedure(name: str) -> Procedure:
@@ -53,7 +53,10 @@ def procedure(name: str) -> Procedure:
     Raises:
         UnknownNameError: no procedure of this name; the message suggests the nearest one.
     """
-    registered = application().procedures
+    registered = procedures()
     if name.lower() not in registered:
         raise UnknownNameError.of("procedure", name, registered)
     return registered[name.lower()]
+
+
+_BUILT_IN = {procedure.name: procedure for procedure in built_in_procedures()}

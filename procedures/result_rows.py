@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from pyspark.sql import DataFrame, SparkSession
 
+from catalog.local_rows import local_data_frame
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -52,7 +54,7 @@ def data_frame_of(spark: SparkSession, kind: type[DataclassInstance], rows: Iter
         kind: class of the rows, which determines the columns even without rows.
         rows: the rows.
     """
-    return spark.createDataFrame([astuple(row) for row in rows], ddl_of(kind))
+    return local_data_frame(spark, [astuple(row) for row in rows], ddl_of(kind))
 
 
 @dataclass(frozen=True)

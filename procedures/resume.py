@@ -8,15 +8,16 @@ from catalog.properties.optimization_properties import effective_type
 from catalog.state.automation import SCHEDULED
 from catalog.state.suspension import resume
 from catalog.table.managed_table import ManagedTable
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ResumeRow, data_frame_of, ddl_of
-from procedures.service.service import RESUMED, CatalogChange, notify
+from procedures.service.running_services import RESUMED, CatalogChange
 
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     was_suspended = resume(table)
-    notify(CatalogChange(RESUMED, table.name, table.location))
+    application().services.notify(CatalogChange(RESUMED, table.name, table.location))
     state = SCHEDULED if effective_type(table.snapshot().configuration) is not None else "idle"
     message = (
         "Automatic optimization follows the table's properties again." if was_suspended else "It was not suspended."

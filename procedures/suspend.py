@@ -9,14 +9,14 @@ from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import SuspendRow, data_frame_of, ddl_of
-from procedures.service.service import SUSPENDED, CatalogChange, notify
+from procedures.service.running_services import SUSPENDED, CatalogChange
 
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     earlier = suspension_of(table)
     suspension = suspend(table, application().clock.now())
-    notify(CatalogChange(SUSPENDED, table.name, table.location))
+    application().services.notify(CatalogChange(SUSPENDED, table.name, table.location))
     message = (
         f"It was already suspended by {suspension.by}."
         if earlier is not None

@@ -12,6 +12,7 @@ from catalog.table.snapshot import BLOCKS_SCHEMA, TableSnapshot
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
 from otree.cube import BITS_PER_SYMBOL, SYMBOLS, symbols_per_level
 from otree.errors import IndexFormatError
+from otree.overfull import OVERFULL_FACTOR
 from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, newest_revision
 from procedures.checking.problem import ERROR, SCHEMA, WARNING, full_path, one_spelling, problem, rows_of
 
@@ -26,6 +27,7 @@ CHECKS = (
     "COUNT_MISMATCH",
     "BAND_MISMATCH",
     "THRESHOLD_DECREASES",
+    "CUBE_OVERFULL",
     "FILE_MISSING",
     "REVISION_UNREADABLE",
 )
@@ -39,7 +41,7 @@ class TaggedFiles:
     Attributes:
         files: path, stored (numRecords, including deleted rows), ours BOOLEAN (any tag of USE), text and number of the
             revision, text, raw maps and typed structs of the blocks, indexed BOOLEAN (whether queries treat the file
-            as indexed), text and both ends of the band, and for known revisions the cube pattern.
+            as indexed), text and both ends of the band, and for known revisions the cube pattern and desired rows.
     """
 
     files: DataFrame
@@ -50,11 +52,18 @@ class TaggedFiles:
         tag = F.col("tags")
         raw = F.from_json(tag[BLOCKS_TAG], "array<map<string,string>>")
         known = [
-            (number, cube_pattern(revision.dimensions), symbols_per_level(revision.dimensions))
+            (
+                number,
+                cube_pattern(revision.dimensions),
+                symbols_per_level(revision.dimensions),
+                revision.desired_cube_size,
+            )
             for number, revision in snapshot.revisions.items()
             if number > 0 and revision.transformations
         ]
-        spaces = snapshot.spark.createDataFrame(known, "revision_id bigint, pattern string, symbols int")
+        spaces = snapshot.spark.createDataFrame(
+            known, "revision_id bigint, pattern string, symbols int, desired bigint"
+        )
         files = snapshot.log_files.select(
             "path",
             F.get_json_object("stats", "$.numRecords").try_cast("bigint").alias("stored"),
@@ -227,6 +236,26 @@ def threshold_problems(tagged: TaggedFiles) -> DataFrame:
             (
                 F.col("threshold") < F.col("parent_threshold"),
                 problem("THRESHOLD_DECREASES", WARNING, message, F.col("cube_id")),
+            )
+        ],
+    )
+
+
+def overfull_problems(tagged: TaggedFiles) -> DataFrame:
+    """Returns the cubes that hold more than twice the desired rows; samples read more of them than they need."""
+    blocks = tagged.files.where("indexed").select("path", "revision_id", "desired", F.explode("blocks").alias("b"))
+    cubes = blocks.groupBy("revision_id", "desired", F.col("b.cubeId").alias("cube_id")).agg(
+        F.sum("b.elementCount").alias("elements"), F.max_by("path", "b.elementCount").alias("path")
+    )
+    message = F.concat(
+        F.lit("it holds "), "elements", F.lit(f" rows, more than {OVERFULL_FACTOR} times the desired "), "desired"
+    )
+    return rows_of(
+        cubes,
+        [
+            (
+                F.col("elements") > F.col("desired") * OVERFULL_FACTOR,
+                problem("CUBE_OVERFULL", WARNING, message, F.col("cube_id")),
             )
         ],
     )

@@ -6,20 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, DateType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql import Column, SparkSession
 
 from catalog.jvm.row_expressions import RowExpressions
 from otree.curve import Ranks, bits_per_dimension, hilbert_keys
 from otree.packing import Packing
-from procedures.layout.index_columns import IndexColumns
-
-# Enough rows for the quantiles, and for files of about equal size; few enough for the driver.
-_SAMPLE_ROWS = 100_000
-_SAMPLE_ROWS_PER_FILE = 200
-_LARGEST_SAMPLE = 2_000_000
-_SEED = 42
+from procedures.layout.row_sample import RowSample
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,29 +57,19 @@ class CurveOrder:
         return RowExpressions(self.spark).file(weight, key, spread, packing)
 
 
-def sampled_order(
-    rows: DataFrame, count: int, columns: IndexColumns, file_share: float
-) -> tuple[CurveOrder, SampledRows]:
-    """Chooses the quantiles by a sample of the rows, in one pass over the indexed columns.
+def sampled_order(sample: RowSample) -> tuple[CurveOrder, SampledRows]:
+    """Chooses the quantiles by a sample of the rows.
 
     Args:
-        rows: the rows.
-        count: how many they are.
-        columns: the indexed columns.
-        file_share: rows of one file, as a share of all.
+        sample: the sample.
 
     Returns:
         The order, and the sample's weights and places in it.
     """
-    values = [ordered_value(rows.select(column).schema[0].dataType, column) for column in columns.values]
-    wanted = min(max(_SAMPLE_ROWS, int(_SAMPLE_ROWS_PER_FILE / file_share)), _LARGEST_SAMPLE)
-    # Not DataFrame.sample: over an indexed source that would be a sample by weight, of low weights only.
-    taken = rows if count <= wanted else rows.where(F.rand(_SEED) < wanted / count)
-    found = taken.select(columns.weight.alias("weight"), *[v.alias(f"v{i}") for i, v in enumerate(values)]).toArrow()
-    bits = bits_per_dimension(len(values))
+    bits = bits_per_dimension(len(sample.expressions))
     ranks, codes = [], []
-    for i in range(len(values)):
-        value = found.column(f"v{i}").combine_chunks()
+    for i in range(len(sample.expressions)):
+        value = sample.table.column(f"v{i}").combine_chunks()
         is_double = str(value.type) == "double"
         known = value.drop_null().to_numpy(zero_copy_only=False).astype(float if is_double else object)
         table = Ranks.of_sample(known, bits)
@@ -95,18 +77,5 @@ def sampled_order(
         code[value.is_valid().to_numpy(zero_copy_only=False)] = table.codes_of(known)
         ranks.append(table)
         codes.append(code)
-    weights = found.column("weight").to_numpy().astype(np.int32)
-    return CurveOrder(columns.spark, tuple(values), tuple(ranks)), SampledRows(weights, hilbert_keys(codes, bits))
-
-
-def ordered_value(data_type: DataType, column: Column) -> Column:
-    """The column as DOUBLE or BINARY, in its own order as far as a double tells values apart."""
-    match data_type:
-        case StringType() | BinaryType():
-            return column.cast("binary")
-        case DateType():
-            return F.unix_date(column).cast("double")
-        case TimestampType() | TimestampNTZType():
-            return F.unix_micros(column.cast("timestamp")).cast("double")
-        case _:
-            return column.cast("double")
+    order = CurveOrder(sample.columns.spark, sample.expressions, tuple(ranks))
+    return order, SampledRows(sample.weights, hilbert_keys(codes, bits))

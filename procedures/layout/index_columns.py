@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +17,9 @@ from otree.transformer import Transformer, needs_quantiles
 from otree.tree import OrdinalTable
 from procedures.layout.coordinates import coordinate_column
 from procedures.layout.quantile_estimates import numeric_quantiles, string_quantiles
+
+if TYPE_CHECKING:
+    from procedures.layout.row_sample import RowSample
 
 # So many that neighbours differ by little, and the borders of cubes fall on quantiles; strings are not interpolated.
 _NUMERIC_QUANTILES = 65
@@ -47,10 +51,12 @@ class Observation:
     Attributes:
         stats: per indexed column.
         weights: number of rows, and about how many different weights they have.
+        sample: a sample of the rows in the newest revision, where the same look has taken one.
     """
 
     stats: tuple[ColumnStats, ...]
     weights: WeightCardinality
+    sample: RowSample | None = None
 
 
 def observation_of(

@@ -9,8 +9,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from catalog.errors import RowsChangedError
 from catalog.jvm.file_writer import DataFile, FileWriter
+from catalog.jvm.session import PAGE_ROWS_KEY
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
+from otree.pages import page_rows_of
 from otree.revision import Revision
 from otree.tree import CubeState, Tree
 from procedures.layout.row_layout import arranged, lay_out
@@ -45,7 +47,6 @@ class LayoutWriter:
         self,
         target: Target,
         rows: DataFrame,
-        sampled: DataFrame | None = None,
         output: Sequence[Column] | None = None,
         remaining: Mapping[CubeId, CubeState] | None = None,
     ) -> list[WrittenFile]:
@@ -53,9 +54,7 @@ class LayoutWriter:
 
         Args:
             target: the revision and the tree that the rows join.
-            rows: the rows.
-            sampled: the rows whose sample decides the layout, where ``rows`` has others too, such as those of a change
-                feed; all when left out.
+            rows: the rows; beside those of the target, they may have others, such as those of a change feed.
             output: the columns to write; all when left out.
             remaining: the cubes as the files that stay describe them; those of the target when left out.
 
@@ -67,15 +66,10 @@ class LayoutWriter:
                 has written more rows or fewer than were measured.
         """
         self.files.configure(target.new_properties)
-        layout = lay_out(
-            rows if sampled is None else sampled,
-            target.rows,
-            target.tree,
-            target.columns,
-            target.file_share,
-            target.beside,
-        )
+        layout = lay_out(target.sample, target.tree, target.file_share, target.beside, target.weight_span)
         self.session.conf.set(_MOST_ROWS_KEY, str(layout.largest_file))
+        page_rows = int(page_rows_of(target.rows, target.rows + target.beside))
+        self.session.conf.set(PAGE_ROWS_KEY, str(page_rows))
         placed = arranged(rows, layout, target.columns)
         revision = target.columns.revision
         files = self.write(placed if output is None else placed.select(*output), revision, target.tree)

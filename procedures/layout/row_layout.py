@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,18 +9,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from otree.cube import CubeId
+from otree.growth import grow
 from otree.packing import Packing, pack
 from otree.tree import CubeState, Tree
 from procedures.layout.curve_order import CurveOrder, sampled_order
 from procedures.layout.index_columns import IndexColumns
+from procedures.layout.row_sample import RowSample
 
-# Cells of one more level than this would not fit a long; skewed data needs some levels beyond the even depth.
-_CELL_BITS = 60
-_EXTRA_LEVELS = 6
-# Cubes with fewer rows than this share of a cube's size are left out of the counts, which bounds what is collected.
-_COUNTED_SHARE = 10
-# Cubes may grow by this factor before an append lowers their threshold or splits them.
-_GROWTH_SLACK = 1.25
 # Targets at which a file is closed whatever the packing says.
 _LARGEST_FILE = 1.9
 _KEY = "__use_curve_key"
@@ -47,59 +41,31 @@ class Layout:
     largest_file: int
 
 
-def cell_depth(dimensions: int, rows: int, cube_size: int) -> int:
-    """Levels of the cells that are counted: as deep as even data needs, and some more for skew."""
-    even = math.ceil(math.log2(max(rows / cube_size, 1)) / dimensions)
-    return max(1, min(_CELL_BITS // dimensions, even + _EXTRA_LEVELS))
-
-
-def grown_tree(rows: DataFrame, count: int, columns: IndexColumns, existing: Mapping[CubeId, CubeState]) -> Tree:
-    """Estimates the tree of existing cubes and new rows together, in one pass over the indexed columns.
-
-    The result depends neither on the order of the rows nor on their partitions.
+def grown_tree(sample: RowSample, current: Tree, existing: Mapping[CubeId, CubeState]) -> Tree:
+    """The tree that rows join, grown where cubes would hold too many rows with them.
 
     Args:
-        rows: the rows to add.
-        count: how many they are.
-        columns: their place in the revision.
-        existing: live cubes of the revision.
+        sample: a sample of the rows.
+        current: the current tree of their revision.
+        existing: live cubes of the revision without the files that the rows come from.
     """
-    revision = columns.revision
-    dimensions, size = revision.dimensions, revision.desired_cube_size
-    if existing and count * _COUNTED_SHARE <= size:
-        return Tree.current(dimensions, existing)
-    depth = cell_depth(dimensions, count, size)
-    cells = rows.groupBy(columns.cell(depth).alias("cell")).count()
-    level = F.explode(F.sequence(F.lit(1), F.lit(depth))).alias("level")
-    prefixes = (
-        cells.select("cell", "count", level)
-        .withColumn("prefix", F.expr(f"shiftright(cell, CAST({dimensions} * ({depth} - level) AS INT))"))
-        .groupBy("level", "prefix")
-        .agg(F.sum("count").alias("count"))
-        .where(F.col("count") * _COUNTED_SHARE > size)
-    )
-    counts = {CubeId.of_cell(r.prefix, dimensions, r.level): int(r["count"]) for r in prefixes.collect()}
-    counts[CubeId.root(dimensions)] = count
-    return Tree.estimate(dimensions, counts, existing, size, depth, _GROWTH_SLACK)
+    return grow(current, existing, sample.placed, sample.columns.revision.desired_cube_size)
 
 
-def lay_out(
-    rows: DataFrame, count: int, tree: Tree, columns: IndexColumns, file_share: float, beside: int = 0
-) -> Layout:
+def lay_out(sample: RowSample, tree: Tree, file_share: float, beside: int = 0, weight_span: float = 1.0) -> Layout:
     """Packs rows into files by a sample of them.
 
     Args:
-        rows: the rows to place.
-        count: how many they are.
+        sample: a sample of the rows to place.
         tree: the tree that they join.
-        columns: their place in the revision.
         file_share: rows of one file, as a share of all rows; above 1 when all fit in one.
         beside: rows of the revision in files that stay.
+        weight_span: length of the range of weights that the rows come from, as a share of all weights.
     """
-    order, sample = sampled_order(rows, count, columns, file_share)
-    target_rows = max(1, int(count * file_share))
-    packing = pack(sample.weights, sample.keys, count, target_rows, beside)
-    return Layout(tree, order, packing, count, int(target_rows * _LARGEST_FILE) + 1)
+    order, sampled = sampled_order(sample)
+    target_rows = max(1, int(sample.rows * file_share))
+    packing = pack(sampled.weights, sampled.keys, sample.rows, target_rows, beside, weight_span)
+    return Layout(tree, order, packing, sample.rows, int(target_rows * _LARGEST_FILE) + 1)
 
 
 def arranged(rows: DataFrame, layout: Layout, columns: IndexColumns) -> DataFrame:

@@ -13,7 +13,16 @@ from pyspark.sql import functions as F
 from catalog.errors import RowsChangedError
 from catalog.history.events import FileFacts
 from catalog.jvm.file_writer import DataFile
-from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIME_RANGE_TAG, WRITE_TAG, Block, blocks_to_json
+from otree.block import (
+    BAND_TAG,
+    BLOCKS_TAG,
+    REVISION_TAG,
+    REWRITES_TAG,
+    TIME_RANGE_TAG,
+    WRITE_TAG,
+    Block,
+    blocks_to_json,
+)
 from otree.cube import CubeId
 from otree.level import level_of
 from otree.tree import CubeState, Tree
@@ -119,8 +128,19 @@ def carry_thresholds(
     return [replace(files[0], blocks=files[0].blocks + empty), *files[1:]]
 
 
-def tags_of(file: WrittenFile, revision_id: int, write_id: str, first_time: int, last_time: int) -> dict[str, str]:
-    """The tags of one file: the format's two, and ours for write, weight band [from, to) and time range."""
+def tags_of(
+    file: WrittenFile, revision_id: int, write_id: str, first_time: int, last_time: int, rewrites: float = 0.0
+) -> dict[str, str]:
+    """The tags of one file: the format's two, and ours for write, weight band [from, to), time range and rewrites.
+
+    Args:
+        file: what was written.
+        revision_id: its revision.
+        write_id: id of the write.
+        first_time: first modification time (epoch ms) of the files that the rows came from.
+        last_time: last one.
+        rewrites: how many times optimizations have written the rows, on average; 0 for rows that a user writes.
+    """
     first = min(b.min_weight for b in file.blocks if b.element_count)
     return {
         REVISION_TAG: str(revision_id),
@@ -128,14 +148,20 @@ def tags_of(file: WrittenFile, revision_id: int, write_id: str, first_time: int,
         WRITE_TAG: write_id,
         BAND_TAG: f"{first},{file.last_weight + 1}",
         TIME_RANGE_TAG: f"{first_time},{last_time}",
+        **({REWRITES_TAG: f"{rewrites:.3f}"} if rewrites else {}),
     }
 
 
 def tags_by_path(
-    files: Sequence[WrittenFile], revision_id: int, write_id: str, first_time: int, last_time: int
+    files: Sequence[WrittenFile],
+    revision_id: int,
+    write_id: str,
+    first_time: int,
+    last_time: int,
+    rewrites: float = 0.0,
 ) -> dict[str, dict[str, str]]:
     """The tags of the files of one write, by their paths; see ``tags_of``."""
-    return {file.path: tags_of(file, revision_id, write_id, first_time, last_time) for file in files}
+    return {file.path: tags_of(file, revision_id, write_id, first_time, last_time, rewrites) for file in files}
 
 
 def facts_of(files: Sequence[WrittenFile]) -> list[FileFacts]:

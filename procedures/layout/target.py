@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.clock import SYSTEM_CLOCK, Clock
-from catalog.properties.index_properties import CUBE_SIZE_RANGE, HASH_TYPES_KEY_PREFIX, IndexConfiguration, logical_name
+from catalog.properties.index_properties import IndexConfiguration, logical_name
 from catalog.table.column_names import find_stored
 from catalog.table.snapshot import TableSnapshot
 from otree.cardinality import WeightCardinality
 from otree.cube import CubeId
-from otree.revision import Revision, configuration_of, next_revision, staging_of
-from otree.transformation import ColumnStats
+from otree.revision import Revision
 from otree.tree import CubeState, Tree
 from procedures.layout.index_columns import IndexColumns, Observation
+from procedures.layout.revision_choice import revision_for
 from procedures.layout.row_layout import grown_tree
+from procedures.layout.row_sample import RowSample, sample_of
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,32 @@ class Target:
     """The tree that rows join.
 
     Attributes:
-        rows: how many rows.
-        columns: the revision's columns over the rows.
+        sample: a sample of the rows, in the revision.
         tree: thresholds of its cubes once the rows are in.
         remaining: the revision's live cubes without the files that are replaced.
         file_share: rows of one file as a share of the rows; above 1 when all fit in one.
         new_properties: table properties that make the revision; empty when it exists.
         weights: how many different weights the rows have, None where nobody looked.
+        weight_span: length of the range of weights that the rows come from, as a share of all weights.
     """
 
-    rows: int
-    columns: IndexColumns
+    sample: RowSample
     tree: Tree
     remaining: Mapping[CubeId, CubeState]
     file_share: float
     new_properties: Mapping[str, str]
     weights: WeightCardinality | None = None
+    weight_span: float = 1.0
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return self.sample.rows
+
+    @property
+    def columns(self) -> IndexColumns:
+        """The revision's columns over the rows."""
+        return self.sample.columns
 
     @property
     def beside(self) -> int:
@@ -71,22 +82,26 @@ def target_in_revision(
     snapshot: TableSnapshot,
     revision: Revision,
     replaced: Sequence[str],
-    rows: int,
+    rows: DataFrame,
+    expected: int,
     file_share: float,
 ) -> Target:
-    """The target of rows that stay in their revision and keep its thresholds.
+    """The target of rows that stay in their revision, whose tree grows where its cubes hold too many rows.
 
     Args:
         session: session of the work.
         snapshot: the table.
         revision: the rows' revision.
         replaced: paths of the files that the rows come from.
-        rows: how many rows.
+        rows: the rows.
+        expected: how many they are, as the log tells.
         file_share: see ``Target``.
     """
-    tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
+    current = Tree.current(revision.dimensions, snapshot.cube_states(revision))
     remaining = snapshot.cube_states(revision, replaced)
-    return Target(rows, columns_of(session, snapshot, revision), tree, remaining, file_share, {})
+    columns = columns_of(session, snapshot, revision)
+    sample, _ = sample_of(rows, expected, columns, file_share)
+    return Target(sample, grown_tree(sample, current, remaining), remaining, file_share, {})
 
 
 def target_for_new_rows(
@@ -116,52 +131,11 @@ def target_for_new_rows(
     revision, new = revision_for(
         snapshot, found, seen.stats, int(found.target_file_bytes * count / size), location, seen.weights, clock
     )
-    columns = columns_of(session, snapshot, revision)
     existing = {} if new else snapshot.cube_states(revision)
-    tree = grown_tree(rows, count, columns, existing)
-    return Target(count, columns, tree, existing, found.target_file_bytes / size, new, seen.weights)
-
-
-def revision_for(
-    snapshot: TableSnapshot,
-    found: IndexConfiguration,
-    stats: Sequence[ColumnStats],
-    rows_of_file: int,
-    location: str,
-    weights: WeightCardinality | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> tuple[Revision, dict[str, str]]:
-    """The revision that covers data of these ranges, and the properties that make it where it does not exist yet.
-
-    Args:
-        snapshot: the table.
-        found: what is to be indexed.
-        stats: range of the data per column.
-        rows_of_file: rows of a file of the target size, the default of a cube's size.
-        location: the table's root.
-        weights: rows and distinct weights of the data, noted in a new revision.
-        clock: the time, noted in a new revision.
-    """
-    latest = snapshot.latest_revision
-    smallest, largest = CUBE_SIZE_RANGE
-    cube_size = found.cube_size or (
-        latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
-    )
-    renew = hashed_otherwise(snapshot, found)
-    now = clock.now()
-    revision = next_revision(latest, found.transformers, stats, cube_size, now, location, renew=renew)
-    if latest is not None and revision.revision_id == latest.revision_id:
-        return revision, {}
-    revision = replace(revision, weights=weights)
-    while revision.revision_id in snapshot.revision_ids_in_use:
-        revision = replace(revision, revision_id=revision.revision_id + 1)
-    first = [staging_of(revision)] if not snapshot.stored_revisions.numbers else []
-    new = configuration_of([*first, revision])
-    return revision, new | found.remembered(snapshot.configuration, revision.revision_id)
-
-
-def hashed_otherwise(snapshot: TableSnapshot, found: IndexConfiguration) -> bool:
-    """Whether the columns' types hash differently from when the newest revision was made."""
-    latest = snapshot.latest_revision
-    written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}") if latest else None
-    return written_as is not None and written_as != ";".join(found.hash_types)
+    share = found.target_file_bytes / size
+    sample = seen.sample
+    if sample is None or sample.columns.revision.revision_id != revision.revision_id:
+        columns = columns_of(session, snapshot, revision)
+        sample, _ = sample_of(rows, count, columns, share)
+    tree = grown_tree(sample, Tree.current(revision.dimensions, existing), existing)
+    return Target(sample, tree, existing, share, new, seen.weights)

@@ -21,7 +21,7 @@ from procedures.optimizer.group_runs import SparkThreads
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.optimizer import Limits, Optimizer
 from procedures.optimizer.parts import OptimizerParts, PlanRequest
-from procedures.optimizer.plan import FileGroup, Plan, SkippedGroup
+from procedures.optimizer.plan import Arrivals, FileGroup, Plan, SkippedGroup
 from procedures.optimizer.progress import Progress
 from procedures.optimizer.report import ReportRow
 from procedures.optimizer.run_selection import RunSelection
@@ -37,6 +37,7 @@ def make_plan(
     most: int = 1,
     most_bytes: int | None = None,
     selection_of_run: RunSelection | None = None,
+    arrivals: Arrivals | None = None,
 ) -> Plan:
     """Asks the strategies in order, and takes groups of the first that finds any; reads metadata only.
 
@@ -46,6 +47,7 @@ def make_plan(
         most: groups wanted at most.
         most_bytes: once the groups have so many bytes, no further one is wanted; None = no limit.
         selection_of_run: the selectors of the run; new ones when left out.
+        arrivals: which unindexed files are left to the next run; none when left out.
 
     Raises:
         IndexConfigurationError: a strategy needs index columns and the table has none.
@@ -54,10 +56,11 @@ def make_plan(
     snapshot = table.snapshot()
     _check_index(table, snapshot, settings)
     _check_revisions(snapshot, settings)
-    # Files that a first indexing leaves to another group would lose the race for the new revision.
+    # Beside the first indexing, another group would make a revision of its own.
     most = most if snapshot.latest_revision is not None else 1
     skipped: list[SkippedGroup] = []
     notes: list[str] = []
+    arrived: SkippedGroup | None = None
     warnings = tuple(described(snapshot.property_errors))
     selectors = selection_of_run or RunSelection(settings)
     with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
@@ -71,15 +74,19 @@ def make_plan(
                 if selection.group is None:
                     notes += [selection.note] if selection.note and not groups else []
                     break
+                if arrivals is not None and selection.group.strategy == UNINDEXED_FILES:
+                    arrived = arrivals.left(selection.group)
+                    if arrived is not None:
+                        break
                 groups.append(selection.group)
                 if most_bytes is not None and sum(group.bytes for group in groups) >= most_bytes:
                     break
                 rest = rest.without([f.path for f in selection.group.files])
             if groups:
-                return Plan(snapshot.version, tuple(groups), tuple(skipped), warnings=warnings)
+                return Plan(snapshot.version, tuple(groups), tuple(skipped), warnings=warnings, arrived=arrived)
         former = former_index_note(snapshot)
         notes += [former] if former else []
-    return Plan(snapshot.version, (), tuple(skipped), tuple(notes), warnings)
+    return Plan(snapshot.version, (), tuple(skipped), tuple(notes), warnings, arrived)
 
 
 def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: OptimizeSettings) -> None:
@@ -115,7 +122,8 @@ class TablePlanner:
     def plan(self, request: PlanRequest) -> Plan:
         """See ``make_plan``."""
         self.selection.limit_batches(request.batch_bytes)
-        return make_plan(self.table, self.settings, request.most_groups, request.most_bytes, self.selection)
+        most = request.most_groups, request.most_bytes
+        return make_plan(self.table, self.settings, *most, self.selection, request.arrivals)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from catalog.jvm.java_errors import known_error
 from catalog.state.lease import HeldBy, Lease
 from procedures.optimizer.group_runs import CommittedGroup, run_groups, stopped_by_keyboard
 from procedures.optimizer.parts import OptimizerParts, PlanRequest, ProgressDisplay
-from procedures.optimizer.plan import FileGroup, Plan, SkippedGroup
+from procedures.optimizer.plan import Arrivals, FileGroup, Plan, SkippedGroup
 from procedures.optimizer.report import (
     ReportRow,
     committed_row,
@@ -98,6 +98,13 @@ class Optimizer:
         self._skipped: set[SkippedGroup] = set()
         # Strategy and paths of the output of the last iteration.
         self._last_written: tuple[str, frozenset[str]] = ("", frozenset())
+        # Files that are older than this time were there. A conflict moves it, since a delete or an update writes the
+        # rows of a lost group to new files.
+        self._arrived_since = run.started_at
+        # Bytes of unindexed files that were rewritten, and those that the last plan leaves to the next run.
+        self._indexed_bytes = 0
+        self._arrived: SkippedGroup | None = None
+        self._planned_version = -1
         # Bytes of a batch at most after a conflict, None after a commit.
         self._batch_bytes: int | None = None
 
@@ -116,6 +123,8 @@ class Optimizer:
             with ExitStack() as stack:
                 stack.enter_context(stopped_by_keyboard(self._run))
                 self._loop(stack)
+            if self._arrived is not None:
+                self._report.append(skipped_row(self._iteration, self._arrived, self._planned_version))
             return with_warnings(self._report, self._warnings)
         finally:
             self._parts.runs.end(self._run)
@@ -162,8 +171,12 @@ class Optimizer:
         run, limits = self._run, self._limits
         self._iteration += 1
         run.current = "planning"
-        plan = self._parts.planner.plan(PlanRequest(limits.next_groups(run), limits.next_bytes(run), self._batch_bytes))
-        self._warnings = plan.warnings
+        # A pass over files that arrived during the run is worth its cost if it indexes as much as all passes before it.
+        # So a run under constant appends ends, after a number of passes that grows with the logarithm of its bytes.
+        arrivals = Arrivals(self._arrived_since, self._indexed_bytes)
+        most = limits.next_groups(run), limits.next_bytes(run)
+        plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals))
+        self._warnings, self._arrived, self._planned_version = plan.warnings, plan.arrived, plan.version
         return plan
 
     def _takes(self, plan: Plan) -> bool:
@@ -223,11 +236,13 @@ class Optimizer:
                 committed = True
                 run.committed += 1
                 run.committed_bytes += group.bytes
+                self._indexed_bytes += 0 if group.revision_id else group.bytes
                 written += outcome.result.paths
                 self._report.append(committed_row(self._iteration, group, milliseconds, outcome.result))
             else:
                 error = known_error(outcome.error)
                 self._report.append(failed_row(self._iteration, group, milliseconds, error))
+                self._arrived_since = parts.clock.now()
                 # After a conflict, the next iteration plans the files again.
                 failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
         self._conflicts = 0 if committed else self._conflicts + 1

@@ -11,7 +11,7 @@ from typing import Protocol
 from catalog.clock import Clock
 from catalog.errors import UseError
 from catalog.state.lease import Acquired, HeldBy, Lease
-from procedures.optimizer.plan import FileGroup, Plan
+from procedures.optimizer.plan import Arrivals, FileGroup, Plan
 from procedures.optimizer.runs import Runs
 from procedures.rewrite.group_rewrite import RewriteResult
 
@@ -24,11 +24,13 @@ class PlanRequest:
         most_groups: groups wanted at most.
         most_bytes: once the groups have this many bytes, no further one is wanted; None = no limit.
         batch_bytes: bytes of a batch at most, after conflicts; None = as the settings say.
+        arrivals: which unindexed files are left to the next run; None = none.
     """
 
     most_groups: int = 1
     most_bytes: int | None = None
     batch_bytes: int | None = None
+    arrivals: Arrivals | None = None
 
 
 class Planner(Protocol):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+# Reason code of files that a run leaves to the next one.
+ARRIVED = "ARRIVED_DURING_RUN"
+
 
 @dataclass(frozen=True)
 class InputFile:
@@ -38,6 +41,7 @@ class FileGroup:
         reason: code and values, e.g. ``LEVEL_0_CUBE_A_BLOCKS_3``.
         files: what is read and removed, exactly.
         note: one sentence for people.
+        weight_span: length of the range of weights that the rows come from, as a share of all weights.
     """
 
     strategy: str
@@ -45,6 +49,7 @@ class FileGroup:
     reason: str
     files: tuple[InputFile, ...]
     note: str = ""
+    weight_span: float = 1.0
 
     @property
     def bytes(self) -> int:
@@ -70,6 +75,30 @@ class SkippedGroup:
 
 
 @dataclass(frozen=True)
+class Arrivals:
+    """Which unindexed files a run leaves to the next one.
+
+    Attributes:
+        since: epoch milliseconds at which the run began, or had its last conflict.
+        worth_bytes: a group of files that all arrived later is left unless it has so many bytes.
+    """
+
+    since: int
+    worth_bytes: int
+
+    def left(self, group: FileGroup) -> SkippedGroup | None:
+        """The group as one that is left to the next run; None when it is to be rewritten in this one.
+
+        Args:
+            group: the unindexed files that would be rewritten next, oldest first.
+        """
+        if group.bytes >= self.worth_bytes or any(file.first_time <= self.since for file in group.files):
+            return None
+        note = f"{len(group.files)} files arrived during the run; the next run indexes them"
+        return SkippedGroup(group.strategy, ARRIVED, len(group.files), group.bytes, note)
+
+
+@dataclass(frozen=True)
 class Selection:
     """What one strategy finds: at most one group, and what it passed over on the way."""
 
@@ -88,6 +117,7 @@ class Plan:
         skipped: groups that qualified and were passed over.
         notes: why strategies found nothing.
         warnings: mistakes in the table's properties.
+        arrived: unindexed files that are left to the next run; None when there are none.
     """
 
     version: int
@@ -95,3 +125,4 @@ class Plan:
     skipped: tuple[SkippedGroup, ...] = ()
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = ()
+    arrived: SkippedGroup | None = None

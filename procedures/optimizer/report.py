@@ -113,7 +113,7 @@ def passed_over(rows: Sequence[ReportRow]) -> list[PassedOver]:
 
 def committed_row(iteration: int, group: FileGroup, milliseconds: int, result: RewriteResult) -> ReportRow:
     """A group whose commit is in the log."""
-    # A new revision changes the table's metadata, which fails writers in flight: never silently.
+    # A new revision changes the table's metadata: never silently.
     new = [f"made revision {result.new_revision}"] if result.new_revision else []
     warning = [result.warning] if result.warning else []
     return ReportRow(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark.sql import functions as F
-
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.table.named_files import find_files
 from catalog.table.snapshot import TableSnapshot
@@ -52,8 +50,7 @@ class RunSelection:
         if files is not None:
             if self._named_paths is None:  # Later snapshots no longer have the files that this run has rewritten.
                 self._named_paths = find_files(snapshot, files)
-            paths = list(self._named_paths)
-            snapshot = snapshot.only(lambda rows: rows.where(F.col("path").isin(paths)))
+            snapshot = snapshot.only_paths(self._named_paths)
         if where is not None:
             spark, schema = snapshot.spark, snapshot.schema
             where.check(spark, schema)

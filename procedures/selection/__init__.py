@@ -9,9 +9,10 @@ from procedures.selection.leveled_compaction import LeveledCompaction
 from procedures.selection.revision_rewrite import RevisionRewrite
 from procedures.selection.sampling_overhead import SamplingOverheadReduction
 from procedures.selection.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
+from procedures.selection.sorted_run_compaction import SortedRunCompaction
 from procedures.selection.unindexed_files import UnindexedFiles
 
-DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction")
+DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction")
 
 
 def built_in_strategies() -> tuple[Strategy, ...]:
@@ -19,6 +20,7 @@ def built_in_strategies() -> tuple[Strategy, ...]:
     return (
         UnindexedFiles(),
         LeveledCompaction(),
+        SortedRunCompaction(),
         CubeDefragmentation(),
         SamplingOverheadReduction(),
         RevisionRewrite(),
@@ -26,14 +28,16 @@ def built_in_strategies() -> tuple[Strategy, ...]:
     )
 
 
+_BUILT_IN = {strategy.name: strategy for strategy in built_in_strategies()}
+
 # The options of strategies are table properties too.
-for _strategy in built_in_strategies():
+for _strategy in _BUILT_IN.values():
     declare_options(option.name for option in _strategy.options)
 
 
 def strategies() -> dict[str, Strategy]:
     """Returns the registered strategies by name."""
-    return dict(application().strategies)
+    return _BUILT_IN | application().own_strategies
 
 
 def register_strategy(strategy: Strategy) -> None:
@@ -46,7 +50,7 @@ def register_strategy(strategy: Strategy) -> None:
         InvalidArgumentError: not such an instance.
     """
     check_strategy(strategy)
-    application().strategies[strategy.name] = strategy
+    application().own_strategies[strategy.name] = strategy
     declare_options(option.name for option in strategy.options)
 
 

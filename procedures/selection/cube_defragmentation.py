@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
+from otree.revision import Revision
 from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.block_groups import (
     BlockGroup,
@@ -21,6 +24,7 @@ from procedures.selection.block_groups import (
     leveled_blocks,
     rises,
 )
+from procedures.selection.columns import LeveledBlocks, input_file
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 
 NAME = "CubeDefragmentation"
@@ -66,19 +70,83 @@ class CubeDefragmentation(Strategy):
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, Selection):
             return revision
-        leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
-        groups = block_groups(leveled, symbols_per_level(revision.dimensions))
-        reached = _reached(leveled, groups, settings.bytes_per_iter)
-        taken = take_until(_in_order(snapshot, reached), settings.bytes_per_iter)
-        kept = _lifted(reached, taken)
+        limit, columns = settings.bytes_per_iter, snapshot.columns
+        fragmented = _by_jobs(snapshot, revision, limit) if columns is None else _in_memory(columns, revision, limit)
+        taken = take_until(fragmented.files, limit)
+        liftable = lifted(fragmented.blocks_of([f.path for f in taken])) if taken else frozenset()
+        kept = tuple(f for f in taken if f.path in liftable)
         if not kept:
-            return _nothing(groups, settings.bytes_per_iter, revision.revision_id)
+            return _nothing(fragmented.first_group(), limit, revision.revision_id)
         first = kept[0].level
         cubes = len({f.level for f in kept})
         note = f"{len(kept)} files of fragmented cubes, from level {first} on" + (
             f", {cubes} levels" if cubes > 1 else ""
         )
         return Selection(FileGroup(NAME, revision.revision_id, f"FROM_LEVEL_{first}", kept, note))
+
+
+@dataclass(frozen=True)
+class _Fragmented:
+    """The files of fragmented cubes that rise within the byte limit, each cube by itself.
+
+    Attributes:
+        files: by level, depth and cube of their first group, then size and path.
+        blocks_of: the blocks of these cubes in the files of some paths.
+        first_group: the first group that would rise without a limit, None when there is none.
+    """
+
+    files: Sequence[InputFile]
+    blocks_of: Callable[[Sequence[str]], Sequence[FileBlock]]
+    first_group: Callable[[], BlockGroup | None]
+
+
+def _in_memory(files: FileColumns, revision: Revision, bytes_per_iter: int) -> _Fragmented:
+    leveled = LeveledBlocks.of(files, revision.revision_id, symbols_per_level(revision.dimensions))
+    reached = leveled.within_bytes(bytes_per_iter)
+    place = np.empty(len(reached.level), np.int64)
+    place[np.lexsort((reached.cube, reached.depth, reached.level))] = np.arange(len(reached.level))
+    of_block = place[reached.group]
+    first = np.full(len(files), np.iinfo(np.int64).max)
+    np.minimum.at(first, reached.blocks.file, of_block)
+    level_of_place = np.empty(len(place), np.int64)
+    level_of_place[place] = reached.level
+    order = np.lexsort((np.arange(len(files)), files.size, first))
+    in_order = [int(p) for p in order if first[p] < len(place)][:MAX_FILES_PER_GROUP]
+
+    def blocks_of(paths: Sequence[str]) -> list[FileBlock]:
+        blocks, group = reached.blocks, reached.group
+        wanted = np.flatnonzero(files.with_paths(paths)[blocks.file])
+        return [
+            FileBlock(
+                str(files.path[blocks.file[i]]),
+                int(reached.level[group[i]]),
+                blocks.cube_ids[int(blocks.cube[i])],
+                str(files.write[blocks.file[i]]),
+                int(blocks.elements[i]),
+            )
+            for i in wanted
+        ]
+
+    def first_group() -> BlockGroup | None:
+        rising = leveled.rising_groups(by_blocks=False)
+        return leveled.block_group(rising[0]) if rising else None
+
+    return _Fragmented([input_file(files, p, level_of_place[first[p]]) for p in in_order], blocks_of, first_group)
+
+
+def _by_jobs(snapshot: TableSnapshot, revision: Revision, bytes_per_iter: int) -> _Fragmented:
+    leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
+    groups = block_groups(leveled, symbols_per_level(revision.dimensions))
+    reached = _reached(leveled, groups, bytes_per_iter)
+
+    def blocks_of(paths: Sequence[str]) -> list[FileBlock]:
+        rows = reached.where(F.col("path").isin(list(paths)))
+        return [FileBlock(*row) for row in rows.select("path", "level", "cube_id", "write_id", "elements").collect()]
+
+    def first_group() -> BlockGroup | None:
+        return next(iter(groups_of(groups.orderBy("level", "depth", "cube_id"), 1)), None)
+
+    return _Fragmented(_in_order(snapshot, reached), blocks_of, first_group)
 
 
 def _reached(leveled: DataFrame, groups: DataFrame, bytes_per_iter: int) -> DataFrame:
@@ -111,21 +179,10 @@ def _in_order(snapshot: TableSnapshot, reached: DataFrame) -> list[InputFile]:
     ]
 
 
-def _lifted(reached: DataFrame, taken: Sequence[InputFile]) -> tuple[InputFile, ...]:
-    if not taken:
-        return ()
-    paths = [f.path for f in taken]
-    rows = reached.where(F.col("path").isin(paths)).select("path", "level", "cube_id", "write_id", "elements")
-    found = lifted([FileBlock(*row) for row in rows.collect()])
-    return tuple(f for f in taken if f.path in found)
-
-
-def _nothing(groups: DataFrame, bytes_per_iter: int, revision_id: int) -> Selection:
-    stuck: list[BlockGroup] = groups_of(groups.orderBy("level", "depth", "cube_id"), 1)
+def _nothing(first: BlockGroup | None, bytes_per_iter: int, revision_id: int) -> Selection:
     note = f"{NAME}: revision {revision_id} has no fragmented cubes"
-    if not stuck:
+    if first is None:
         return Selection(note=note)
-    first = stuck[0]
     why = (
         f"no fragmented cube reaches the next level within bytes_per_iter = {bytes_per_iter}; the first is cube "
         f"{first.cube_id or 'root'} at level {first.level} with {first.blocks} blocks of {first.element_count} rows"

@@ -1,17 +1,23 @@
-"""LeveledCompaction: the lowest level's most fragmented cube first, so that each iteration lifts it by a level."""
+"""LeveledCompaction: the lowest level's most fragmented cube first, so that each iteration lifts it by a level.
+
+Where no cube is fragmented, it splits overfull cubes; see ``overfull_cubes``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
+from otree.revision import Revision
 from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.selection.block_groups import (
     GROUPS_CONSIDERED,
@@ -22,6 +28,8 @@ from procedures.selection.block_groups import (
     leveled_blocks,
     limit_note,
 )
+from procedures.selection.columns import LeveledBlocks, input_file
+from procedures.selection.overfull_cubes import select_overfull
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 
 NAME = "LeveledCompaction"
@@ -83,7 +91,10 @@ def choose(
 
 
 class LeveledCompaction(Strategy):
-    """Merges the blocks of the first fragmented cube, by level, then cube depth, then number of blocks."""
+    """Merges the blocks of the first fragmented cube, by level, then cube depth, then number of blocks.
+
+    Where there is none, it rewrites the files of the first cube that holds more than twice the desired rows.
+    """
 
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Merges the blocks of the first fragmented cube: lowest level, then lowest depth."
@@ -93,15 +104,37 @@ class LeveledCompaction(Strategy):
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, Selection):
             return revision
-        leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
-        groups = groups_of(block_groups(leveled, symbols_per_level(revision.dimensions)))
-        found = choose(
-            groups[:GROUPS_CONSIDERED],
-            lambda group: _files(snapshot, leveled, group),
-            settings.bytes_per_iter,
-            revision.revision_id,
-        )
-        return found if found.group else replace(found, note=found.note + limit_note(NAME, len(groups)))
+        columns = snapshot.columns
+        groups, files_of = _by_jobs(snapshot, revision) if columns is None else _in_memory(columns, revision)
+        found = choose(groups[:GROUPS_CONSIDERED], files_of, settings.bytes_per_iter, revision.revision_id)
+        if found.group:
+            return found
+        overfull = select_overfull(snapshot, revision, NAME, settings.bytes_per_iter)
+        if overfull.group:
+            return replace(overfull, skipped=found.skipped)
+        note = found.note + limit_note(NAME, len(groups))
+        return Selection(None, (*found.skipped, *overfull.skipped), note)
+
+
+_Groups = tuple[Sequence[BlockGroup], Callable[[BlockGroup], Iterable[GroupFile]]]
+"""The first groups that rise, at most one more than are considered, and the files of each."""
+
+
+def _in_memory(files: FileColumns, revision: Revision) -> _Groups:
+    leveled = LeveledBlocks.of(files, revision.revision_id, symbols_per_level(revision.dimensions))
+    numbers = {leveled.block_group(n): n for n in leveled.rising_groups()[: GROUPS_CONSIDERED + 1]}
+
+    def files_of(group: BlockGroup) -> Iterator[GroupFile]:
+        for position, elements in islice(leveled.files_of(numbers[group]), MAX_FILES_PER_GROUP):
+            yield GroupFile(input_file(files, position, group.level), elements, str(files.write[position]))
+
+    return list(numbers), files_of
+
+
+def _by_jobs(snapshot: TableSnapshot, revision: Revision) -> _Groups:
+    leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
+    groups = groups_of(block_groups(leveled, symbols_per_level(revision.dimensions)))
+    return groups, lambda group: _files(snapshot, leveled, group)
 
 
 def _files(snapshot: TableSnapshot, leveled: DataFrame, group: BlockGroup) -> Iterable[GroupFile]:

@@ -1,26 +1,44 @@
-"""RevisionRewrite: files of older revisions are indexed again into the newest, so that the older ones run empty."""
+"""RevisionRewrite: files of older revisions are indexed again into the newest, so that the older ones run empty.
+
+The newest revision itself is laid out anew where it is asked for by its number.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
+from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot, file_levels
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, InputFile, Selection
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.selection.columns import input_file, levels_or, positions_by_age
+from procedures.selection.selection_strategy import (
+    MAX_FILES_PER_GROUP,
+    SelectionSettings,
+    Selector,
+    Strategy,
+    take_until,
+)
 
 NAME = "RevisionRewrite"
 
 
 class RevisionRewrite(Strategy):
-    """Takes the files of one older revision at a time, the oldest revision first; their rows join the newest one."""
+    """Takes the files of one older revision at a time, the oldest revision first; their rows join the newest one.
+
+    With the number of the newest revision, it takes the files that this revision has when the run begins, each once.
+    Their rows stay in the revision; its tree grows where cubes hold too many rows.
+    """
 
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Indexes the files of older revisions again into the newest one, oldest revision first."
@@ -28,14 +46,26 @@ class RevisionRewrite(Strategy):
         Parameter("batch_bytes", "BIGINT", "Bytes of files taken in an iteration.", 10_000_000_000),
     )
 
-    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """See ``Strategy.select``.
+    def begin(self, settings: SelectionSettings) -> Selector:
+        """See ``Strategy.begin``."""
+        return _RevisionRewriteRun(settings)
+
+
+class _RevisionRewriteRun(Selector):
+    """The selection of one run, which remembers the files of the newest revision that are to be laid out anew."""
+
+    def __init__(self, settings: SelectionSettings) -> None:
+        super().__init__(settings)
+        self._first_paths: _FirstPaths = None
+
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """See ``Selector.select``.
 
         Raises:
             InvalidArgumentError: revision 0 was asked for, which is not indexed.
             UnknownNameError: the table has no revision of this number.
         """
-        wanted = settings.revision_id
+        wanted, batch_bytes = self.settings.revision_id, self.settings.options["batch_bytes"]
         if wanted == 0:
             raise InvalidArgumentError.of(
                 "revision_id", 0, "an indexed revision's number; UnindexedFiles takes files of 0"
@@ -47,12 +77,22 @@ class RevisionRewrite(Strategy):
             return Selection(note=f"{NAME}: the table has no indexed files yet")
         # Where the properties ask for another index than the newest revision is, that one is to be left too.
         last = latest.revision_id if _is_outdated(snapshot, latest) else latest.revision_id - 1
-        if wanted is not None and wanted > last:
-            return Selection(note=f"{NAME}: revision {wanted} is the newest")
-        older = snapshot.files.where(
-            F.col("revision").between(1, last) if wanted is None else F.col("revision") == wanted
-        )
-        return _oldest(snapshot, older, settings.options["batch_bytes"])
+        if wanted is None or wanted <= last:
+            revisions = (1, last) if wanted is None else (wanted, wanted)
+            return _oldest(snapshot, revisions, batch_bytes)
+        return self._again(snapshot, wanted, batch_bytes)
+
+    def _again(self, snapshot: TableSnapshot, newest: int, batch_bytes: int) -> Selection:
+        """The oldest files of the newest revision among those that it had when the run began."""
+        if self._first_paths is None:
+            columns = snapshot.columns
+            # Of a long list, a query of the first snapshot: the driver does not hold the paths of all files.
+            of_newest = None if columns is None else columns.path[columns.revision == newest]
+            if of_newest is not None:
+                self._first_paths = frozenset(of_newest)
+            else:
+                self._first_paths = snapshot.files.where(F.col("revision") == newest).select("path")
+        return _oldest(snapshot, (newest, newest), batch_bytes, newest, self._first_paths)
 
 
 def former_index_note(snapshot: TableSnapshot) -> str | None:
@@ -72,16 +112,25 @@ def former_index_note(snapshot: TableSnapshot) -> str | None:
     ]
     if not former:
         return None
-    found = snapshot.files.where(F.col("revision").isin(former)).groupBy("revision").count().collect()
-    if not found:
+    files = _files_per_revision(snapshot, former)
+    if not files:
         return None
-    newest = snapshot.revisions[max(row.revision for row in found)]
+    newest = snapshot.revisions[max(files)]
     names = column_names(snapshot.schema, newest.columns)
     indexed_by = ", ".join(f"{name}:{t.kind}" for name, t in zip(names, newest.transformers, strict=True))
     return (
-        f"{sum(row['count'] for row in found)} files are indexed as before use.index.columns was changed "
+        f"{sum(files.values())} files are indexed as before use.index.columns was changed "
         f"({indexed_by}): revision_rewrite => true indexes them again"
     )
+
+
+def _files_per_revision(snapshot: TableSnapshot, revisions: Sequence[int]) -> dict[int, int]:
+    """The number of files of each of these revisions that has any."""
+    if snapshot.columns is not None:
+        numbers, counts = np.unique(snapshot.columns.revision, return_counts=True)
+        return {int(n): int(count) for n, count in zip(numbers, counts, strict=True) if n in revisions}
+    found = snapshot.files.where(F.col("revision").isin(list(revisions))).groupBy("revision").count().collect()
+    return {row.revision: row["count"] for row in found}
 
 
 def _is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
@@ -97,10 +146,72 @@ def _is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
     )
 
 
-def _oldest(snapshot: TableSnapshot, older: DataFrame, batch_bytes: int) -> Selection:
+_FirstPaths = DataFrame | frozenset[str] | None
+"""Paths of the files that may be chosen: a query where they are many; None = any file."""
+
+
+@dataclass(frozen=True)
+class _OldRevision:
+    """The oldest revision that has files to rewrite.
+
+    Attributes:
+        revision_id: its number.
+        files: how many files it has.
+        oldest: the first of them, oldest first.
+    """
+
+    revision_id: int
+    files: int
+    oldest: Sequence[InputFile]
+
+
+def _oldest(
+    snapshot: TableSnapshot, revisions: tuple[int, int], batch_bytes: int, stay: int = 0, among: _FirstPaths = None
+) -> Selection:
+    """The oldest files of the oldest of some revisions.
+
+    Args:
+        snapshot: the table.
+        revisions: first and last revision that may be chosen.
+        batch_bytes: bytes after which no further file is taken.
+        stay: the revision in which the rows stay, 0 if they join the newest one.
+        among: paths of the files that may be chosen.
+    """
+    columns = snapshot.columns
+    if columns is None or isinstance(among, DataFrame):
+        found = _by_jobs(snapshot, revisions, among)
+    else:
+        found = _in_memory(columns, revisions, among)
+    if found is None:
+        left = f"revision {stay} are left to lay out anew" if stay else "older revisions"
+        return Selection(note=f"{NAME}: no files of {left}")
+    files = take_until(found.oldest, batch_bytes)
+    note = f"{len(files)} of {found.files} files of revision {found.revision_id}, oldest first"
+    return Selection(FileGroup(NAME, stay, f"REVISION_{found.revision_id}", files, note))
+
+
+def _in_memory(files: FileColumns, revisions: tuple[int, int], among: frozenset[str] | None) -> _OldRevision | None:
+    first, last = revisions
+    wanted = (files.revision >= first) & (files.revision <= last)
+    if among is not None:
+        wanted &= files.with_paths(among)
+    if not wanted.any():
+        return None
+    number = int(files.revision[wanted].min())
+    positions = positions_by_age(files, wanted & (files.revision == number))
+    oldest = [input_file(files, p, level) for p, level in levels_or(files, positions[:MAX_FILES_PER_GROUP], 0)]
+    return _OldRevision(number, len(positions), oldest)
+
+
+def _by_jobs(snapshot: TableSnapshot, revisions: tuple[int, int], among: _FirstPaths) -> _OldRevision | None:
+    older = snapshot.files.where(F.col("revision").between(*revisions))
+    if isinstance(among, DataFrame):
+        older = older.join(among, "path", "left_semi")
+    elif among is not None:
+        older = older.where(F.col("path").isin(list(among)))
     per_revision = older.groupBy("revision").agg(F.count(F.lit(1)).alias("files")).orderBy("revision").first()
     if per_revision is None:
-        return Selection(note=f"{NAME}: no files of older revisions")
+        return None
     number = per_revision.revision
     of_revision = older.where(F.col("revision") == number).drop("blocks", "write_id")
     rows = (
@@ -110,9 +221,7 @@ def _oldest(snapshot: TableSnapshot, older: DataFrame, batch_bytes: int) -> Sele
         .orderBy("modification_time", "path")
         .collect()
     )
-    oldest_first = (
+    oldest = [
         InputFile(r.path, r.deletion_vector, r.size, r.rows, r["level"] or 0, r.first_time, r.last_time) for r in rows
-    )
-    files = take_until(oldest_first, batch_bytes)
-    note = f"{len(files)} of {per_revision.files} files of revision {number}, oldest first"
-    return Selection(FileGroup(NAME, 0, f"REVISION_{number}", files, note))
+    ]
+    return _OldRevision(number, per_revision.files, oldest)

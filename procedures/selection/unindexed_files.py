@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pyspark.sql import functions as F
 
+from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.selection.columns import input_file, positions_by_age
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 from procedures.selection.timestamps import WrittenTime, instant
 
@@ -62,18 +65,48 @@ class UnindexedFiles(Strategy):
         if settings.revision_id not in (None, 0):
             return Selection(note=f"UnindexedFiles: revision {settings.revision_id} was asked for")
         start = instant(snapshot.spark, _FROM, settings.options[_FROM])
-        unindexed = snapshot.files.where((F.col("revision") == 0) & (F.col("modification_time") >= start.millis))
-        rows = unindexed.drop("blocks").orderBy("modification_time", "path").limit(MAX_FILES_PER_GROUP).collect()
-        total = len(rows) if len(rows) < MAX_FILES_PER_GROUP else unindexed.count()
-        outdated = sum(bool(r.outdated) for r in rows)
-        if outdated:
-            logger.warning("%d files have index tags of before version 0.6, and count as unindexed.", outdated)
-        unreadable = sum(bool(r.unreadable) for r in rows)
-        if unreadable:
+        columns, since = snapshot.columns, start.millis
+        found = _by_jobs(snapshot, since) if columns is None else _in_memory(columns, since)
+        if found.outdated:
+            logger.warning("%d files have index tags of before version 0.6, and count as unindexed.", found.outdated)
+        if found.unreadable:
             logger.warning(
-                "%d files have index tags that cannot be read, and count as unindexed; use.check says why.", unreadable
+                "%d files have index tags that cannot be read, and count as unindexed; use.check says why.",
+                found.unreadable,
             )
-        oldest_first = (
-            InputFile(r.path, r.deletion_vector, r.size, r.rows, -1, r.first_time, r.last_time) for r in rows
-        )
-        return choose(oldest_first, settings.options["batch_bytes"], total, start.text if start.millis else "")
+        return choose(found.oldest, settings.options["batch_bytes"], found.total, start.text if since else "")
+
+
+@dataclass(frozen=True)
+class _Unindexed:
+    """The unindexed files of a version.
+
+    Attributes:
+        oldest: the oldest ``MAX_FILES_PER_GROUP``, oldest first.
+        total: how many there are.
+        outdated: how many of the oldest have tags of before version 0.6.
+        unreadable: how many of the oldest have tags that cannot be read.
+    """
+
+    oldest: Sequence[InputFile]
+    total: int
+    outdated: int
+    unreadable: int
+
+
+def _in_memory(files: FileColumns, since: int) -> _Unindexed:
+    positions = positions_by_age(files, (files.revision == 0) & (files.modification_time >= since))
+    first = positions[:MAX_FILES_PER_GROUP]
+    oldest = [input_file(files, position, -1) for position in first]
+    return _Unindexed(oldest, len(positions), int(files.outdated[first].sum()), int(files.unreadable[first].sum()))
+
+
+def _by_jobs(snapshot: TableSnapshot, since: int) -> _Unindexed:
+    unindexed = snapshot.files.where((F.col("revision") == 0) & (F.col("modification_time") >= since))
+    rows = unindexed.drop("blocks").orderBy("modification_time", "path").limit(MAX_FILES_PER_GROUP).collect()
+    return _Unindexed(
+        [InputFile(r.path, r.deletion_vector, r.size, r.rows, -1, r.first_time, r.last_time) for r in rows],
+        len(rows) if len(rows) < MAX_FILES_PER_GROUP else unindexed.count(),
+        sum(bool(r.outdated) for r in rows),
+        sum(bool(r.unreadable) for r in rows),
+    )

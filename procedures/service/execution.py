@@ -17,6 +17,7 @@ from catalog.properties.session_settings import PROGRESS
 from catalog.table.managed_table import ManagedTable
 from procedures.application import Application
 from procedures.optimizer.engine import optimize
+from procedures.optimizer.plan import ARRIVED
 from procedures.optimizer.report import FAILED, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.service.schedule import Schedule
@@ -95,11 +96,16 @@ class SparkEngine:
         return commits_since_optimized(self._spark, location, after, most)
 
     def files(self, table: str) -> Files:
-        """See ``Engine.files``; one Spark job."""
+        """See ``Engine.files``; one Spark job, none for a version that was read before."""
         snapshot = ManagedTable.find(self._spark, table).snapshot()
         small = TARGET_FILE_BYTES.value(snapshot.configuration) // 2
-        size, unindexed = F.col("size"), F.col("revision") == 0
         with described_jobs(self._spark, f"USE service: measuring {table}"):
+            columns = snapshot.columns
+            if columns is not None:
+                sizes = columns.size
+                unindexed_bytes = int(sizes[columns.revision == 0].sum())
+                return Files(int(sizes.sum()), unindexed_bytes, int((sizes < small).sum()))
+            size, unindexed = F.col("size"), F.col("revision") == 0
             totals = snapshot.files.agg(
                 F.coalesce(F.sum(size), F.lit(0)).alias("bytes"),
                 F.coalesce(F.sum(F.when(unindexed, size)), F.lit(0)).alias("unindexed_bytes"),
@@ -131,7 +137,7 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
     """Returns the version at which a run found nothing more to do; None if it ended for another reason."""
     if run.stop_reason is not None or not rows or rows[-1].state == FAILED:
         return None
-    if any(row.reason in ("LEASE_HELD", "LIMIT_REACHED") for row in rows):
+    if any(row.reason in ("LEASE_HELD", "LIMIT_REACHED", ARRIVED) for row in rows):
         return None
     return max((row.version for row in rows if row.version is not None), default=None)
 

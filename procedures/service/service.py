@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -17,6 +16,7 @@ from catalog.jvm.shim_bridge import ShimBridge
 from procedures.application import Application, application
 from procedures.service.actions import Action
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
+from procedures.service.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_registry import Registry
 from procedures.service.watched_tables import SparkTables, Tables
@@ -26,27 +26,6 @@ logger = logging.getLogger(__name__)
 
 # Every tenth check loads all tables, because another process may have recreated a table at the same place.
 FULL_CHECK_EVERY = 10
-# The runs of a service whose Spark has stopped end soon.
-_SECONDS_FOR_PREDECESSOR = 5
-CHANGED, DROPPED, RENAMED = "changed", "dropped", "renamed"
-SUSPENDED, RESUMED = "suspended", "resumed"
-
-
-@dataclass(frozen=True)
-class CatalogChange:
-    """A change of a table by this process, which the service need not detect by polling.
-
-    Attributes:
-        kind: ``changed``, ``dropped``, ``renamed``, ``suspended`` or ``resumed``.
-        name: full name of the table.
-        location: its root; '' if unknown.
-        before: its earlier name if it was renamed.
-    """
-
-    kind: str
-    name: str
-    location: str = ""
-    before: str = ""
 
 
 class Service:
@@ -82,6 +61,7 @@ class Service:
         background = background_session(spark) if engine is None or source is None else spark
         self._background = background
         app = app or application()
+        self._services = app.services
         self._clock = clock or app.clock
         self._tables = source or SparkTables(background, tables)
         self._pending_changes: deque[CatalogChange] = deque()
@@ -99,8 +79,7 @@ class Service:
 
     def start(self) -> None:
         """Starts the loop in the background and listens to changes of tables by this process."""
-        with _lock:
-            _started.append(self)
+        self._services.listen(self)
         ShimBridge(self._spark).listen(True)
         self._thread = threading.Thread(target=self._loop, name="use-service", daemon=True)
         self._thread.start()
@@ -116,10 +95,8 @@ class Service:
         """
         self._ending.set()
         self._wake.set()
-        with _lock:
-            _started[:] = [service for service in _started if service is not self]
-            alone = not _started
-        if alone and self.is_alive:
+        is_last = self._services.ignore(self)
+        if is_last and self.is_alive:
             ShimBridge(self._spark).listen(False)
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -247,45 +224,3 @@ class Service:
 def _apply(action: Action, workers: Workers) -> list[Action]:
     action.apply(workers)
     return []
-
-
-_lock = threading.Lock()
-_started: list[Service] = []
-# The one that attaching has started.
-_current: list[Service] = []
-
-
-def current() -> Service | None:
-    """Returns the running service that ``attach`` started, if any."""
-    with _lock:
-        service = _current[-1] if _current else None
-    return service if service is not None and service.is_alive else None
-
-
-def start_current(make: Callable[[], Service]) -> Service:
-    """Starts the service of the attached application unless it runs; replaces one whose Spark has stopped."""
-    running = current()
-    if running is not None:
-        return running
-    stop_current(_SECONDS_FOR_PREDECESSOR)
-    service = make()
-    with _lock:
-        _current[:] = [service]
-    service.start()
-    return service
-
-
-def stop_current(wait: float | None = None) -> None:
-    """Stops the service of the attached application, if there is one."""
-    with _lock:
-        service = _current.pop() if _current else None
-    if service is not None:
-        service.stop(wait)
-
-
-def notify(change: CatalogChange) -> None:
-    """Notifies the services of this process of a change; returns at once."""
-    with _lock:
-        services = list(_started)
-    for service in services:
-        service.notify(change)

@@ -15,29 +15,28 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.errors import IndexConfigurationError
+from catalog.jvm.file_writer import DataFile
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
 from catalog.jvm.session import described_jobs, write_session
 from catalog.properties.index_properties import AS_INDEXED_KEY, HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.table.column_names import find_stored
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
-from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX
+from otree.overfull import is_overfull
+from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, Revision
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT
 from procedures.application import Application
+from procedures.layout.current_trees import CurrentTree
 from procedures.layout.file_ranges import ranges_of_files
 from procedures.layout.index_columns import Observation, observation_of
 from procedures.layout.layout_writer import LayoutWriter
+from procedures.layout.revision_choice import hashed_otherwise, revision_for
 from procedures.layout.row_layout import grown_tree
+from procedures.layout.row_sample import sample_of
 from procedures.layout.step import Step, StepObserver, ignore_step
-from procedures.layout.tags import WrittenFile, tags_by_path
-from procedures.layout.target import (
-    Target,
-    columns_of,
-    hashed_otherwise,
-    revision_for,
-    target_for_new_rows,
-)
+from procedures.layout.tags import WrittenFile, carry_thresholds, tags_by_path
+from procedures.layout.target import Target, columns_of, target_for_new_rows
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +129,7 @@ def _snapshot_after_write(snapshot: TableSnapshot, facts: WriteFacts) -> tuple[T
         dropped = [k for k in configuration if k in (LAST_REVISION_KEY, AS_INDEXED_KEY) or k.startswith(of_revisions)]
         configuration = {k: v for k, v in configuration.items() if k not in dropped}
         # Nothing of the files that go matters to those that come, their revisions least of all.
-        snapshot = snapshot.only(lambda files: files.where(F.lit(False)))
+        snapshot = snapshot.only_paths(())
     return replace(snapshot, configuration=configuration), dropped
 
 
@@ -151,7 +150,8 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
     """Writes one file before anything is measured; one pass over the file then gives blocks and ranges together."""
     revision = write.snapshot.latest_revision
     assert revision is not None
-    tree = _current_tree(write, revision.revision_id)
+    before = _current_tree(write, revision.revision_id).grown(revision.desired_cube_size)
+    tree = before.tree
     files = write.writer.write(rows.coalesce(1), revision, tree)
     if not files:
         return
@@ -172,10 +172,22 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
         )
         if new:
             write.handle.configure(new)
-            columns = columns_of(write.session, write.snapshot, revision)
-            tree = grown_tree(read, seen.weights.rows, columns, {})
-            written = write.writer.read_back(files, read, revision, tree)
-    _tag(write, revision.revision_id, written, tree)
+            before = CurrentTree.of(revision.dimensions, {})
+            tree, written = _placed_again(write, files, read, revision, before)
+    if any(is_overfull(block.element_count, revision.desired_cube_size) for file in written for block in file.blocks):
+        # The batch itself is larger than a cube: its rows say how their cubes are split.
+        tree, written = _placed_again(write, files, write.handle.read_written(), revision, before)
+    _tag(write, revision.revision_id, carry_thresholds(written, tree, before.states), tree, before)
+
+
+def _placed_again(
+    write: _Write, files: Sequence[DataFile], read: DataFrame, revision: Revision, before: CurrentTree
+) -> tuple[Tree, list[WrittenFile]]:
+    """Places rows that are written already, in a tree that is grown by them; their files stay as they are."""
+    count = sum(file.rows or 0 for file in files) or read.count()
+    sample, _ = sample_of(read, count, columns_of(write.session, write.snapshot, revision), 1.0)
+    tree = grown_tree(sample, before.tree, before.states)
+    return tree, write.writer.read_back(files, read, revision, tree)
 
 
 def _write_measured(write: _Write) -> None:
@@ -205,8 +217,10 @@ def _write_measured(write: _Write) -> None:
         if target.warning:
             logger.warning("%s: %s", write.location, target.warning)
         remaining = _remaining(write, target)
-        written = write.writer.write_laid_out(target, placed, table_rows, _columns(rows), remaining)
-        _tag(write, target.columns.revision.revision_id, written, target.tree)
+        written = write.writer.write_laid_out(target, placed, _columns(rows), remaining)
+        revision = target.columns.revision
+        before = CurrentTree.of(revision.dimensions, target.remaining)
+        _tag(write, revision.revision_id, written, target.tree, before)
     finally:
         if persists:
             rows.unpersist()
@@ -250,12 +264,21 @@ def _with_index_columns(write: _Write, rows: DataFrame) -> DataFrame:
 def _row_bytes(write: _Write, count: int) -> float:
     """Bytes of a row in a file: as the table's files have it, else as Spark estimates it, else by type."""
     if write.snapshot.version >= 0:
-        known = write.snapshot.files.where("rows > 0").agg(F.sum("size").alias("size"), F.sum("rows").alias("rows"))
-        found = known.collect()[0]
-        if found["rows"]:
-            return float(found["size"]) / float(found["rows"])
+        size, rows = _known_rows(write.snapshot)
+        if rows:
+            return size / rows
     by_type = float(sum(_value_bytes(field.dataType.simpleString()) for field in write.snapshot.schema.fields))
     return max(1.0, min(write.plan_bytes / max(count, 1), by_type))
+
+
+def _known_rows(snapshot: TableSnapshot) -> tuple[float, float]:
+    """Bytes and rows of the files whose number of rows is known and not 0."""
+    columns = snapshot.columns
+    if columns is not None:
+        known = columns.rows > 0
+        return float(columns.size[known].sum()), float(columns.rows[known].sum())
+    found = snapshot.files.where("rows > 0").agg(F.sum("size").alias("size"), F.sum("rows").alias("rows")).collect()[0]
+    return float(found["size"] or 0), float(found["rows"] or 0)
 
 
 def _value_bytes(type_name: str) -> int:
@@ -266,13 +289,13 @@ def _value_bytes(type_name: str) -> int:
     return 8 if simple else _DEFAULT_ROW_BYTES
 
 
-def _current_tree(write: _Write, revision_id: int) -> Tree:
+def _current_tree(write: _Write, revision_id: int) -> CurrentTree:
     snapshot = write.snapshot
     key = (_identity(write), snapshot.version, revision_id)
     tree = write.app.trees.get(key)
     if tree is None:
         revision = snapshot.revisions[revision_id]
-        tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
+        tree = CurrentTree.of(revision.dimensions, snapshot.cube_states(revision))
         write.app.trees.put(key, tree)
     return tree
 
@@ -282,9 +305,11 @@ def _identity(write: _Write) -> str:
     return f"{write.snapshot.table_id} at {write.location}"
 
 
-def _tag(write: _Write, revision_id: int, written: Sequence[WrittenFile], tree: Tree) -> None:
+def _tag(write: _Write, revision_id: int, written: Sequence[WrittenFile], tree: Tree, before: CurrentTree) -> None:
     write.observe(Step.TAG)
     now, write_id = write.app.clock.now(), uuid.uuid4().hex
     write.handle.tag(tags_by_path(written, revision_id, write_id, now, now), write_id)
     if write.mode == "append":
-        write.app.trees.expect(write_id, (_identity(write), write.snapshot.version, revision_id), tree)
+        key = (_identity(write), write.snapshot.version, revision_id)
+        blocks = [block for file in written for block in file.blocks]
+        write.app.trees.expect(write_id, key, before.after(blocks, tree))

@@ -13,6 +13,7 @@ from procedures.declaration import Procedure
 from procedures.optimizer.plan import Selection
 from procedures.registry import procedure, procedures, register
 from procedures.selection import Strategy, register_strategy, strategies, strategy
+from procedures.service.running_services import RunningServices
 
 
 class Nothing(Strategy):
@@ -24,9 +25,9 @@ class Nothing(Strategy):
 
 
 def test_a_new_application_has_the_built_in_procedures_and_strategies():
-    made = Application()
-    assert {"optimize", "help", "status"} <= set(made.procedures)
-    assert {"UnindexedFiles", "LeveledCompaction"} <= set(made.strategies)
+    with active(Application()) as made:
+        assert {"optimize", "help", "status"} <= set(procedures())
+        assert {"UnindexedFiles", "LeveledCompaction"} <= set(strategies())
     assert (made.runs.live(), list(made.automations.all())) == ([], [])
 
 
@@ -72,3 +73,54 @@ def test_a_service_shows_its_tables_in_its_application():
         fake.tick()
     assert [known.table for known in made.automations.all()] == ["a"]
     assert "a" not in [known.table for known in application().automations.all()]
+
+
+class Listener:
+    """A service that notes what it is told."""
+
+    def __init__(self):
+        self.is_alive = False
+        self.seen = []
+
+    def start(self):
+        self.is_alive = True
+
+    def stop(self, wait=None):
+        self.is_alive = False
+        self.seen.append(("stop", wait))
+        return True
+
+    def notify(self, change):
+        self.seen.append(change)
+
+
+def test_only_services_that_listen_are_notified():
+    services, one, two = RunningServices(), Listener(), Listener()
+    services.listen(one)
+    services.listen(two)
+    services.notify("first")
+    assert not services.ignore(one)
+    services.notify("second")
+    assert services.ignore(two)
+    services.notify("third")
+    assert (one.seen, two.seen) == (["first"], ["first", "second"])
+
+
+def test_one_attached_service_runs_at_a_time():
+    services, made = RunningServices(), []
+
+    def make():
+        made.append(Listener())
+        return made[-1]
+
+    assert services.attached is None
+    assert services.start_attached(make) is services.start_attached(make) is services.attached is made[0]
+    # Its Spark has stopped: the next one takes its place and the runs of the first end soon.
+    made[0].is_alive = False
+    assert services.attached is None
+    assert services.start_attached(make) is made[1]
+    assert made[0].seen == [("stop", 5)]
+    services.stop_attached(3)
+    services.stop_attached(3)
+    assert made[1].seen == [("stop", 3)]
+    assert services.attached is None

@@ -17,7 +17,7 @@ from catalog.state.automation import Automation
 from catalog.state.lease import LEASE_FILE, read_lease
 from catalog.state.suspension import SUSPENSION_FILE
 from procedures.application import application
-from procedures.service import Service
+from procedures.service.service import Service
 from procedures.service.watched_tables import SparkTables
 
 SUMMARY = "use_catalog.system_lake_tables.metastore_summary"

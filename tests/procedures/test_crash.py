@@ -49,7 +49,7 @@ CHILD = """
 
 @pytest.mark.slow
 def test_killed_at_a_step(spark, tmp_path):
-    step = random.choice(["write", "verify", "commit"])
+    step = random.choice(["revision", "write", "verify", "commit"])
     path, marker, child = tmp_path / "t", tmp_path / "reached", tmp_path / "child.py"
     numbers(spark, 500).write.format("delta").save(str(path))
     table = DeltaTable(spark, f"delta.`{path}`")
@@ -70,7 +70,9 @@ def test_killed_at_a_step(spark, tmp_path):
     finally:
         process.kill()
         process.wait()
-    assert table.version == version, step
+    # From its own commit on, the revision is there, and has no files.
+    assert table.version == version + (step != "revision"), step
+    assert set(table.revisions) == (set() if step == "revision" else {0, 1}), step
     assert table.checksum() == before, step
     assert [r.state for r in table.optimize()] == ["committed"], step
     assert table.checksum() == before

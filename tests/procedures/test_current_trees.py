@@ -1,9 +1,12 @@
 """The store of current trees: bounded, and advanced only by the commit that follows directly."""
 
-from otree.tree import Tree
-from procedures.layout.current_trees import CurrentTrees
+from otree.block import Block
+from otree.cube import CubeId
+from otree.tree import CubeState
+from otree.weight import MAX_WEIGHT, fraction_of
+from procedures.layout.current_trees import CurrentTree, CurrentTrees
 
-TREE, OTHER = Tree(1, {}), Tree(2, {})
+TREE, OTHER = CurrentTree.of(1, {}), CurrentTree.of(2, {})
 
 
 def test_the_next_commit_advances_the_tree():
@@ -38,3 +41,24 @@ def test_the_longest_unused_goes_first():
         trees.expect(f"w{i}", ("t", i, 1), TREE)
     trees.committed("w0", 1)
     assert trees.get(("t", 1, 1)) is None
+
+
+def test_appends_of_few_rows_grow_the_tree():
+    """No append knows its rows when it begins: the rows of those before it say where the tree grows."""
+    root = CubeId.root(1)
+    current = CurrentTree.of(1, {root: CubeState(MAX_WEIGHT, 900)})
+    for _ in range(250):
+        current = current.grown(1000)
+        current = current.after([Block("", 0, current.tree.threshold(root), 2)], current.tree)
+    assert current.states[root].element_count == 1400
+    # Above 1,250 rows the root takes fewer of those that follow; it looks again every 50 rows.
+    assert 0.75 < fraction_of(current.tree.threshold(root)) < 0.8
+    assert current.states[root].max_weight == current.tree.threshold(root)
+
+
+def test_cubes_are_not_looked_through_for_every_row():
+    current = CurrentTree.of(1, {CubeId.root(1): CubeState(MAX_WEIGHT, 3000)}).grown(1000)
+    after = current.after([Block("", 0, MAX_WEIGHT, 49)], current.tree)
+    assert after.grown(1000) is after
+    after = after.after([Block("", 0, MAX_WEIGHT, 1)], current.tree)
+    assert after.grown(1000) is not after

@@ -12,9 +12,10 @@ from otree.packing import pack
 from otree.revision import Revision
 from otree.transformation import HashTransformation, LinearTransformation
 from otree.transformer import Transformer
-from procedures.layout import curve_order
+from procedures.layout import row_sample
 from procedures.layout.curve_order import sampled_order
 from procedures.layout.index_columns import IndexColumns
+from procedures.layout.row_sample import sample_of
 
 SPACES = {
     "id": ("LongDataType", LinearTransformation(0, 10**6, 0, "LongDataType")),
@@ -54,7 +55,7 @@ def _rows(spark):
 def test_keys_and_files(spark, evaluation, names):
     rows = _rows(spark).localCheckpoint()
     columns = _columns(spark, names)
-    order, sample = sampled_order(rows, 3010, columns, 0.1)
+    order, sample = sampled_order(sample_of(rows, 3010, columns, 0.1)[0])
     packing = pack(sample.weights, sample.keys, 3010, 300)
     assert packing.files > 5
     found = rows.select(
@@ -107,9 +108,11 @@ def test_no_file_is_above_two_targets(spark, new_table, share):
 
 def test_rows_of_an_indexed_table_are_sampled_evenly(spark, new_table, monkeypatch):
     """The sample that files are cut by is not turned into one by weight, which would hold low weights only."""
-    monkeypatch.setattr(curve_order, "_SAMPLE_ROWS", 500)
-    monkeypatch.setattr(curve_order, "_SAMPLE_ROWS_PER_FILE", 20)
+    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS", 500)
+    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS_PER_FILE", 20)
+    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS_PER_CUBE", 10)
     source = new_table(NUMBERS, index="id,x").append(numbers(spark, 4000)).index()
-    _, sample = curve_order.sampled_order(source.data, 4000, _columns(spark, ("id", "x")), 0.1)
+    sample, _ = row_sample.sample_of(source.data, 4000, _columns(spark, ("id", "x")), 0.1)
+    assert sample.rows == 4000
     assert 300 < len(sample.weights) < 700
     assert abs(float(np.mean(sample.weights.astype(float)))) < 0.1 * 2**32

@@ -207,21 +207,17 @@ def test_registering_again_replaces():
         registry.register(second)
         assert registry.procedure("unit_test_only") is second
     finally:
-        application().procedures.pop("unit_test_only")
+        application().own_procedures.pop("unit_test_only")
 
 
-class _Session:
-    def createDataFrame(self, rows, schema):  # noqa: N802 - as Spark spells it
-        return rows
-
-
-def test_help_lists_every_declared_parameter():
+def test_help_lists_every_declared_parameter(monkeypatch):
+    monkeypatch.setattr("procedures.help.local_data_frame", lambda spark, rows, schema: rows)
     found = registry.procedures()
-    listed = help_procedure(lambda: found).call(_Session(), {})
+    listed = help_procedure(lambda: found).call(None, {})
     assert [r[0] for r in listed] == sorted(found)
     for name, procedure in found.items():
-        rows = help_procedure(lambda: found).call(_Session(), {"procedure": f"USE.{name}"})
+        rows = help_procedure(lambda: found).call(None, {"procedure": f"USE.{name}"})
         assert [r[0] for r in rows] == [name, *(p.name for p in procedure.parameters), "result"]
         assert all(r[3] for r in rows)
     with pytest.raises(UnknownNameError, match=r"Did you mean vacuum\?"):
-        help_procedure(lambda: found).call(_Session(), {"procedure": "vacum"})
+        help_procedure(lambda: found).call(None, {"procedure": "vacum"})

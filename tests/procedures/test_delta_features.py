@@ -36,7 +36,7 @@ def test_column_mapping_and_a_renamed_column(spark, new_table):
     table = new_table(
         COLUMNS,
         index="x,y",
-        cube_size=100,
+        cube_size=40,
         file_bytes="3kb",
         # Without minima and maxima, so that it is the cubes that skip.
         properties={"delta.columnMapping.mode": "name", "delta.dataSkippingNumIndexedCols": "0"},

@@ -5,8 +5,10 @@ from pyspark.sql import functions as F
 
 from otree.revision import next_revision
 from otree.transformer import Transformer
+from otree.tree import Tree
 from procedures.layout.index_columns import IndexColumns, observation_of
 from procedures.layout.row_layout import grown_tree
+from procedures.layout.row_sample import sample_of
 
 NAMES = ("a", "b")
 UNIT = "pmod(xxhash64(id, '{}'), 1000000007) / 1000000007D"
@@ -29,7 +31,9 @@ def _grown(spark, rows, size, kinds=("linear", "linear")):
     rows = rows.withColumn("a", F.col("a").cast("double"))
     seen = observation_of(rows, transformers, NAMES)
     columns = IndexColumns(spark, next_revision(None, transformers, seen.stats, size, 1, "/t"), NAMES)
-    return rows, columns, grown_tree(rows, seen.weights.rows, columns, {})
+    sample, _ = sample_of(rows, seen.weights.rows, columns, 1.0)
+    assert sample.rows == seen.weights.rows
+    return rows, columns, grown_tree(sample, Tree(len(NAMES), {}), {})
 
 
 def test_order_and_partitions_do_not_matter(spark):

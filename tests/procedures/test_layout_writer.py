@@ -66,21 +66,22 @@ def writer(transaction, strict=True, steps=None, conf=None):
 
 
 def target(rows, remaining=MappingProxyType({}), new=MappingProxyType({})):
-    return Target(rows, SimpleNamespace(revision="revision"), TREE, remaining, 0.5, new)
+    sample = SimpleNamespace(rows=rows, columns=SimpleNamespace(revision="revision"))
+    return Target(sample, TREE, remaining, 0.5, new)
 
 
 def test_a_layout_is_configured_written_and_verified_in_this_order(layout):
     transaction, conf = FakeTransaction(data_file("f", (ROOT, 3, -5, 90), (CHILD, 2, 101, 300), rows=5)), {}
     observed = writer(transaction, steps=transaction.calls, conf=conf)
-    (file,) = observed.write_laid_out(target(5, new={"qbeast.lastRevisionID": "2"}), "rows", "table rows")
+    (file,) = observed.write_laid_out(target(5, new={"qbeast.lastRevisionID": "2"}), "rows")
     assert transaction.calls == [
         ("configure", {"qbeast.lastRevisionID": "2"}),
         Step.WRITE,
         ("write", "arranged rows", "cube", "weight"),
         Step.VERIFY,
     ]
-    assert layout[0][:2] == ("table rows", 5)
-    assert conf == {"spark.sql.files.maxRecordsPerFile": "77"}
+    assert layout[0][0].rows == 5
+    assert conf == {"spark.sql.files.maxRecordsPerFile": "77", "parquet.page.row.count.limit": "2000"}
     assert file == WrittenFile(
         "f", 10, (Block(ROOT.text, -5, 100, 3), Block(CHILD.text, 101, MAX_WEIGHT, 2)), last_weight=300
     )

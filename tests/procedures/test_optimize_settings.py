@@ -1,11 +1,15 @@
 """The arguments of ``optimize``, checked without Spark."""
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.properties.optimization_properties import WHOLE_GROUPS
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings, duration_seconds, option_value
+from procedures.selection import DEFAULT_STRATEGIES
 from procedures.service.schedule import Schedule
 
 AUTO = "use.optimization.autoOptimize."
@@ -18,7 +22,7 @@ def _of(**given):
 
 def test_defaults():
     found = _of()
-    assert [s.name for s in found.strategies] == ["UnindexedFiles", "LeveledCompaction"]
+    assert [s.name for s in found.strategies] == ["UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"]
     assert found.selection["UnindexedFiles"].options == {"batch_bytes": 10_000_000_000, "from_timestamp": "0"}
     assert found.selection["LeveledCompaction"].bytes_per_iter == 1_000_000_000
     assert (found.max_iterations, found.max_bytes, found.max_seconds, found.dry_run) == (None, None, None, False)
@@ -40,7 +44,7 @@ def test_strategies_are_a_list_in_any_case_and_keep_their_order(text, names):
     [
         ({"revision_id": 0}, {"UnindexedFiles": 0}),
         # The number says which revision is compacted; unindexed files always join the newest.
-        ({"revision_id": 3}, {"UnindexedFiles": None, "LeveledCompaction": 3}),
+        ({"revision_id": 3}, {"UnindexedFiles": None, "LeveledCompaction": 3, "SortedRunCompaction": 3}),
         (
             {"revision_id": 3, "strategy": "CubeDefragmentation,UnindexedFiles"},
             {"CubeDefragmentation": 3, "UnindexedFiles": None},
@@ -55,11 +59,14 @@ def test_a_revision(given, revisions):
 
 @pytest.mark.parametrize("number", [None, 0, 3])
 def test_a_revision_means_the_same_in_a_call_and_in_properties(number):
-    """The default strategies are those of the newer family."""
+    """The default strategies are those of the newer family, which takes groups whole."""
     properties = {f"{AUTO}enabled": "true"} | ({} if number is None else {f"{AUTO}revisionId": str(number)})
     schedule = Schedule.of_table(properties)
     assert schedule is not None
-    assert schedule.settings().selection == _of(revision_id=number).selection
+    of_call = _of(revision_id=number).selection
+    assert schedule.settings().selection == {
+        name: replace(told, bytes_per_iter=WHOLE_GROUPS) for name, told in of_call.items()
+    }
     older = {"use.optimization.type": "UnindexedFiles,LeveledCompaction"}
     older |= {} if number is None else {"use.optimization.revision-id": str(number)}
     schedule = Schedule.of_table(older)
@@ -109,11 +116,10 @@ def test_batches_larger_than_an_iteration_are_refused():
 
 def test_a_revision_rewrite_comes_first_and_owns_the_revision():
     found = _of(revision_rewrite=True, revision_id=3)
-    assert [s.name for s in found.strategies] == ["RevisionRewrite", "UnindexedFiles", "LeveledCompaction"]
+    assert [s.name for s in found.strategies] == ["RevisionRewrite", *DEFAULT_STRATEGIES]
     assert {name: s.revision_id for name, s in found.selection.items()} == {
         "RevisionRewrite": 3,
-        "UnindexedFiles": None,
-        "LeveledCompaction": None,
+        **dict.fromkeys(DEFAULT_STRATEGIES),
     }
     both = _of(revision_rewrite=True, strategy="LeveledCompaction,RevisionRewrite")
     assert [s.name for s in both.strategies] == ["RevisionRewrite", "LeveledCompaction"]
@@ -266,4 +272,4 @@ def test_an_option_of_another_type_is_refused(kind, text):
 def test_files_without_a_strategy_are_rewritten_as_they_are():
     assert [s.name for s in _of(files=["f"]).strategies] == ["FileList"]
     assert [s.name for s in _of(files=["f"], strategy="UnindexedFiles").strategies] == ["UnindexedFiles"]
-    assert [s.name for s in _of(where="x > 1").strategies] == ["UnindexedFiles", "LeveledCompaction"]
+    assert [s.name for s in _of(where="x > 1").strategies] == list(DEFAULT_STRATEGIES)

@@ -20,7 +20,7 @@ from catalog.table.managed_table import ManagedTable
 from procedures.optimizer import engine
 from procedures.optimizer.optimizer import MAX_CONFLICTS_IN_A_ROW
 from procedures.optimizer.parts import PlanRequest
-from procedures.optimizer.plan import FileGroup, SkippedGroup
+from procedures.optimizer.plan import Arrivals, FileGroup, SkippedGroup
 from procedures.optimizer.run_selection import RunSelection
 from procedures.optimizer.runs import Run
 
@@ -258,9 +258,11 @@ def test_the_planner_of_a_table_hands_on_what_the_loop_asks_for(monkeypatch):
     made = settings_of(strategy="UnindexedFiles")
     planner = engine.TablePlanner.of("table", made)
     planner.plan(PlanRequest(2, 30))
-    planner.plan(PlanRequest(1, None, batch_bytes=4))
+    arrivals = Arrivals(7, 100)
+    planner.plan(PlanRequest(1, None, batch_bytes=4, arrivals=arrivals))
     # The selectors are those of the run: they remember what earlier plans chose.
-    assert calls == [("table", made, 2, 30, planner.selection), ("table", made, 1, None, planner.selection)]
+    selection = planner.selection
+    assert calls == [("table", made, 2, 30, selection, None), ("table", made, 1, None, selection, arrivals)]
     assert limits == [None, 4]
 
 

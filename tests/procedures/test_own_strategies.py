@@ -21,7 +21,7 @@ def registered():
     )
     exec(code[: code.index("spark.sql(")], {})
     yield "LargestFilesFirst"
-    del application().strategies["LargestFilesFirst"]
+    del application().own_strategies["LargestFilesFirst"]
 
 
 def test_the_example_of_the_documentation_runs(spark, new_table, registered):

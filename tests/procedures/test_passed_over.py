@@ -132,7 +132,7 @@ def test_a_suspension_is_seen_although_another_table_does_not_answer():
 
 
 def test_news_of_a_table_that_cannot_be_looked_at_loses_none_of_the_others(monkeypatch):
-    from procedures.service.service import CatalogChange
+    from procedures.service.running_services import CatalogChange
 
     fake = FakeService()
     sick, sound = fake.tables.put("sick", {}), fake.tables.put("sound", {"use.optimization.type": "UnindexedFiles"})

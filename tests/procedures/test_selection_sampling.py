@@ -4,7 +4,7 @@ import pytest
 from tables import NUMBERS, numbers
 
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
-from procedures.selection.sampling_overhead import Overhead, first_unsampled, limits_for
+from procedures.selection.sampling_candidates import Overhead, first_unsampled, limits_for
 
 SPAN = 2**32
 
@@ -32,8 +32,10 @@ def test_a_sample_ends_before_the_weight_of_its_fraction():
     ("fraction", "files", "target", "gain"),
     [
         (0.1, _even(0.1), 50, 0.9),
-        (0.15, _even(0.15), 50, 0.8),
-        (0.1, _even(0.1), 300, 0.7),
+        (0.05, _even(0.05), 50, 0.9),
+        (0.01, _even(0.01), 300, 0.9),
+        (0.2, _even(0.2), 50, 0.0),
+        (0.2, _even(0.2, of_revision=30_000), 50, 0.8),
         (0.1, _even(0.1), 1000, 0.0),
         (0.1, _even(0.1, of_revision=10_000), 1000, 0.9),
         (0.15, _even(0.15, 0.1, 0.2), 50, 0.0),
@@ -45,6 +47,8 @@ def test_a_sample_ends_before_the_weight_of_its_fraction():
         "round",
         "up to the band's end",
         "coarse bands",
+        "above the largest limit",
+        "above it beside many files",
         "one file",
         "one file beside others",
         "one band",

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from catalog.jvm.table_state import LogExtent
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
@@ -29,6 +30,9 @@ class _Log:
 
     def files(self):
         return self._files
+
+    def extent(self):
+        return LogExtent(FILES, 500 * FILES)
 
 
 def _log(spark):

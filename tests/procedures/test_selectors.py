@@ -53,7 +53,7 @@ def run(request):
     register_strategy(request.param())
     settings = OptimizeSettings.of({**DEFAULTS, "table": "t", "strategy": request.param.name})
     yield lambda: RunSelection(settings)
-    del application().strategies[request.param.name]
+    del application().own_strategies[request.param.name]
 
 
 def _notes(selection, *snapshots):
@@ -63,7 +63,9 @@ def _notes(selection, *snapshots):
 
 def test_a_selector_keeps_its_state_for_one_run(run):
     first, second = run(), run()
-    expected = ["v1 1 1000", "v2 2 1000"] if "Counting" in application().strategies else ["v1 v1 1000", "v1 v2 1000"]
+    expected = (
+        ["v1 1 1000", "v2 2 1000"] if "Counting" in application().own_strategies else ["v1 v1 1000", "v1 v2 1000"]
+    )
     assert _notes(first, "v1", "v2") == expected
     assert _notes(second, "v1", "v2") == expected
 
@@ -72,7 +74,7 @@ def test_smaller_batches_keep_the_state_and_are_lifted_again(run):
     selection = run()
     _notes(selection, "v1")
     selection.limit_batches(10)
-    expected = "v2 2" if "Counting" in application().strategies else "v1 v2"
+    expected = "v2 2" if "Counting" in application().own_strategies else "v1 v2"
     assert _notes(selection, "v2") == [f"{expected} 10"]
     selection.limit_batches(5000)
     assert _notes(selection, "v3")[0].endswith(" 1000")
@@ -116,11 +118,11 @@ class Nameless(Strategy):
     ],
 )
 def test_what_cannot_select_is_refused_when_it_is_registered(refused, named):
-    before = dict(application().strategies)
+    before = dict(application().own_strategies)
     with pytest.raises(InvalidArgumentError) as error:
         register_strategy(refused)
     assert named in error.value.message
-    assert before == application().strategies
+    assert before == application().own_strategies
 
 
 def test_a_strategy_with_a_selector_can_be_asked_directly():

@@ -16,8 +16,9 @@ from catalog.jvm.session import TIME_ZONE_KEY
 from catalog.state import lease
 from procedures.application import application
 from procedures.selection.timestamps import instant
-from procedures.service import Service
 from procedures.service.execution import SparkEngine, background_session
+from procedures.service.running_services import RunningServices
+from procedures.service.service import Service
 
 PLACE = "use_catalog.spark_catalog."
 TRIGGER = "SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles','use.optimization.bytes-per-iter'='5000000')"
@@ -59,7 +60,11 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
     assert not table.unindexed
     assert trigger_of(table, table.version) == "automatic"
     (row,) = [r for r in spark.sql("CALL use.status()").collect() if table.name in r.table]
-    assert (row.state, row.strategy, row.run_id) == ("scheduled", "UnindexedFiles,LeveledCompaction", None)
+    assert (row.state, row.strategy, row.run_id) == (
+        "scheduled",
+        "UnindexedFiles,LeveledCompaction,SortedRunCompaction",
+        None,
+    )
     assert (row.last_run.timestamp(), row.last_error) == (rounds.service._clock.now() / 1000, None)
     # Nothing changed: nothing runs. An append: the next interval takes it.
     version = table.version
@@ -80,7 +85,7 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
 
 def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch):
     changes = []
-    monkeypatch.setattr("sql_ext.bridge.notify", lambda c: changes.append((c.kind, c.name, c.before)))
+    monkeypatch.setattr(RunningServices, "notify", lambda _, c: changes.append((c.kind, c.name, c.before)))
     spark._jvm.io.usespark.Bridge.instance().listen(True)
     try:
         for statement in (
@@ -119,10 +124,10 @@ def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch
 
 
 def test_what_a_hook_meets_never_fails_a_statement(spark, new_table, monkeypatch):
-    def broken(_):
+    def broken(*_):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("sql_ext.bridge.notify", broken)
+    monkeypatch.setattr(RunningServices, "notify", broken)
     monkeypatch.setattr("sql_ext.bridge.logger.exception", lambda *_: None)
     spark._jvm.io.usespark.Bridge.instance().listen(True)
     try:

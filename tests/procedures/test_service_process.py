@@ -10,7 +10,7 @@ import pytest
 from fake_clock import FakeClock
 from tables import NUMBERS, numbers
 
-from procedures.service import Service
+from procedures.service.service import Service
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 

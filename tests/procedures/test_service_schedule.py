@@ -5,8 +5,9 @@ from service_fakes import MINUTE, FakeService
 
 from catalog.errors import InvalidArgumentError, UseError
 from procedures.application import application
+from procedures.selection.unindexed_files import UnindexedFiles
 from procedures.service.execution import Files
-from procedures.service.service import CatalogChange
+from procedures.service.running_services import CatalogChange
 from procedures.service.service_settings import OPTIMIZATION_INTERVAL, ServiceSettings
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}
@@ -186,7 +187,7 @@ def test_a_strategy_that_is_registered_later(monkeypatch):
     fake.tables.put("a", {"use.optimization.type": "Mine"})
     fake.tick()
     assert states() == {"a": "failed"}
-    monkeypatch.setitem(application().strategies, "Mine", application().strategies["UnindexedFiles"])
+    monkeypatch.setitem(application().own_strategies, "Mine", UnindexedFiles())
     for _ in range(10):
         fake.tick(MINUTE)
     assert states() == {"a": "scheduled"}

@@ -17,8 +17,8 @@ from procedures.rewrite.group_rewrite import RewriteResult
 STRATEGY = "OldestFirst"
 
 
-def input_file(path, size=10):
-    return InputFile(path, "", size, size, -1, 0, 0)
+def input_file(path, size=10, time=0):
+    return InputFile(path, "", size, size, -1, time, time)
 
 
 def conflict(*_):
@@ -30,6 +30,7 @@ class FakeTable:
 
     Attributes:
         files: size by path.
+        times: modification time by path; 0 where there is none.
         batch_bytes: a group takes files until it has this many bytes.
         skipped, notes, warnings: parts of every plan.
         requests: what the loop asked of the planner.
@@ -43,6 +44,7 @@ class FakeTable:
     def __init__(self, clock, sizes):
         self.clock = clock
         self.files = {f"f{number}": size for number, size in enumerate(sizes)}
+        self.times = {}
         self.batch_bytes = 1
         self.skipped, self.notes, self.warnings = (), (), ()
         self.version = 7
@@ -55,17 +57,25 @@ class FakeTable:
         self.requests.append(request)
         self.during_plan(request)
         most = self.batch_bytes if request.batch_bytes is None else min(self.batch_bytes, request.batch_bytes)
-        groups, files = [], [input_file(path, size) for path, size in self.files.items()]
+        groups, arrived = [], None
+        files = [input_file(path, size, self.times.get(path, 0)) for path, size in self.files.items()]
         while files and len(groups) < request.most_groups:
             taken = [files.pop(0)]
             while files and sum(f.size for f in taken) < most:
                 taken.append(files.pop(0))
-            note = f"{len(taken)} files"
-            groups.append(FileGroup(STRATEGY, 0, "UNINDEXED", tuple(taken), note))
+            group = FileGroup(STRATEGY, 0, "UNINDEXED", tuple(taken), f"{len(taken)} files")
+            arrived = request.arrivals.left(group)
+            if arrived is not None:
+                break
+            groups.append(group)
             if request.most_bytes is not None and sum(group.bytes for group in groups) >= request.most_bytes:
                 break
         self.planned += groups
-        return Plan(self.version, tuple(groups), self.skipped, self.notes, self.warnings)
+        return Plan(self.version, tuple(groups), self.skipped, self.notes, self.warnings, arrived)
+
+    def append(self, path, size):
+        """A plain writer appends a file now."""
+        self.files[path], self.times[path] = size, self.clock.now()
 
     def rewrite(self, group):
         paths = tuple(file.path for file in group.files)

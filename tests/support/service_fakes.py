@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
-from procedures.service import Service
 from procedures.service.execution import Files, RunOutcome
+from procedures.service.service import Service
 
 MINUTE = 60_000
 

@@ -1,0 +1,270 @@
+"""What a declared mix of reads costs over the files of a revision, and over files that a rewrite would make.
+
+Costs are estimates. They take the files' statistics and weights only, so that millions of rows are judged by a few
+thousand numbers. All functions are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from otree.packing import weight_bands
+from otree.pages import PAGE_ROWS, page_rows_of
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+
+Floats = NDArray[np.float64]
+
+# The declared mix of reads: samples, boxes over each pair of columns, and slices of each column.
+SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
+BOXES = (0.001, 0.01, 0.1)
+SLICE = 0.01
+# What a read may cost, in bytes and in files, in proportion to a fresh layout.
+MOST_BYTES, MOST_FILES = 1.25, 1.5
+_POWER = 4
+_WEIGHTS = 400
+_SHORTEST_RANGE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class RunFiles:
+    """The files of one revision, one entry per file in each array.
+
+    Attributes:
+        size: bytes.
+        rows: live rows.
+        first: smallest weight, as a fraction in [0, 1).
+        end: end of its weights, exclusive, as a fraction in (0, 1].
+        low: smallest value of each indexed column, as a quantile of the revision's rows; shape (files, columns).
+        high: largest one; see ``low``.
+        write: number of the write that made the file.
+        rewrites: how many times the file's rows were rewritten, on average.
+    """
+
+    size: Floats
+    rows: Floats
+    first: Floats
+    end: Floats
+    low: Floats
+    high: Floats
+    write: NDArray[np.int64]
+    rewrites: Floats
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def take(self, chosen: NDArray[np.int64]) -> RunFiles:
+        """The files of some indices."""
+        return replace(self, **{f.name: getattr(self, f.name)[chosen] for f in fields(self)})
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A read of the mix: a sample of all rows, or all rows of a box.
+
+    Attributes:
+        fraction: the sample; 1 = all weights.
+        sides: length of the box in each column, as a share of the rows; 1 = all values.
+    """
+
+    fraction: float
+    sides: tuple[float, ...]
+
+
+def read_mix(dimensions: int) -> tuple[Read, ...]:
+    """The declared mix of reads for so many indexed columns."""
+    whole = (1.0,) * dimensions
+    samples = [Read(fraction, whole) for fraction in SAMPLES]
+    pairs: list[tuple[int, ...]] = [*combinations(range(dimensions), 2)] or [(0,)]
+    boxes = [Read(1.0, _sides(dimensions, pair, share)) for pair in pairs for share in BOXES]
+    slices = [Read(1.0, _sides(dimensions, (column,), SLICE)) for column in range(dimensions)]
+    return (*samples, *boxes, *slices)
+
+
+def _sides(dimensions: int, columns: Sequence[int], share: float) -> tuple[float, ...]:
+    return tuple(share ** (1 / len(columns)) if column in columns else 1.0 for column in range(dimensions))
+
+
+@dataclass(frozen=True, eq=False)
+class ReadCosts:
+    """Expected bytes and files of each read of the mix; one entry, or one per file, along the last axis."""
+
+    bytes: Floats
+    files: Floats
+
+    def relative_to(self, fresh: ReadCosts) -> Floats:
+        """Bytes and files of each read in proportion to what is allowed; 1 = the most that is allowed."""
+        many = (slice(None),) + (None,) * (self.bytes.ndim - 1)
+        in_bytes = self.bytes / (fresh.bytes[many] * MOST_BYTES)
+        return np.concatenate([in_bytes, self.files / (fresh.files[many] * MOST_FILES)])
+
+
+def overall(relative: Floats) -> float:
+    """One number for the costs of all reads, in which expensive ones count most.
+
+    Args:
+        relative: see ``ReadCosts.relative_to``.
+    """
+    return float(np.mean(np.maximum(relative, 0.0) ** _POWER) ** (1 / _POWER))
+
+
+def costs_per_file(files: RunFiles, mix: Sequence[Read], page_rows: int = PAGE_ROWS) -> ReadCosts:
+    """Estimates what each file costs the mix.
+
+    Args:
+        files: the files.
+        mix: the reads.
+        page_rows: rows of a page.
+
+    Returns:
+        Arrays of the shape (reads, files).
+    """
+    dimensions = files.low.shape[1]
+    extent = np.clip(files.high - files.low, 0.0, 1.0)
+    _, write = np.unique(files.write, return_inverse=True)
+    of_write = np.bincount(write, files.rows)[write].astype(np.float64)
+    pages = files.rows / page_rows_of(of_write, float(files.rows.sum()), page_rows)
+    page = extent / np.maximum(pages, 1.0)[:, None] ** (1 / dimensions)
+    read_bytes, opened = [], []
+    for read in mix:
+        sampled = files.first < read.fraction
+        sides = np.asarray(read.sides)
+        opened.append(np.where(sampled, _hit(sides, extent), 0.0))
+        read_bytes.append(files.size * np.where(sampled, _hit(sides, page), 0.0))
+    return ReadCosts(np.array(read_bytes), np.array(opened))
+
+
+def _hit(sides: Floats, extents: Floats) -> Floats:
+    """The probability that a box of these sides meets a region of these extents."""
+    return np.asarray(np.prod(np.minimum(1.0, np.where(sides < 1.0, sides + extents, 1.0)), axis=-1), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedFiles:
+    """Rows that would be laid out together.
+
+    Attributes:
+        weights: evenly spaced sample of their weights, ascending.
+        rows: how many they are.
+        size: their bytes.
+        extent: length of their region in each column, as a share of the revision's rows.
+        first: smallest weight, as a fraction.
+        beside: rows of the revision in files that stay.
+        span: length of the range of weights that the rows come from, as a share of all weights.
+    """
+
+    weights: NDArray[np.int32]
+    rows: float
+    size: float
+    extent: Floats
+    first: float = 0.0
+    beside: float = 0.0
+    span: float = 1.0
+
+    @classmethod
+    def of_all(cls, rows: float, size: float, dimensions: int) -> PlannedFiles:
+        """All rows of a revision."""
+        return cls(_weights(np.array([0.0]), np.array([1.0]), np.array([rows])), rows, size, np.ones(dimensions))
+
+    @classmethod
+    def of_files(cls, files: RunFiles, beside: float, span: float) -> PlannedFiles:
+        """The rows of some files."""
+        extent = np.clip(files.high.max(axis=0) - files.low.min(axis=0), 0.0, 1.0)
+        weights = _weights(files.first, files.end, files.rows)
+        return cls(
+            weights,
+            float(files.rows.sum()),
+            float(files.size.sum()),
+            extent,
+            float(files.first.min()),
+            beside,
+            span,
+        )
+
+    def bands(self, target_rows: int) -> list[tuple[int, int]]:
+        """[first, end) of each band of weights in the files that would be written."""
+        return weight_bands(self.weights, int(self.rows), target_rows, int(self.beside), self.span)
+
+    def costs(self, mix: Sequence[Read], target_rows: int, page_rows: int = PAGE_ROWS) -> ReadCosts:
+        """Estimates what the mix costs once the rows are laid out.
+
+        Args:
+            mix: the reads.
+            target_rows: rows of a file.
+            page_rows: rows of a page.
+        """
+        bands = self.bands(target_rows)
+        starts = np.searchsorted(self.weights, [first for first, _ in bands])
+        share = np.diff([*starts, len(self.weights)]) / max(len(self.weights), 1)
+        first = np.maximum([_fraction(first) for first, _ in bands], self.first)
+        dimensions = len(self.extent)
+        rows = share * self.rows
+        count = np.maximum(1.0, np.round(rows / target_rows))
+        file = self.extent / count[:, None] ** (1 / dimensions)
+        pages = rows / page_rows_of(self.rows, self.rows + self.beside, page_rows)
+        page = self.extent / np.maximum(pages, 1.0)[:, None] ** (1 / dimensions)
+        count = np.where(share > 0, count, 0.0)
+        read_bytes, opened = [], []
+        for read in mix:
+            sides = np.asarray(read.sides)
+            sampled = first < read.fraction
+            read_bytes.append(np.sum(share * self.size * sampled * _hit(sides, page)))
+            opened.append(np.sum(count * sampled * _hit(sides, file)))
+        return ReadCosts(np.array(read_bytes), np.array(opened))
+
+
+def _fraction(weight: int) -> float:
+    return (weight - MIN_WEIGHT) / (MAX_WEIGHT - MIN_WEIGHT + 1)
+
+
+def _weights(first: Floats, end: Floats, rows: Floats) -> NDArray[np.int32]:
+    """Evenly spaced weights of rows that are spread evenly between the ends of their files' weights."""
+    ends = np.unique(np.concatenate([first, end]))
+    slope = np.zeros(len(ends))
+    density = rows / np.maximum(end - first, 1e-9)
+    np.add.at(slope, np.searchsorted(ends, first), density)
+    np.add.at(slope, np.searchsorted(ends, end), -density)
+    below = np.concatenate([[0.0], np.cumsum(np.cumsum(slope)[:-1] * np.diff(ends))])
+    if below[-1] <= 0:
+        return np.zeros(0, np.int32)
+    places = np.interp((np.arange(_WEIGHTS) + 0.5) / _WEIGHTS * below[-1], below, ends)
+    return np.asarray(np.minimum(places * 2.0**32 + MIN_WEIGHT, MAX_WEIGHT), np.int32)
+
+
+def quantiles(low: Floats, high: Floats, rows: Floats) -> tuple[Floats, Floats]:
+    """Turns the ranges of a column's values in files into quantiles of all rows.
+
+    Args:
+        low: smallest value per file; NaN = unknown.
+        high: largest value per file; NaN = unknown.
+        rows: rows per file, which are taken to be spread evenly over the file's range.
+
+    Returns:
+        The quantiles of the smallest and largest values; 0 and 1 where they are unknown.
+    """
+    known = np.isfinite(low) & np.isfinite(high) & (high >= low)
+    if not known.any() or rows[known].sum() <= 0:
+        return np.zeros(len(low)), np.ones(len(low))
+    first, last, count = low[known], high[known], rows[known]
+    values = np.unique(np.concatenate([first, last]))
+    # Where a range is too short for a density, its rows are one value's.
+    single = last - first <= _SHORTEST_RANGE * max(float(np.ptp(values)), 1e-300)
+    last = np.where(single, first, last)
+    jumps, slopes = np.zeros(len(values)), np.zeros(len(values))
+    np.add.at(jumps, np.searchsorted(values, first[single]), count[single])
+    density = count[~single] / (last[~single] - first[~single])
+    np.add.at(slopes, np.searchsorted(values, first[~single]), density)
+    np.add.at(slopes, np.searchsorted(values, last[~single]), -density)
+    grown = np.concatenate([[0.0], np.cumsum(np.maximum(np.cumsum(slopes)[:-1], 0.0) * np.diff(values))])
+    through = grown + np.cumsum(jumps)
+    before = through - jumps
+    places = (
+        np.searchsorted(values, np.where(known, low, values[0])),
+        np.searchsorted(values, np.where(known, high, values[0])),
+    )
+    total = through[-1]
+    return np.where(known, before[places[0]] / total, 0.0), np.where(known, through[places[1]] / total, 1.0)

@@ -1,0 +1,149 @@
+"""The files that a sample reads in part, which ``SamplingOverheadReduction`` chooses from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from catalog.table.snapshot import TableSnapshot
+from otree.packing import band_limits, weight_bands
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
+from procedures.optimizer.plan import InputFile
+
+_DECADES = 4
+_ESTIMATE = 20_000
+
+
+def first_unsampled(fraction: float) -> int:
+    """The smallest weight that a sample of a fraction leaves out."""
+    taken = WeightRange.of_sample(0.0, fraction)
+    return MIN_WEIGHT if taken is None else taken.last + 1
+
+
+def limits_for(fraction: float) -> list[int]:
+    """The weights below which rows are counted: the ends of bands and of the sample, ascending, the largest last."""
+    return sorted({*band_limits(_DECADES), first_unsampled(fraction), MAX_WEIGHT + 1})
+
+
+@dataclass(frozen=True)
+class SampledWeights:
+    """A sample as weights.
+
+    Attributes:
+        end: the smallest weight that the sample leaves out.
+        limits: see ``limits_for``.
+    """
+
+    end: int
+    limits: tuple[int, ...]
+
+    @classmethod
+    def of(cls, fraction: float) -> SampledWeights:
+        """The weights of a sample of a fraction."""
+        return cls(first_unsampled(fraction), tuple(limits_for(fraction)))
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Files that a sample reads in part, together; the estimate is that rows are spread evenly over a block's weights.
+
+    Attributes:
+        files: how many.
+        bytes: their size.
+        below: rows with a weight below each of the limits.
+        writes: how many writes they are of.
+        can_change: whether any has an optimizable block, or was not laid out by us.
+        of_revision: rows of the whole revision.
+    """
+
+    files: int
+    bytes: int
+    below: tuple[float, ...]
+    writes: int
+    can_change: bool
+    of_revision: int
+
+    def gain(self, fraction: float, target_bytes: int) -> float:
+        """The share of these files that a sample no longer reads once they are rewritten together; pure.
+
+        Args:
+            fraction: the sample.
+            target_bytes: size of the files that would be written.
+        """
+        rows = self.below[-1] if self.below else 0.0
+        # What one write laid out, another would lay out the same way.
+        if rows < 1 or (self.writes < 2 and not self.can_change):
+            return 0.0
+        limits, end = limits_for(fraction), first_unsampled(fraction)
+        counts = np.diff(np.array([0.0, *self.below])) * (_ESTIMATE / rows)
+        starts = np.array([MIN_WEIGHT, *limits[:-1]], dtype=np.int64)
+        sample = np.repeat(starts, np.maximum(np.rint(counts), 0).astype(np.int64)).astype(np.int32)
+        target_rows = max(1, int(rows * target_bytes / max(self.bytes, 1)))
+        bands = weight_bands(sample, int(rows), target_rows, max(0, self.of_revision - int(rows)))
+        last = max(band_end for first, band_end in bands if first < end)
+        return 1.0 - self.below[limits.index(last)] / rows if last in limits else 0.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file that a sample reads in part.
+
+    Attributes:
+        file: the file.
+        write: what made it; another value for each write.
+        can_change: whether it has an optimizable block, or was not laid out by us.
+        below: estimated rows with a weight below each of the limits.
+    """
+
+    file: InputFile
+    write: object
+    can_change: bool
+    below: Sequence[float]
+
+
+class Candidates(ABC):
+    """The files of one revision that a sample reads for a part of their rows only.
+
+    That is so of a file with an optimizable block (the sample ends inside its weights, and some of them are above what
+    the cube keeps today), and of one that mixes blocks that are sampled and blocks that are not.
+
+    A file is settled when its write was as large as one of an iteration's, so that no row is rewritten run after run;
+    see decision 023.
+
+    Args:
+        of_revision: rows of the whole revision.
+    """
+
+    def __init__(self, of_revision: int) -> None:
+        self._of_revision = of_revision
+
+    @abstractmethod
+    def live(self, snapshot: TableSnapshot) -> Candidates:
+        """Those that a later version still has, and that may be chosen."""
+
+    @abstractmethod
+    def unsettled(self) -> Candidates:
+        """Those that are not settled."""
+
+    @abstractmethod
+    def total(self) -> Overhead:
+        """All of them together."""
+
+    @abstractmethod
+    def first(self, snapshot: TableSnapshot) -> list[Candidate]:
+        """The first ``MAX_FILES_PER_GROUP``, those with the most rows that the sample does not want first."""
+
+    def overhead_of(self, chosen: Sequence[Candidate]) -> Overhead:
+        """Some of them together."""
+        below = tuple(float(total) for total in np.sum([c.below for c in chosen], axis=0)) if chosen else ()
+        return Overhead(
+            len(chosen),
+            sum(c.file.size for c in chosen),
+            below,
+            len({c.write for c in chosen}),
+            any(c.can_change for c in chosen),
+            self._of_revision,
+        )

@@ -1,0 +1,156 @@
+"""Candidates of ``SamplingOverheadReduction`` as columns in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catalog.local_rows import local_data_frame
+from catalog.table.file_columns import UNKNOWN, FileColumns, Flags, Integers, sums
+from catalog.table.snapshot import TableSnapshot
+from otree.revision import Revision
+from otree.weight import MAX_WEIGHT
+from procedures.selection.columns import input_file
+from procedures.selection.sampling_candidates import Candidate, Candidates, Overhead, SampledWeights
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP
+
+
+class CandidateColumns(Candidates):
+    """Candidates in memory.
+
+    Args:
+        files: the candidates alone.
+        can_change: see ``Candidate``.
+        settled: see ``Candidates``.
+        below: see ``Candidate``; a row per file.
+        sampled: the sample.
+        of_revision: rows of the whole revision.
+    """
+
+    def __init__(
+        self,
+        files: FileColumns,
+        can_change: Flags,
+        settled: Flags,
+        below: NDArray[np.float64],
+        sampled: SampledWeights,
+        of_revision: int,
+    ) -> None:
+        super().__init__(of_revision)
+        self._files = files
+        self._can_change = can_change
+        self._settled = settled
+        self._below = below
+        self._sampled = sampled
+
+    @classmethod
+    def of(
+        cls,
+        whole: FileColumns,
+        files: FileColumns,
+        revision: Revision,
+        sampled: SampledWeights,
+        bytes_per_iter: int,
+    ) -> CandidateColumns:
+        """Finds the candidates in a version.
+
+        Args:
+            whole: all files of the version.
+            files: those that may be chosen.
+            revision: their revision.
+            sampled: the sample.
+            bytes_per_iter: see ``Candidates``.
+        """
+        number = revision.revision_id
+        all_blocks = whole.blocks
+        in_revision = whole.revision == number
+        all_blocks = all_blocks.where(in_revision[all_blocks.file])
+        # Cubes and writes have the same numbers in all columns of a version.
+        threshold = np.full(len(all_blocks.cube_ids), MAX_WEIGHT, np.int64)
+        np.minimum.at(threshold, all_blocks.cube, all_blocks.max_weight)
+        write_bytes = sums(whole.write[in_revision], int(whole.write.max(initial=-1)) + 1, whole.size[in_revision])
+
+        blocks = files.blocks_of(number)
+        first = blocks.min_weight
+        band_end = files.band_end[blocks.file]
+        known = band_end != UNKNOWN
+        in_band = np.minimum(blocks.max_weight, np.where(known, band_end - 1, MAX_WEIGHT))
+        last = np.maximum(in_band, first)
+        is_sampled = first < sampled.end
+        is_optimizable = is_sampled & (last >= sampled.end) & (last > threshold[blocks.cube])
+
+        def any_block(flags: Flags) -> Flags:
+            of_file: Flags = np.bincount(blocks.file[flags], minlength=len(files)) > 0
+            return of_file
+
+        below = np.zeros((len(files), len(sampled.limits)))
+        for i, limit in enumerate(sampled.limits):
+            share = np.clip((limit - first) / (last - first + 1), 0.0, 1.0)
+            np.add.at(below[:, i], blocks.file, blocks.elements * share)
+        optimizable, ours = any_block(is_optimizable), any_block(known)
+        chosen = optimizable | (any_block(is_sampled) & any_block(~is_sampled))
+        settled = ours & ~optimizable & (write_bytes[files.write] * 2 >= bytes_per_iter)
+        return cls(
+            files.where(chosen),
+            (optimizable | ~ours)[chosen],
+            settled[chosen],
+            below[chosen],
+            sampled,
+            int(all_blocks.elements.sum()),
+        )
+
+    def live(self, snapshot: TableSnapshot) -> Candidates:
+        """See ``Candidates.live``."""
+        columns = snapshot.columns
+        if columns is None:
+            named = local_data_frame(snapshot.spark, [(path,) for path in self._files.path], "path string")
+            found = snapshot.files.select("path", "deletion_vector").join(named, "path", "left_semi").collect()
+            live = {(row.path, row.deletion_vector) for row in found}
+        else:
+            live = set(zip(columns.path, columns.deletion_vector, strict=True))
+        pairs = zip(self._files.path, self._files.deletion_vector, strict=True)
+        return self._where(np.fromiter((pair in live for pair in pairs), np.bool_, len(self._files)))
+
+    def unsettled(self) -> Candidates:
+        """See ``Candidates.unsettled``."""
+        return self._where(~self._settled)
+
+    def total(self) -> Overhead:
+        """See ``Candidates.total``."""
+        return Overhead(
+            len(self._files),
+            int(self._files.size.sum()),
+            tuple(float(total) for total in self._below.sum(axis=0)),
+            len(np.unique(self._files.write)),
+            bool(self._can_change.any()),
+            self._of_revision,
+        )
+
+    def first(self, snapshot: TableSnapshot) -> list[Candidate]:
+        """See ``Candidates.first``."""
+        levels = self._levels_in(self._files if snapshot.columns is None else snapshot.columns)
+        needless = self._below[:, -1] - self._below[:, self._sampled.limits.index(self._sampled.end)]
+        order = np.argsort(-np.rint(needless), kind="stable")[:MAX_FILES_PER_GROUP]
+        return [
+            Candidate(
+                input_file(self._files, position, levels[position]),
+                int(self._files.write[position]),
+                bool(self._can_change[position]),
+                self._below[position].tolist(),
+            )
+            for position in map(int, order)
+        ]
+
+    def _levels_in(self, files: FileColumns) -> Integers:
+        """The levels of the candidates among these files."""
+        return files.levels[[files.position_of(path) for path in self._files.path]]
+
+    def _where(self, keep: Flags) -> CandidateColumns:
+        return CandidateColumns(
+            self._files.where(keep),
+            self._can_change[keep],
+            self._settled[keep],
+            self._below[keep],
+            self._sampled,
+            self._of_revision,
+        )

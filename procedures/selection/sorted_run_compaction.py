@@ -1,0 +1,158 @@
+"""SortedRunCompaction: merges overlapping sorted runs, so that reads cost what they cost over a fresh layout."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pyspark.sql import functions as F
+
+from catalog.properties.optimization_properties import MAX_WRITE_AMPLIFICATION, MAX_WRITE_AMPLIFICATION_KEY
+from catalog.table.file_columns import UNKNOWN, FileColumns, Floats, Integers
+from catalog.table.snapshot import TableSnapshot
+from otree.revision import Revision
+from otree.weight import MIN_WEIGHT
+from procedures.optimizer.plan import FileGroup, Selection, SkippedGroup
+from procedures.selection.block_groups import indexed_revision
+from procedures.selection.columns import input_file, levels_or
+from procedures.selection.read_costs import RunFiles, quantiles
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
+from procedures.selection.sorted_runs import Choice, Merge, choose
+
+NAME = "SortedRunCompaction"
+# Files that the driver judges; each takes about a kilobyte of its memory.
+MAX_FILES = 200_000
+
+
+class SortedRunCompaction(Strategy):
+    """Merges the runs whose merge saves reads the most per byte rewritten, within a budget of rewrites."""
+
+    name: ClassVar[str] = NAME
+    doc: ClassVar[str] = (
+        "Merges overlapping sorted runs within bands of weights, where samples and boxes save the most per byte "
+        f"rewritten; a row is rewritten {MAX_WRITE_AMPLIFICATION_KEY} times at most, on average."
+    )
+
+    def begin(self, settings: SelectionSettings) -> Selector:
+        """See ``Strategy.begin``."""
+        return _RunSelector(settings)
+
+
+class _RunSelector(Selector):
+    """Counts the bytes of the groups of one plan, which share the budget."""
+
+    def __init__(self, settings: SelectionSettings) -> None:
+        super().__init__(settings)
+        self._version = -1
+        self._planned_bytes = 0
+
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """See ``Selector.select``."""
+        revision = indexed_revision(snapshot, self.settings.revision_id, NAME)
+        if isinstance(revision, Selection):
+            return revision
+        configuration = snapshot.index_configuration
+        if configuration is None:
+            return Selection(note=f"{NAME}: the table has no index columns")
+        if snapshot.version != self._version:
+            self._version, self._planned_bytes = snapshot.version, 0
+        files = _file_rows(snapshot, revision)
+        if files is None:
+            note = f"revision {revision.revision_id} has more than {MAX_FILES} files, which are not compared"
+            return Selection(None, (SkippedGroup(NAME, "TOO_MANY_FILES", MAX_FILES + 1, 0, note),))
+        if len(files) == 0:
+            return Selection(note=f"{NAME}: revision {revision.revision_id} has no files")
+        limit = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
+        choice = choose(
+            run_files(files),
+            float(configuration.target_file_bytes),
+            limit,
+            most_bytes=self.settings.bytes_per_iter,
+            most_files=MAX_FILES_PER_GROUP,
+            planned_bytes=self._planned_bytes,
+        )
+        selection = selection_of(choice, files, revision.revision_id, limit)
+        if selection.group is not None:
+            self._planned_bytes += selection.group.bytes
+        return selection
+
+
+def selection_of(choice: Choice, files: FileColumns, revision_id: int, limit: float) -> Selection:
+    """Turns a choice into a selection; pure.
+
+    Args:
+        choice: what is to be merged.
+        files: the files, in the order that the choice refers to.
+        revision_id: their revision.
+        limit: the budget, for people.
+    """
+    skipped = []
+    if choice.waiting is not None:
+        why = f"{MAX_WRITE_AMPLIFICATION_KEY} = {limit:g} allows it later; {_gain(choice.waiting, choice)}"
+        skipped.append(_skipped("WRITE_AMPLIFICATION", choice.waiting, why))
+    if choice.too_large is not None:
+        why = f"bytes_per_iter is smaller than the group; {_gain(choice.too_large, choice)}"
+        skipped.append(_skipped("BYTES_PER_ITER_TOO_SMALL", choice.too_large, why))
+    merge = choice.merge
+    if merge is None:
+        note = f"{NAME}: revision {revision_id} has no runs that are worth a merge"
+        return Selection(None, tuple(skipped), note)
+    taken = tuple(input_file(files, i, level) for i, level in levels_or(files, merge.files, 0))
+    reason = f"WEIGHTS_{merge.first:g}_TO_{merge.end:g}_WRITES_{merge.writes}"
+    group = FileGroup(NAME, revision_id, reason, taken, _gain(merge, choice), merge.end - merge.first)
+    return Selection(group, tuple(skipped))
+
+
+def _gain(merge: Merge, choice: Choice) -> str:
+    after = choice.cost - merge.gain
+    return (
+        f"{len(merge.files)} files of {merge.writes} writes with weights from {merge.first:g} to {merge.end:g}: reads "
+        f"cost {choice.cost:.2f} of what is allowed, and {after:.2f} once {merge.size:.0f} bytes are rewritten; rows "
+        f"were rewritten {choice.rewrites:.2f} times"
+    )
+
+
+def _skipped(reason: str, merge: Merge, note: str) -> SkippedGroup:
+    return SkippedGroup(NAME, reason, len(merge.files), int(merge.size), note)
+
+
+def _file_rows(snapshot: TableSnapshot, revision: Revision) -> FileColumns | None:
+    """The files of a revision; None where they are more than are judged."""
+    columns = snapshot.columns
+    newest = snapshot.latest_revision
+    if columns is not None and newest is not None and revision.revision_id == newest.revision_id:
+        return columns.where(columns.revision == revision.revision_id)
+    rows = snapshot.rows_with_bounds(revision).where(F.col("revision") == revision.revision_id)
+    found = rows.drop("partition_values").limit(MAX_FILES + 1).toArrow()
+    return None if found.num_rows > MAX_FILES else FileColumns.of(found)
+
+
+def run_files(files: FileColumns) -> RunFiles:
+    """The files as the choice sees them; pure.
+
+    Args:
+        files: the files of one revision.
+    """
+    known = np.where(files.rows == UNKNOWN, 0, files.rows).astype(np.float64)
+    size = files.size.astype(np.float64)
+    # Where the log does not count rows, bytes stand for them.
+    row_bytes = size[known > 0].sum() / known.sum() if known.sum() > 0 else 1.0
+    count = np.where(known > 0, known, size / max(row_bytes, 1e-9))
+    first, end = _fractions(files.band_first, 0.0), _fractions(files.band_end, 1.0)
+    is_range = end > first
+    ranges = [quantiles(files.low[:, n], files.high[:, n], count) for n in range(files.low.shape[1])]
+    return RunFiles(
+        size=size,
+        rows=count,
+        first=np.where(is_range, first, 0.0),
+        end=np.where(is_range, end, 1.0),
+        low=np.stack([low for low, _ in ranges], axis=1),
+        high=np.stack([high for _, high in ranges], axis=1),
+        write=np.unique(files.write, return_inverse=True)[1],
+        rewrites=files.rewrites,
+    )
+
+
+def _fractions(weights: Integers, otherwise: float) -> Floats:
+    fractions = np.clip((weights.astype(np.float64) - MIN_WEIGHT) / 2.0**32, 0.0, 1.0)
+    return np.where(weights == UNKNOWN, otherwise, fractions)

@@ -1,0 +1,101 @@
+"""Which overfull cubes are split, and with which files; without Spark, and in the story of small indexed appends."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from placement import check_placement
+from pyspark.sql import functions as F
+from tables import NUMBERS, numbers
+
+from otree.overfull import can_be_split, is_overfull
+from otree.revision import Revision
+from otree.transformation import LinearTransformation
+from otree.transformer import Transformer
+from procedures.optimizer.plan import InputFile
+from procedures.selection.overfull_cubes import choose
+
+REVISION = Revision(
+    3, 0, "/t", 1000, (Transformer("linear", "a", "LongDataType"),), (LinearTransformation(0, 9, 0, "LongDataType"),)
+)
+
+
+def files(*sizes):
+    return [InputFile(f"f{i}-{size}", "", size, 1, 0, 0, 0) for i, size in enumerate(sizes)]
+
+
+def test_whole_writes_are_taken_until_the_bytes_are_crossed():
+    found = choose([files(10, 10), files(50), files(70)], "A", 2500, REVISION, "S", 40)
+    assert [f.size for f in found.group.files] == [10, 10, 50]
+    assert (found.group.revision_id, found.group.reason) == (3, "OVERFULL_CUBE_A")
+    assert "cube A holds 2500 rows, more than 2 times the desired 1000; 3 files of 2 writes taken" in found.group.note
+
+
+@pytest.mark.parametrize("writes", [[files(50), files(60)], [files(10)]])
+def test_one_write_alone_is_passed_over_visibly(writes):
+    """Writing the files of one write again changes nothing."""
+    found = choose(writes, "", 2500, REVISION, "S", 50)
+    assert found.group is None
+    assert [(s.reason, s.files) for s in found.skipped] == [("BYTES_PER_ITER_TOO_SMALL", 1)]
+    assert "cube root" in found.skipped[0].note
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=8), st.integers(1, 1000))
+def test_a_rewrite_of_all_files_ends_it(writes, desired):
+    total = sum(writes)
+    assert not can_be_split(total, total, desired)
+    if max(writes) <= 1.5 * desired:
+        assert can_be_split(total, max(writes), desired) == is_overfull(total, desired)
+
+
+@pytest.fixture
+def table(new_table):
+    return lambda size: new_table(NUMBERS, index="x,y", cube_size=size, file_bytes="1mb")
+
+
+def largest_cube(table):
+    revision = max(table.revisions.values(), key=lambda r: r.revision_id)
+    states = table.managed.snapshot().cube_states(revision)
+    return max(state.element_count for state in states.values())
+
+
+def _story(spark, table, size, batch, appends):
+    table = table(size)
+    for i in range(appends):
+        numbers(spark, batch, start=i * batch, partitions=1).write.format("qbeast").mode("append").saveAsTable(
+            table.name
+        )
+        if i % 10 == 9:
+            table.optimize()
+            assert largest_cube(table) <= 2 * size
+    before = table.checksum()
+    assert check_placement(table) == before[0] == batch * appends
+    version = table.version
+    table.optimize()
+    assert table.version == version
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "batch", "appends"), [(50, 7, 30), (40, 50, 20), (10, 1, 30)])
+def test_small_indexed_appends_leave_no_overfull_cube(spark, table, size, batch, appends):
+    _story(spark, table, size, batch, appends)
+
+
+@pytest.mark.slow
+def test_eighty_appends_of_400_rows(spark, table):
+    """One cube had 24,699 rows."""
+    _story(spark, table, 5000, 400, 80)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_append_of_many_cubes_is_placed_in_a_grown_tree(spark, table, inside):
+    """It is small in bytes, so that nothing is measured before it is written; with a new revision and without one."""
+    table = table(50)
+    for start, count in ((0, 60), (60, 1500)):
+        rows = numbers(spark, count, start=start)
+        if start and inside:
+            rows = rows.withColumns({"x": F.col("x") / 2 + 0.2, "y": F.lit(500)})
+        rows.write.format("qbeast").mode("append").saveAsTable(table.name)
+    assert (1 in table.revisions, 2 in table.revisions) == (True, not inside)
+    assert largest_cube(table) <= 100
+    assert check_placement(table) == 1560
