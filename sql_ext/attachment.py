@@ -12,10 +12,10 @@ from catalog.errors import NotSupportedError, UseError
 from catalog.jvm.python_handler import PythonHandler
 from catalog.jvm.session import give_jars_to_executors
 from catalog.jvm.shim_bridge import ShimBridge
+from procedures.application import application
 from procedures.declaration import Procedure
 from procedures.registry import procedure, register
-from procedures.service import Service
-from procedures.service.service import current, start_current, stop_current
+from procedures.service.service import Service
 from procedures.service.service_settings import ServiceSettings
 from sql_ext.bridge import answer, declarations
 from sql_ext.callback_server import start_callback_server
@@ -25,7 +25,7 @@ from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
 _SECONDS_AT_EXIT = 10
 
-atexit.register(stop_current, _SECONDS_AT_EXIT)
+atexit.register(lambda: application().services.stop_attached(_SECONDS_AT_EXIT))
 
 
 def attach(spark: SparkSession) -> None:
@@ -59,8 +59,8 @@ def attach(spark: SparkSession) -> None:
     ShimBridge(spark).attach(PythonHandler(answer))
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
-        start_current(lambda: Service(spark))
-    elif current() is None:
+        application().services.start_attached(lambda: Service(spark))
+    elif application().services.attached is None:
         ShimBridge(spark).listen(False)
 
 

@@ -22,7 +22,7 @@ from otree.errors import IndexFormatError
 from procedures.application import application
 from procedures.registry import procedure, procedures
 from procedures.service.manual import trigger
-from procedures.service.service import CatalogChange, notify
+from procedures.service.running_services import CatalogChange
 from procedures.writing.indexed_write import write_indexed
 from procedures.writing.metadata_changes import checked_change
 from procedures.writing.write_options import check_options
@@ -186,7 +186,7 @@ def _write_committed(_: SparkSession, given: WriteCommitted) -> None:
 
 @_answers(CatalogChanged)
 def _catalog_changed(_: SparkSession, given: CatalogChanged) -> None:
-    notify(CatalogChange(given.kind, given.name, given.location, given.before))
+    application().services.notify(CatalogChange(given.kind, given.name, given.location, given.before))
 
 
 @_answers(ManualTrigger)

@@ -181,7 +181,7 @@ class Runner:
             tables: names or paths; the whole catalog if empty.
             session_settings: settings of the session.
         """
-        from procedures.service import Service
+        from procedures.service.service import Service
 
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []

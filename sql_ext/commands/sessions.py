@@ -124,7 +124,8 @@ def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None 
     Raises:
         UseError: the warehouse cannot be used.
     """
-    settings = dict(conf)
+    # Commands show no place in Python code with an error, and PySpark asks the JVM thousands of times to note it.
+    settings = {"spark.python.sql.dataFrameDebugging.enabled": "false", **conf}
     if warehouse is not None:
         open_warehouse(warehouse)
         settings = with_warehouse(settings, warehouse)

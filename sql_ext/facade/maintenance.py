@@ -101,7 +101,7 @@ class Maintenance:
 
         Args:
             strategy: one or more strategies, separated by commas, in order of priority; UnindexedFiles,
-                LeveledCompaction by default.
+                LeveledCompaction, SortedRunCompaction by default.
             revision_id: revision to compact or to rewrite; 0 for unindexed files only. The newest by default.
             bytes_per_iter: an iteration takes files until their total size exceeds this number of bytes, including the
                 last file; 1,000,000,000 by default, and ``batch_bytes`` for the strategies that have this option.

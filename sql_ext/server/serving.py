@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import jvm
 from procedures.application import application
-from procedures.service.service import stop_current
 from sql_ext.server.connect import ConnectServer
 from sql_ext.server.jdbc import JdbcServer
 from sql_ext.server.settings import TOKEN, ServerSettings
@@ -90,6 +89,6 @@ def _stop_runs(say: Callable[[str], None]) -> None:
         for run in runs:
             run.request_stop("INTERRUPTED", "the server is stopping")
         time.sleep(_POLL_SECONDS)
-    stop_current()
+    application().services.stop_attached()
     if announced:
         time.sleep(_SECONDS_TO_FETCH)

@@ -34,7 +34,7 @@ def told(spark):
 
     sql_ext.register_procedure(spark, sql_ext.Procedure("seen", "For tests.", (), "n int", run))
     yield seen
-    application().procedures.pop("seen", None)
+    application().own_procedures.pop("seen", None)
 
 
 def test_session_and_job_group_come_along(spark, threads, told):
@@ -80,7 +80,7 @@ def test_a_question_that_leads_to_another(spark, threads, told):
     try:
         assert threads.sql(spark._jsparkSession, "CALL use.outer_one()") == "[[0]]"
     finally:
-        application().procedures.pop("outer_one", None)
+        application().own_procedures.pop("outer_one", None)
 
 
 def test_an_interrupt_ends_an_optimization_between_groups(spark, threads, new_table):

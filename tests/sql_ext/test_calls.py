@@ -33,7 +33,7 @@ def registered(spark):
 
     yield register
     for name in names:
-        application().procedures.pop(name, None)
+        application().own_procedures.pop(name, None)
 
 
 CALLS = {

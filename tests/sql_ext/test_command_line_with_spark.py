@@ -142,7 +142,7 @@ def test_the_service_runs_until_a_signal(spark, monkeypatch):
         def stop(self):
             seen.append("stopped")
 
-    monkeypatch.setitem(sys.modules, "procedures.service", SimpleNamespace(Service=Service))
+    monkeypatch.setitem(sys.modules, "procedures.service.service", SimpleNamespace(Service=Service))
     before, handler = dict(spark.conf.getAll), signal.getsignal(signal.SIGTERM)
     done = CliRunner().invoke(cli, ["service", "--table=a.b", "--interval=1 minute"])
     assert done.exit_code == ExitCode.DONE, done.output

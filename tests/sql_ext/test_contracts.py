@@ -21,9 +21,8 @@ from catalog.properties import optimization_properties
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
-from procedures.application import application
 from procedures.registry import procedures as registered
-from procedures.selection import DEFAULT_STRATEGIES
+from procedures.selection import DEFAULT_STRATEGIES, strategies
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
@@ -54,9 +53,7 @@ def _procedures():
 
 
 def _strategies():
-    options = {
-        n: {o.name: f"{o.type} {o.default_sql}" for o in s.options} for n, s in sorted(application().strategies.items())
-    }
+    options = {n: {o.name: f"{o.type} {o.default_sql}" for o in s.options} for n, s in sorted(strategies().items())}
     return {"default": list(DEFAULT_STRATEGIES), "options": options}
 
 
@@ -129,7 +126,7 @@ def test_every_parameter_is_documented():
     for procedure in registered().values():
         for parameter in procedure.parameters:
             assert parameter.doc.endswith("."), f"{procedure.name}.{parameter.name}"
-    for strategy in application().strategies.values():
+    for strategy in strategies().values():
         assert strategy.doc.endswith(".")
         assert all(option.doc.endswith(".") for option in strategy.options)
 

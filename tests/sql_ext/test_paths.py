@@ -16,6 +16,7 @@ from catalog.state.lease import Acquired, acquire, holder_of
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
+from procedures.service.running_services import RunningServices
 from procedures.service.watched_tables import SparkTables
 
 ALREADY_THERE = {"help", "cancel"}  # the procedures without a table
@@ -105,7 +106,7 @@ def test_status_and_summary_know_a_table_by_its_place(spark, folder):
 
 def test_what_the_service_hears_has_one_name(spark, folder, monkeypatch):
     heard = []
-    monkeypatch.setattr("sql_ext.bridge.notify", heard.append)
+    monkeypatch.setattr(RunningServices, "notify", lambda _, change: heard.append(change))
     bridge = spark._jvm.io.usespark.Bridge.instance()
     bridge.listen(True)
     try:
