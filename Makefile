@@ -23,7 +23,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site notebook lint format scalafmt-check fuzz fuzz-queries soak bench-layout bench-planning bench-engine dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site notebook lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -72,6 +72,9 @@ MINUTES ?= 10
 soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on one table at once (MINUTES=10)
 	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)
 
+soak-ingest: java $(INSTALLED) test-shim ## two plain writers without a pause, and the optimizer beside them (MINUTES=10)
+	@$(BIN)/python tests/soak/ingest.py --minutes $(MINUTES) $(ARGS)
+
 lint: java $(INSTALLED) ## check style, types, imports and formats
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { $(BIN)/ruff format --check; exit 1; }
@@ -93,6 +96,12 @@ bench-planning: java $(INSTALLED) ## time the planning of queries over 100,000 f
 
 bench-engine: java $(INSTALLED) ## what small appends cost in the long run, against OPTIMIZE and ZORDER (an hour)
 	@$(BIN)/python bench/engine.py $(ARGS)
+
+bench-ingest: java $(INSTALLED) ## what reads and optimizations cost after 200 small appends, by story (hours; ARGS="--stories zero")
+	@$(BIN)/python bench/ingest.py $(ARGS)
+
+bench-stories: $(INSTALLED) ## the same stories without Spark, in minutes
+	@$(BIN)/python bench/ingest_simulation.py $(ARGS)
 
 dist: java $(INSTALLED) ## build the wheel and the sdist into dist/
 	@rm -rf dist && mkdir -p build

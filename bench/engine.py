@@ -85,7 +85,7 @@ def main() -> None:
         results = []
         for story in stories:
             if story.appends:
-                results += tell(spark, source, given.rows, file_bytes, story, given.only, boxes)
+                results += run_story(spark, source, given.rows, file_bytes, story, given.only, boxes)
         report(results)
         if given.json:
             print(json.dumps(results))
@@ -93,7 +93,7 @@ def main() -> None:
         spark.stop()
 
 
-def tell(
+def run_story(
     spark: SparkSession,
     source: DataFrame,
     rows: int,

@@ -1,7 +1,9 @@
 """Our layout against plain Delta, ZORDER and liquid clustering: the same rows and file sizes, in one run.
 
-``make bench-layout`` runs it with 5,000,000 rows and 16 MB files. Bytes are Spark's input metrics, times are whole
-statements; ratios are what to compare, since they are from one machine and one run. What it writes goes to
+``make bench-layout`` runs it with 5,000,000 rows and 16 MB files. Bytes are Spark's input metrics, files are those that
+a query opens, times are whole statements; ratios are what to compare, since they are from one machine and one run.
+Every way to write runs once before any is measured. ``limit`` is the physical limit of a layout in one pass: the same
+rows shuffled by ranges of the indexed columns, sorted, and written as plainly as Delta can. What it writes goes to
 ``build/bench``, which is emptied first.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import statistics
@@ -28,6 +31,7 @@ SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 BOXES = (0.001, 0.01, 0.1)
 BOXES_EACH = 5
 APPENDS, APPEND_ROWS = 20, 20_000
+WARM_UP_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,22 @@ class Contender:
         name: for the report.
         write: makes the table of some rows; the columns to lay it out by are given.
         append: adds rows to it.
-        tidy: what its owner would run after appends.
+        tidy: what its owner would run after appends; None for a way that is only written.
     """
 
     name: str
     write: Callable[[DataFrame, str, tuple[str, ...]], None]
     append: Callable[[DataFrame, str], None]
-    tidy: Callable[[SparkSession, str, tuple[str, ...]], None]
+    tidy: Callable[[SparkSession, str, tuple[str, ...]], None] | None
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a query cost: bytes and seconds by Spark's metrics, and the files that it opened."""
+
+    bytes: float
+    files: float
+    seconds: float
 
 
 def main() -> None:
@@ -55,21 +68,29 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, nargs="*", default=[2, 3])
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--appends", type=int, default=APPENDS)
+    parser.add_argument("--rounds", type=int, default=3, help="writes of each way; the median counts")
+    parser.add_argument("--warm-up", type=int, default=WARM_UP_ROWS, help="rows of the writes that are not measured")
     given = parser.parse_args()
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     spark = start(given.file_bytes)
     try:
         source = stage(spark, given.rows, given.file_bytes)
-        # The first write of a session compiles what all others use.
-        source.write.format("delta").saveAsTable("default.warm_up")
+        chosen = [c for c in contenders(given.file_bytes) if not given.only or c.name in given.only]
         results = []
         for dimensions in given.dimensions:
             boxes = boxes_of(source, COLUMNS[dimensions])
-            for contender in contenders(given.file_bytes):
-                if given.only and contender.name not in given.only:
-                    continue
-                results.append(run(spark, source, contender, dimensions, boxes, given.appends))
+            for contender in chosen:
+                # The first writes and queries of a session compile what all others use.
+                warm_up(spark, source.limit(min(given.warm_up, given.rows)), contender, dimensions, boxes)
+            written: dict[str, list[tuple[float, float]]] = {contender.name: [] for contender in chosen}
+            for _ in range(given.rounds):
+                for contender in chosen:
+                    written[contender.name].append(timed_write(spark, source, contender, dimensions))
+            for contender in chosen:
+                result = run(spark, source, contender, dimensions, boxes, given.appends)
+                seconds, cpu = (statistics.median(values) for values in zip(*written[contender.name], strict=True))
+                results.append(result | {"write_s": round(seconds, 2), "write_cpu_s": round(cpu, 2)})
         report(results)
     finally:
         spark.stop()
@@ -123,7 +144,7 @@ def stage(spark: SparkSession, rows: int, file_bytes: int) -> DataFrame:
 
 
 def contenders(file_bytes: int) -> list[Contender]:
-    """The four ways; each writes the same frame."""
+    """The five ways; each writes the same frame."""
 
     def plain(rows: DataFrame, table: str, _: tuple[str, ...]) -> None:
         rows.write.format("delta").saveAsTable(table)
@@ -140,6 +161,14 @@ def contenders(file_bytes: int) -> list[Contender]:
         spark.sql(f"CREATE TABLE {table} ({rows.schema.toDDL()}) USING delta CLUSTER BY ({', '.join(columns)})")
         append(rows, table)
         optimize(spark, table)
+
+    def limit(rows: DataFrame, table: str, columns: tuple[str, ...]) -> None:
+        session = rows.sparkSession
+        files = max(1, round(source_bytes() / file_bytes))
+        session.conf.set("spark.databricks.delta.optimizeWrite.enabled", "false")
+        ranged = rows.repartitionByRange(files, *columns).sortWithinPartitions(*columns)
+        plain(ranged, table, columns)
+        session.conf.unset("spark.databricks.delta.optimizeWrite.enabled")
 
     def use(rows: DataFrame, table: str, columns: tuple[str, ...]) -> None:
         rows.sparkSession.sql(
@@ -159,6 +188,7 @@ def contenders(file_bytes: int) -> list[Contender]:
 
     return [
         Contender("plain", plain, append, optimize),
+        Contender("limit", limit, append, None),
         Contender("zorder", zordered, append, zorder),
         Contender("liquid", liquid, append, optimize),
         Contender("use", use, append, tidy),
@@ -191,6 +221,38 @@ def boxes_of(source: DataFrame, columns: tuple[str, ...]) -> dict[float, list[st
     return found
 
 
+def source_bytes() -> int:
+    """Bytes of the staged rows."""
+    return sum(file.stat().st_size for file in (HOME / "source").glob("*.parquet"))
+
+
+def warm_up(
+    spark: SparkSession, source: DataFrame, contender: Contender, dimensions: int, boxes: dict[float, list[str]]
+) -> None:
+    """Writes and reads once what nobody measures."""
+    table = "default.warm_up"
+    contender.write(source, table, COLUMNS[dimensions])
+    read(spark, spark.table(table).sample(0.01))
+    read(spark, spark.table(table).where(boxes[BOXES[0]][0]))
+    spark.sql(f"DROP TABLE {table}")
+
+
+def timed_write(spark: SparkSession, source: DataFrame, contender: Contender, dimensions: int) -> tuple[float, float]:
+    """Writes a contender's table anew; the seconds and CPU seconds that it took."""
+    table = f"default.{contender.name}_{dimensions}"
+    spark.sql(f"DROP TABLE IF EXISTS {table}")
+    begun, cpu = time.monotonic(), cpu_seconds(spark)
+    contender.write(source, table, COLUMNS[dimensions])
+    return time.monotonic() - begun, cpu_seconds(spark) - cpu
+
+
+def cpu_seconds(spark: SparkSession) -> float:
+    """CPU seconds of this process and of its JVM, which depend less on other work of the machine than times do."""
+    process = spark.sparkContext._gateway.proc.pid
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + time.process_time()
+
+
 def run(
     spark: SparkSession,
     source: DataFrame,
@@ -199,13 +261,12 @@ def run(
     boxes: dict[float, list[str]],
     appends: int,
 ) -> dict[str, object]:
-    """Writes, measures, appends in small batches, measures, tidies up, measures again."""
+    """Measures a written table, appends in small batches, measures, tidies up, measures again."""
     table = f"default.{contender.name}_{dimensions}"
     columns = COLUMNS[dimensions]
-    begun = time.monotonic()
-    contender.write(source, table, columns)
     result: dict[str, object] = {"layout": contender.name, "columns": dimensions}
-    result["write_s"] = round(time.monotonic() - begun, 2)
+    if contender.tidy is None:
+        return result
     result["fresh"] = measured(spark, table, boxes)
     if appends:
         rows = source.count()
@@ -213,24 +274,36 @@ def run(
             batch = source.limit(APPEND_ROWS).withColumn("id", F.col("id") + rows + number * APPEND_ROWS)
             contender.append(batch.coalesce(1), table)
         result["appended"] = measured(spark, table, boxes)
-        begun = time.monotonic()
+        begun, cpu = time.monotonic(), cpu_seconds(spark)
         contender.tidy(spark, table, columns)
         result["tidy_s"] = round(time.monotonic() - begun, 2)
+        result["tidy_cpu_s"] = round(cpu_seconds(spark) - cpu, 2)
         result["tidied"] = measured(spark, table, boxes)
     print(json.dumps(result), flush=True)
     return result
 
 
 def measured(spark: SparkSession, table: str, boxes: dict[float, list[str]]) -> dict[str, object]:
-    """Files and bytes of the table, and shares of its bytes that queries read."""
+    """Files and bytes of the table; per query the share of the bytes, the files opened, and the seconds."""
     files, size = spark.sql(f"DESCRIBE DETAIL {table}").select("numFiles", "sizeInBytes").collect()[0]
     data = spark.table(table)
     found: dict[str, object] = {"files": files, "bytes": size}
-    for fraction in SAMPLES:
-        found[f"sample {fraction}"] = round(bytes_read(spark, data.sample(fraction)) / size, 4)
-    for share, places in boxes.items():
-        found[f"box {share}"] = round(statistics.mean(bytes_read(spark, data.where(b)) for b in places) / size, 4)
+    queries = {f"sample {fraction}": [data.sample(fraction)] for fraction in SAMPLES}
+    queries |= {f"box {share}": [data.where(box) for box in places] for share, places in boxes.items()}
+    for name, wanted in queries.items():
+        reads = [read(spark, query) for query in wanted]
+        found[name] = round(statistics.mean(r.bytes for r in reads) / size, 4)
+        found[f"{name} files"] = round(statistics.mean(r.files for r in reads), 1)
+        found[f"{name} s"] = round(statistics.median(r.seconds for r in reads), 2)
     return found
+
+
+def read(spark: SparkSession, data: DataFrame) -> Read:
+    """Runs an aggregate over all columns, and says what it cost."""
+    files = sum(scan.kept_files for scan in sql_ext.read_report(data).scans)
+    begun = time.monotonic()
+    size = bytes_read(spark, data)
+    return Read(size, files, time.monotonic() - begun)
 
 
 def bytes_read(spark: SparkSession, data: DataFrame) -> int:
@@ -244,24 +317,29 @@ def bytes_read(spark: SparkSession, data: DataFrame) -> int:
     jvm.listenerBus().waitUntilEmpty()
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    stages = {stage for job in jobs if job for stage in job.stageIds}
+    # A stage that was skipped has no attempt.
+    stages = {stage for job in jobs if job for stage in job.stageIds if tracker.getStageInfo(stage)}
     return sum(jvm.statusStore().lastStageAttempt(stage).inputBytes() for stage in stages)
 
 
 def report(results: Iterable[dict[str, object]]) -> None:
-    """Prints one line per layout and state, then all of it as JSON."""
+    """Prints what the writes cost, then bytes, files and seconds of the reads, then all of it as JSON."""
     rows = list(results)
-    plain = {r["columns"]: r["write_s"] for r in rows if r["layout"] == "plain"}
-    names = ["files", *[f"sample {f}" for f in SAMPLES], *[f"box {b}" for b in BOXES]]
-    print(f"{'layout':8} {'cols':4} {'state':9} {'write s':>8} {'ratio':>6} " + " ".join(f"{n:>12}" for n in names))
+    print(f"{'layout':8} {'cols':4} {'write s':>8} {'CPU s':>8} {'to plain':>9} {'to limit':>9} {'tidy s':>8}")
     for r in rows:
-        for state in ("fresh", "appended", "tidied"):
-            if state not in r:
-                continue
-            seconds = {"fresh": r["write_s"], "tidied": r.get("tidy_s")}.get(state)
-            ratio = f"{seconds / plain[r['columns']]:.2f}" if state == "fresh" and r["columns"] in plain else ""
-            values = " ".join(f"{r[state][n]:>12}" for n in names)
-            print(f"{r['layout']:8} {r['columns']:4} {state:9} {seconds or '':>8} {ratio:>6} {values}")
+        cells = [f"{r['write_s']:>8} {r['write_cpu_s']:>8}"]
+        for other in ("plain", "limit"):
+            base = next((o["write_s"] for o in rows if (o["layout"], o["columns"]) == (other, r["columns"])), None)
+            cells.append(f"{r['write_s'] / base:>9.2f}" if base else f"{'':>9}")
+        print(f"{r['layout']:8} {r['columns']:4} {' '.join(cells)} {r.get('tidy_s', ''):>8}")
+    names = [*[f"sample {f}" for f in SAMPLES], *[f"box {b}" for b in BOXES]]
+    for title, suffix in (("shares of the bytes", ""), ("files opened", " files"), ("seconds", " s")):
+        print(f"{title}\n{'layout':8} {'cols':4} {'state':9} {'files':>6} " + " ".join(f"{n:>12}" for n in names))
+        for r in rows:
+            for state in ("fresh", "appended", "tidied"):
+                if state in r:
+                    values = " ".join(f"{r[state][n + suffix]:>12}" for n in names)
+                    print(f"{r['layout']:8} {r['columns']:4} {state:9} {r[state]['files']:>6} {values}")
     print(json.dumps(rows))
 
 
