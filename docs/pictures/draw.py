@@ -34,7 +34,7 @@ COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#99
 INK, FAINT, SHADE = "#1f2933", "#cbd2d9", "#f5c542"
 SAMPLE = 0.1
 RANGE = (0.55, 0.62)
-TARGET_ROWS = 210
+TARGET_ROWS = 130
 APPENDS, APART = 30, 700
 _YEAR = 2013
 
