@@ -21,7 +21,7 @@ _COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 @pytest.fixture
 def page_session(spark, tmp_path, monkeypatch):
     """The session with nothing in its catalog; what a page registers or creates is gone afterwards."""
-    procedures, strategies = dict(application().procedures), dict(application().strategies)
+    procedures, strategies = dict(application().own_procedures), dict(application().own_strategies)
     monkeypatch.chdir(tmp_path)
     confs = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.")}
     tables = _names(spark, "SHOW TABLES IN spark_catalog.default")
@@ -34,10 +34,10 @@ def page_session(spark, tmp_path, monkeypatch):
         spark.sql(f"DROP DATABASE spark_catalog.`{row.namespace}` CASCADE")
     for key in set(spark.conf.getAll) - set(confs):
         spark.conf.unset(key)
-    application().procedures.clear()
-    application().procedures.update(procedures)
-    application().strategies.clear()
-    application().strategies.update(strategies)
+    application().own_procedures.clear()
+    application().own_procedures.update(procedures)
+    application().own_strategies.clear()
+    application().own_strategies.update(strategies)
 
 
 def _names(spark, show):

@@ -15,9 +15,9 @@ from catalog.properties.optimization_properties import BYTES_PER_ITER, UNINDEXED
 from catalog.properties.session_settings import SESSION_SETTINGS
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.application import application
 from procedures.optimizer.optimize_settings import DEFAULT_BYTES_PER_ITER
 from procedures.registry import procedures
+from procedures.selection import strategies
 from procedures.service.service_settings import SERVICE_SETTINGS, ServiceSettings
 
 sys.path.insert(0, str(ROOT / "docs"))
@@ -118,7 +118,7 @@ def test_options_of_strategies_in_the_guide_are_those_declared():
             said[strategy].append([_names(row[1])[0], row[2], row[3]])
     declared = {
         name: [[o.name, o.type, "required" if o.required else str(o.default)] for o in found.options]
-        for name, found in application().strategies.items()
+        for name, found in strategies().items()
         if found.options or name in said
     }
     assert said == declared
@@ -161,8 +161,7 @@ def test_reference_pages_hold_what_is_declared(topic):
     text = reference_pages.TOPICS[topic]()
     expected = {
         "procedures": [f"## use.{name}\n" for name in procedures()],
-        "strategies": [o.name for s in application().strategies.values() for o in s.options]
-        + list(application().strategies),
+        "strategies": [o.name for s in strategies().values() for o in s.options] + list(strategies()),
         "virtual-tables": [f"`{c}`" for t in VIRTUAL_TABLES.values() for c, _ in reference_pages.columns_of(t.schema)],
         "properties": json.loads((CONTRACTS / "names.json").read_text())["properties"],
         "settings": json.loads((CONTRACTS / "names.json").read_text())["settings"],
@@ -190,9 +189,7 @@ def test_defaults_in_the_guides_are_those_declared():
 
 
 def test_bytes_of_an_iteration_are_those_of_the_strategies():
-    batch = {
-        name: o.default for name, s in application().strategies.items() for o in s.options if o.name == "batch_bytes"
-    }
+    batch = {name: o.default for name, s in strategies().items() for o in s.options if o.name == "batch_bytes"}
     assert UNINDEXED_BATCH_BYTES.unset == str(batch["UnindexedFiles"])
     assert (
         BYTES_PER_ITER.unset

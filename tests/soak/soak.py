@@ -33,7 +33,7 @@ import sql_ext  # noqa: E402
 from catalog.errors import ConcurrentChangeError, UseError  # noqa: E402
 from catalog.jvm.java_errors import is_conflict  # noqa: E402
 from otree.weight import WeightRange  # noqa: E402
-from procedures.application import application  # noqa: E402
+from procedures.selection import strategies  # noqa: E402
 from sql_ext import read_report  # noqa: E402
 
 KINDS = ("append", "append", "append", "append", "delete", "delete", "merge")
@@ -121,7 +121,7 @@ class Optimizer:
 
     def __init__(self, spark: SparkSession, table: DeltaTable, board: Board, chance: random.Random) -> None:
         self.table, self.board, self.chance = DeltaTable(spark, table.name), board, chance
-        self.strategies = [None, *(name for name in application().strategies if name != "FileList")]
+        self.strategies = [None, *(name for name in strategies() if name != "FileList")]
 
     def step(self) -> None:
         strategy = self.chance.choice(self.strategies)
