@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from catalog.jvm.java_errors import despite_interrupt
+
 
 def local_data_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str | StructType) -> DataFrame:
     """Returns rows as a DataFrame over a local relation.
@@ -27,7 +29,9 @@ def local_data_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema:
     arrow = to_arrow_schema(columns, timezone="UTC")
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
     arrays = [pa.array(map(_entries, column), field.type) for column, field in zip(values, arrow, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema=columns)
+    table = pa.Table.from_arrays(arrays, schema=arrow)
+    # Spark hands the rows over in a file, and a thread that is asked to stop cannot read files.
+    return despite_interrupt(spark, lambda: spark.createDataFrame(table, schema=columns))
 
 
 def _entries(value: Any) -> Any:

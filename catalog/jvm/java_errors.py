@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -14,10 +15,12 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import FileSystemError, IndexUnreadableError, SparkFailedError, TableError, UseError, first_line
 from catalog.jvm.java_values import JavaValue
-from catalog.jvm.session import interrupted
+from catalog.jvm.session import forget_interrupt, interrupted
 from otree.errors import IndexFormatError
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _MOST_CAUSES = 20
 _LONGEST = 400
@@ -223,3 +226,18 @@ def as_one_line(spark: SparkSession) -> Iterator[None]:
             raise
         logger.debug("Spark failed", exc_info=True)
         raise failure(causes) from error
+
+
+def despite_interrupt(spark: SparkSession, work: Callable[[], T]) -> T:
+    """Does short work that must be finished though the calling JVM thread is asked to stop.
+
+    Args:
+        spark: session whose thread does the work.
+        work: may be done twice.
+    """
+    try:
+        return work()
+    except (PySparkException, Py4JJavaError) as error:
+        if not (is_cancellation(causes_of(error)) and forget_interrupt(spark)):
+            raise
+        return work()

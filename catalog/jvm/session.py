@@ -144,3 +144,12 @@ def described_jobs(spark: SparkSession, description: str) -> Iterator[None]:
 def interrupted(spark: SparkSession) -> bool:
     """Whether the calling JVM thread was asked to stop, as a cancelled JDBC statement asks."""
     return bool(java_class(spark, "org.apache.spark.sql.usespark.CallbackThreads").stopAsked())
+
+
+def forget_interrupt(spark: SparkSession) -> bool:
+    """Lets the calling JVM thread read and write files again after it was asked to stop; ``interrupted`` stays true.
+
+    Returns:
+        Whether the thread is one that serves a statement. An interrupt of any other thread is left to its owner.
+    """
+    return bool(java_class(spark, "org.apache.spark.sql.usespark.CallbackThreads").forgetInterrupt())

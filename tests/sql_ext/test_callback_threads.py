@@ -7,6 +7,7 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
+from catalog.local_rows import local_data_frame
 from procedures.application import application
 
 
@@ -81,6 +82,20 @@ def test_a_question_that_leads_to_another(spark, threads, told):
         assert threads.sql(spark._jsparkSession, "CALL use.outer_one()") == "[[0]]"
     finally:
         application().own_procedures.pop("outer_one", None)
+
+
+def test_a_report_is_returned_by_an_interrupted_thread(spark, threads):
+    """Spark reads the rows of a report from a file, which an interrupted thread cannot do."""
+
+    def run(call):
+        spark._jvm.java.lang.Thread.currentThread().interrupt()
+        return local_data_frame(call.spark, [(7,)], "n int")
+
+    sql_ext.register_procedure(spark, sql_ext.Procedure("late", "For tests.", (), "n int", run))
+    try:
+        assert threads.sql(spark._jsparkSession, "CALL use.late()") == "[[7]]"
+    finally:
+        application().own_procedures.pop("late", None)
 
 
 def test_an_interrupt_ends_an_optimization_between_groups(spark, threads, new_table):

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
+from catalog.virtual_tables.blocks import BLOCKS
 from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT
 
@@ -117,9 +118,10 @@ def test_columns_are_pruned_and_other_tables_joined(spark, table):
 
 
 def test_the_scan_stays_distributed(spark, table):
-    """The rows of the file list are not brought to the driver: the scan has the partitions of Delta's file list."""
-    scan = spark.table(f"{table.name}.blocks").rdd
-    assert scan.getNumPartitions() == 2
+    """The rows of the file list are not brought to the driver, as a local relation would be."""
+    plan = BLOCKS.rows(table.managed)._jdf.queryExecution().executedPlan().toString()
+    assert "Scan ExistingRDD Delta Table State" in plan
+    assert "LocalTableScan" not in plan
 
 
 def test_a_table_without_an_index(spark, new_table):

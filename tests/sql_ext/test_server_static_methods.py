@@ -36,6 +36,7 @@ HARMLESS = {
     "org.apache.spark.sql.delta.usespark.IndexedWrite.conf()",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.logConsole(java.lang.String)",
     "org.apache.spark.sql.hive.thriftserver.usespark.JdbcService.messageIn(java.lang.String)",
+    "org.apache.spark.sql.usespark.CallbackThreads.forgetInterrupt()",
     "org.apache.spark.sql.usespark.CallbackThreads.stopAsked()",
     "org.apache.spark.sql.usespark.IndexValue.midnight(int)",
     "org.apache.spark.sql.usespark.IndexValue.milliseconds(long)",

@@ -72,6 +72,14 @@ object CallbackThreads {
     case other => other.isInterrupted
   }
 
+  /** Clears the interrupt of a thread of ours, whose caller is interrupted again when it has its answer. */
+  def forgetInterrupt(): Boolean = Thread.currentThread() match {
+    case _: CallbackThread =>
+      Thread.interrupted()
+      true
+    case _ => false
+  }
+
   /** Waits to the end even when interrupted: who asked to stop is answered once the work has come to a boundary. */
   private def waitFor[T](answer: Future[T], interrupt: () => Unit): T =
     try answer.get()
