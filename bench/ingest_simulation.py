@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from otree.curve import Ranks, bits_per_dimension, hilbert_keys
+from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
 from otree.packing import pack
 from otree.pages import page_rows_of
+from otree.value_spread import ValueSpread
 from procedures.selection.read_costs import RunFiles, quantiles
 from procedures.selection.sorted_runs import choose
 
@@ -88,7 +89,7 @@ class SimTable:
         """The files that a rewrite makes of some rows."""
         self.writes += 1
         self.written += len(ids)
-        return laid_out(self, ids, rewrites, sum(len(f.ids) for f in self.files), span)
+        return laid_out(self, ids, rewrites, self.files, span)
 
     def index(self) -> None:
         """UnindexedFiles."""
@@ -133,13 +134,20 @@ def columns_of(files: Sequence[SimFile]) -> RunFiles:
     )
 
 
-def laid_out(table: SimTable, ids: Ids, rewrites: float, beside: int = 0, span: float = 1.0) -> list[SimFile]:
-    """Files of some rows: bands of weight, runs of the curve, pages."""
+def laid_out(
+    table: SimTable, ids: Ids, rewrites: float, others: Sequence[SimFile] = (), span: float = 1.0
+) -> list[SimFile]:
+    """Files of some rows beside those of other files: bands of weight, runs of the curve, pages."""
     points, weights = table.points[ids], table.weights[ids]
     bits = bits_per_dimension(points.shape[1])
+    beside = sum(len(f.ids) for f in others)
+    rows_of_others = np.array([float(len(f.ids)) for f in others])
     codes = []
-    for axis in points.T:
-        ranks = Ranks.of_sample(axis[:: max(1, len(axis) // 20_000)], bits)
+    for column, axis in enumerate(points.T):
+        low, high = np.array([f.low[column] for f in others]), np.array([f.high[column] for f in others])
+        spread = ValueSpread.of_files(low, high, rows_of_others)
+        of_others = None if spread is None else RowsBeside(beside / (beside + len(ids)), spread.below)
+        ranks = Ranks.of_sample(axis[:: max(1, len(axis) // 20_000)], bits, of_others)
         codes.append(ranks.codes_of(axis))
     keys = hilbert_keys(codes, bits)
     packing = pack(weights, keys, len(ids), table.target_rows, beside, span)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,27 @@ _BITS_OF_ONE = 16
 _BITS_OF_SEVERAL = 11
 # The key has to fit a long.
 _KEY_BITS = 60
+# A part of the codes follows the rows alone, so that rows that are close together in their table are told apart.
+_OWN_SHARE = 1 / 32
 
 
 def bits_per_dimension(dimensions: int) -> int:
     """Return how many bits of each column's code go into the key."""
     most = _BITS_OF_ONE if dimensions == 1 else _BITS_OF_SEVERAL
     return max(1, min(most, _KEY_BITS // dimensions))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsBeside:
+    """The rows of a table beside those that are ordered.
+
+    Attributes:
+        share: how many of all rows they are, in [0, 1).
+        below: returns the share of them below each of some values.
+    """
+
+    share: float
+    below: Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +54,17 @@ class Ranks:
     codes: NDArray[np.int32]
 
     @classmethod
-    def of_sample(cls, values: NDArray[Any], bits: int) -> Ranks:
+    def of_sample(cls, values: NDArray[Any], bits: int, beside: RowsBeside | None = None) -> Ranks:
         """Choose the boundaries by a sample.
+
+        Where the rows join others, codes follow the quantiles of all rows together. So the rows of one day spread over
+        as much of a column of times as the day has of the table, and files and pages get the shape that those of the
+        whole table have, which is narrower in the other columns.
 
         Args:
             values: non-null values, doubles or bytes objects, in any order.
             bits: codes are below 2**bits.
+            beside: the other rows of the table; None = there are none.
 
         Returns:
             The ranks; of an empty sample, one bucket for all values.
@@ -57,6 +77,10 @@ class Ranks:
         boundaries = np.unique(ordered[np.arange(steps) * size // steps])
         starts = np.concatenate(([0], np.searchsorted(ordered, boundaries, side="left"), [size]))
         middles = (starts[:-1] + starts[1:]) / 2.0 / size
+        if beside is not None:
+            ends = beside.below(np.concatenate((boundaries[:1], boundaries, ordered[-1:])))
+            own = _OWN_SHARE + (1 - _OWN_SHARE) * (1 - beside.share)
+            middles = own * middles + (1 - own) * (ends[:-1] + ends[1:]) / 2.0
         codes = np.minimum(middles * (1 << bits), (1 << bits) - 1).astype(np.int32)
         return cls(boundaries, codes)
 

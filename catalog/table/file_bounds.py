@@ -18,7 +18,7 @@ from catalog.table.column_names import find_stored
 from otree.revision import Revision
 
 # Bytes of a text that become a number, by which texts are ordered.
-_TEXT_BYTES = 6
+TEXT_BYTES = 6
 
 
 def bounds(schema: StructType, revision: Revision | None) -> tuple[Column, Column]:
@@ -57,7 +57,7 @@ def numeric_value(text: Column, data_type: DataType) -> Column:
     """
     match data_type:
         case StringType() | BinaryType():
-            digits = F.rpad(F.hex(F.substring(text.cast("binary"), 1, _TEXT_BYTES)), 2 * _TEXT_BYTES, "0")
+            digits = F.rpad(F.hex(F.substring(text.cast("binary"), 1, TEXT_BYTES)), 2 * TEXT_BYTES, "0")
             return F.conv(digits, 16, 10).try_cast("double")
         case DateType():
             return F.unix_date(text.try_cast("date")).cast("double")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import Column, SparkSession
 
 from catalog.jvm.row_expressions import RowExpressions
-from otree.curve import Ranks, bits_per_dimension, hilbert_keys
+from catalog.table.file_bounds import TEXT_BYTES
+from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
 from otree.packing import Packing
+from otree.value_spread import ValueSpread
 from procedures.layout.row_sample import RowSample
 
 
@@ -57,11 +61,13 @@ class CurveOrder:
         return RowExpressions(self.spark).file(weight, key, spread, packing)
 
 
-def sampled_order(sample: RowSample) -> tuple[CurveOrder, SampledRows]:
-    """Chooses the quantiles by a sample of the rows.
+def sampled_order(sample: RowSample, beside: Sequence[ValueSpread | None] = ()) -> tuple[CurveOrder, SampledRows]:
+    """Chooses the quantiles by a sample of the rows and the ranges of the files beside them.
 
     Args:
         sample: the sample.
+        beside: how the other rows of the table lie over the values of each column, None where nothing is known; empty
+            where there are none.
 
     Returns:
         The order, and the sample's weights and places in it.
@@ -72,10 +78,23 @@ def sampled_order(sample: RowSample) -> tuple[CurveOrder, SampledRows]:
         value = sample.table.column(f"v{i}").combine_chunks()
         is_double = str(value.type) == "double"
         known = value.drop_null().to_numpy(zero_copy_only=False).astype(float if is_double else object)
-        table = Ranks.of_sample(known, bits)
+        table = Ranks.of_sample(known, bits, _rows_beside(beside[i] if beside else None, sample.rows))
         code = np.zeros(len(value), np.int32)
         code[value.is_valid().to_numpy(zero_copy_only=False)] = table.codes_of(known)
         ranks.append(table)
         codes.append(code)
     order = CurveOrder(sample.columns.spark, sample.expressions, tuple(ranks))
     return order, SampledRows(sample.weights, hilbert_keys(codes, bits))
+
+
+def _rows_beside(spread: ValueSpread | None, rows: int) -> RowsBeside | None:
+    if spread is None:
+        return None
+    return RowsBeside(spread.rows / (spread.rows + rows), lambda values: spread.below(_numbers(values)))
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Values as the ranges of files have them: texts become numbers by their first bytes."""
+    if values.dtype.kind == "f":
+        return values
+    return np.array([float(int.from_bytes(v[:TEXT_BYTES].ljust(TEXT_BYTES, b"\0"), "big")) for v in values])

@@ -66,7 +66,9 @@ class LayoutWriter:
                 has written more rows or fewer than were measured.
         """
         self.files.configure(target.new_properties)
-        layout = lay_out(target.sample, target.tree, target.file_share, target.beside, target.weight_span)
+        layout = lay_out(
+            target.sample, target.tree, target.file_share, target.beside, target.weight_span, target.values_beside
+        )
         self.session.conf.set(_MOST_ROWS_KEY, str(layout.largest_file))
         page_rows = int(page_rows_of(target.rows, target.rows + target.beside))
         self.session.conf.set(PAGE_ROWS_KEY, str(page_rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -12,6 +12,7 @@ from otree.cube import CubeId
 from otree.growth import grow
 from otree.packing import Packing, pack
 from otree.tree import CubeState, Tree
+from otree.value_spread import ValueSpread
 from procedures.layout.curve_order import CurveOrder, sampled_order
 from procedures.layout.index_columns import IndexColumns
 from procedures.layout.row_sample import RowSample
@@ -52,7 +53,14 @@ def grown_tree(sample: RowSample, current: Tree, existing: Mapping[CubeId, CubeS
     return grow(current, existing, sample.placed, sample.columns.revision.desired_cube_size)
 
 
-def lay_out(sample: RowSample, tree: Tree, file_share: float, beside: int = 0, weight_span: float = 1.0) -> Layout:
+def lay_out(
+    sample: RowSample,
+    tree: Tree,
+    file_share: float,
+    beside: int = 0,
+    weight_span: float = 1.0,
+    values_beside: Sequence[ValueSpread | None] = (),
+) -> Layout:
     """Packs rows into files by a sample of them.
 
     Args:
@@ -61,8 +69,9 @@ def lay_out(sample: RowSample, tree: Tree, file_share: float, beside: int = 0, w
         file_share: rows of one file, as a share of all rows; above 1 when all fit in one.
         beside: rows of the revision in files that stay.
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
+        values_beside: how the other rows of the table lie over the values of each column; see ``sampled_order``.
     """
-    order, sampled = sampled_order(sample)
+    order, sampled = sampled_order(sample, values_beside)
     target_rows = max(1, int(sample.rows * file_share))
     packing = pack(sampled.weights, sampled.keys, sample.rows, target_rows, beside, weight_span)
     return Layout(tree, order, packing, sample.rows, int(target_rows * _LARGEST_FILE) + 1)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.properties.index_properties import IndexConfiguration, logical_name
 from catalog.table.column_names import find_stored
+from catalog.table.file_columns import UNKNOWN
 from catalog.table.snapshot import TableSnapshot
 from otree.cardinality import WeightCardinality
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.tree import CubeState, Tree
+from otree.value_spread import ValueSpread
 from procedures.layout.index_columns import IndexColumns, Observation
 from procedures.layout.revision_choice import revision_for
 from procedures.layout.row_layout import grown_tree
@@ -33,6 +36,8 @@ class Target:
         new_properties: table properties that make the revision; empty when it exists.
         weights: how many different weights the rows have, None where nobody looked.
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
+        values_beside: how the table's other rows lie over the values of each indexed column, as the ranges of their
+            files tell; None for a column without ranges, empty where nothing is known.
     """
 
     sample: RowSample
@@ -42,6 +47,7 @@ class Target:
     new_properties: Mapping[str, str]
     weights: WeightCardinality | None = None
     weight_span: float = 1.0
+    values_beside: Sequence[ValueSpread | None] = ()
 
     @property
     def rows(self) -> int:
@@ -101,7 +107,9 @@ def target_in_revision(
     remaining = snapshot.cube_states(revision, replaced)
     columns = columns_of(session, snapshot, revision)
     sample, _ = sample_of(rows, expected, columns, file_share)
-    return Target(sample, grown_tree(sample, current, remaining), remaining, file_share, {})
+    tree = grown_tree(sample, current, remaining)
+    beside = _values_beside(snapshot, revision, replaced)
+    return Target(sample, tree, remaining, file_share, {}, values_beside=beside)
 
 
 def target_for_new_rows(
@@ -113,6 +121,7 @@ def target_for_new_rows(
     size_of: Callable[[int], float],
     location: str,
     clock: Clock = SYSTEM_CLOCK,
+    replaced: Sequence[str] = (),
 ) -> Target:
     """The target of rows that are not indexed yet: the newest revision when it covers them, else a new one.
 
@@ -125,6 +134,7 @@ def target_for_new_rows(
         size_of: bytes that a number of such rows takes in files, measured or estimated.
         location: the table's root, noted in a new revision.
         clock: the time, noted in a new revision.
+        replaced: paths of the files that the rows come from.
     """
     count = seen.weights.rows
     size = max(size_of(count), 1.0)
@@ -138,4 +148,19 @@ def target_for_new_rows(
         columns = columns_of(session, snapshot, revision)
         sample, _ = sample_of(rows, count, columns, share)
     tree = grown_tree(sample, Tree.current(revision.dimensions, existing), existing)
-    return Target(sample, tree, existing, share, new, seen.weights)
+    beside = _values_beside(snapshot, revision, replaced)
+    return Target(sample, tree, existing, share, new, seen.weights, values_beside=beside)
+
+
+def _values_beside(
+    snapshot: TableSnapshot, revision: Revision, replaced: Sequence[str]
+) -> tuple[ValueSpread | None, ...]:
+    """How the rows of all files but some lie over the values of a revision's columns; see ``Target``."""
+    newest = snapshot.latest_revision
+    # The ranges in memory are those of the newest revision's columns.
+    files = snapshot.columns if newest is not None and newest.columns == revision.columns else None
+    if files is None:
+        return ()
+    files = files.where(~np.isin(files.path, list(replaced)) & (files.rows != UNKNOWN))
+    rows = files.rows.astype(np.float64)
+    return tuple(ValueSpread.of_files(low, high, rows) for low, high in zip(files.low.T, files.high.T, strict=True))

@@ -228,16 +228,18 @@ def _target(
     """The revision and tree to write to; None when there are no rows to place."""
     snapshot, rows = inputs.snapshot, inputs.rows
     found = _configuration(table, snapshot, group)
+    replaced = [f.path for f in group.files]
     if seen is None:
         revision = snapshot.revisions[group.revision_id]
         share = found.target_file_bytes / max(group.bytes, 1)
-        replaced = [f.path for f in group.files]
         expected = rows.count() if group.rows is None else group.rows
         target = target_in_revision(session, snapshot, revision, replaced, rows, expected, share)
         return replace(target, weight_span=group.weight_span)
     if seen.weights.rows == 0:
         return None
-    return target_for_new_rows(session, snapshot, found, seen, rows, lambda _: group.bytes, table.location, clock)
+    return target_for_new_rows(
+        session, snapshot, found, seen, rows, lambda _: group.bytes, table.location, clock, replaced
+    )
 
 
 def _run(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from otree.packing import weight_bands
 from otree.pages import PAGE_ROWS, page_rows_of
+from otree.value_spread import ValueSpread
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,7 @@ SLICE = 0.01
 MOST_BYTES, MOST_FILES = 1.25, 1.5
 _POWER = 4
 _WEIGHTS = 400
-_SHORTEST_RANGE = 1e-12
+_SHORTEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +124,11 @@ def costs_per_file(files: RunFiles, mix: Sequence[Read], page_rows: int = PAGE_R
     Returns:
         Arrays of the shape (reads, files).
     """
-    dimensions = files.low.shape[1]
     extent = np.clip(files.high - files.low, 0.0, 1.0)
     _, write = np.unique(files.write, return_inverse=True)
     of_write = np.bincount(write, files.rows)[write].astype(np.float64)
     pages = files.rows / page_rows_of(of_write, float(files.rows.sum()), page_rows)
-    page = extent / np.maximum(pages, 1.0)[:, None] ** (1 / dimensions)
+    page = divided(extent, pages)
     read_bytes, opened = [], []
     for read in mix:
         sampled = files.first < read.fraction
@@ -136,6 +136,33 @@ def costs_per_file(files: RunFiles, mix: Sequence[Read], page_rows: int = PAGE_R
         opened.append(np.where(sampled, _hit(sides, extent), 0.0))
         read_bytes.append(files.size * np.where(sampled, _hit(sides, page), 0.0))
     return ReadCosts(np.array(read_bytes), np.array(opened))
+
+
+def divided(extents: Floats, parts: Floats) -> Floats:
+    """Divides regions into parts of equal volume that are as cubic as their region allows.
+
+    The curve follows the quantiles of the whole table, so that a region that is short in a column is divided along the
+    others first.
+
+    Args:
+        extents: lengths of each region, shape (regions, columns), or (columns,) for one region.
+        parts: parts of each region; below 1 counts as 1.
+
+    Returns:
+        Lengths of the parts, shape (regions, columns).
+    """
+    extents = np.broadcast_to(np.maximum(extents, _SHORTEST), (len(parts), extents.shape[-1]))
+    columns = extents.shape[1]
+    volume = np.prod(extents, axis=1) / np.maximum(parts, 1.0)
+    ascending = np.sort(extents, axis=1)
+    side = volume ** (1 / columns)
+    # Columns that are shorter than the side stay whole, which leaves more of the volume to the others.
+    whole = np.ones(len(parts))
+    for column in range(columns - 1):
+        whole = whole * ascending[:, column]
+        wider = (volume / whole) ** (1 / (columns - 1 - column))
+        side = np.where(ascending[:, column] < side, wider, side)
+    return np.asarray(np.minimum(extents, side[:, None]), np.float64)
 
 
 def _hit(sides: Floats, extents: Floats) -> Floats:
@@ -201,12 +228,11 @@ class PlannedFiles:
         starts = np.searchsorted(self.weights, [first for first, _ in bands])
         share = np.diff([*starts, len(self.weights)]) / max(len(self.weights), 1)
         first = np.maximum([_fraction(first) for first, _ in bands], self.first)
-        dimensions = len(self.extent)
         rows = share * self.rows
         count = np.maximum(1.0, np.round(rows / target_rows))
-        file = self.extent / count[:, None] ** (1 / dimensions)
+        file = divided(self.extent, count)
         pages = rows / page_rows_of(self.rows, self.rows + self.beside, page_rows)
-        page = self.extent / np.maximum(pages, 1.0)[:, None] ** (1 / dimensions)
+        page = divided(self.extent, pages)
         count = np.where(share > 0, count, 0.0)
         read_bytes, opened = [], []
         for read in mix:
@@ -246,25 +272,9 @@ def quantiles(low: Floats, high: Floats, rows: Floats) -> tuple[Floats, Floats]:
     Returns:
         The quantiles of the smallest and largest values; 0 and 1 where they are unknown.
     """
-    known = np.isfinite(low) & np.isfinite(high) & (high >= low)
-    if not known.any() or rows[known].sum() <= 0:
+    spread = ValueSpread.of_files(low, high, rows)
+    if spread is None:
         return np.zeros(len(low)), np.ones(len(low))
-    first, last, count = low[known], high[known], rows[known]
-    values = np.unique(np.concatenate([first, last]))
-    # Where a range is too short for a density, its rows are one value's.
-    single = last - first <= _SHORTEST_RANGE * max(float(np.ptp(values)), 1e-300)
-    last = np.where(single, first, last)
-    jumps, slopes = np.zeros(len(values)), np.zeros(len(values))
-    np.add.at(jumps, np.searchsorted(values, first[single]), count[single])
-    density = count[~single] / (last[~single] - first[~single])
-    np.add.at(slopes, np.searchsorted(values, first[~single]), density)
-    np.add.at(slopes, np.searchsorted(values, last[~single]), -density)
-    grown = np.concatenate([[0.0], np.cumsum(np.maximum(np.cumsum(slopes)[:-1], 0.0) * np.diff(values))])
-    through = grown + np.cumsum(jumps)
-    before = through - jumps
-    places = (
-        np.searchsorted(values, np.where(known, low, values[0])),
-        np.searchsorted(values, np.where(known, high, values[0])),
-    )
-    total = through[-1]
-    return np.where(known, before[places[0]] / total, 0.0), np.where(known, through[places[1]] / total, 1.0)
+    known = np.isfinite(low) & np.isfinite(high) & (high >= low)
+    first, last = (np.where(known, ends, spread.values[0]) for ends in (low, high))
+    return np.where(known, spread.below(first), 0.0), np.where(known, spread.up_to(last), 1.0)

@@ -4,7 +4,7 @@ import contextlib
 import re
 
 import pytest
-from client_tables import STATE, checksum, committed, many_files, running
+from client_tables import MANY, STATE, checksum, committed, many_files, running
 from server_process import wait_for
 from sql_clients import ClientError
 
@@ -75,7 +75,7 @@ def test_cancel_ends_at_a_boundary(client, onlooker, new_name):
         client.result()
     wait_for(lambda: not running(onlooker, name), "the run ends, and frees the lease")
     done = committed(onlooker, name)
-    assert 0 < done < 12
+    assert 0 < done < MANY
     states = onlooker.run(f"SELECT DISTINCT state FROM {name}.optimizations")
     assert states == [("committed",)]
     assert checksum(onlooker, name) == before

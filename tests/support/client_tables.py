@@ -3,9 +3,11 @@
 from sql_clients import Client
 
 STATE = 3  # its place in the rows of `use.optimize`
+# So many that a run over them is stopped before its end, however fast the machine is.
+MANY = 40
 
 
-def many_files(onlooker: Client, name: str, files: int = 12) -> str:
+def many_files(onlooker: Client, name: str, files: int = MANY) -> str:
     """Makes a table of this many unindexed files, and returns the call that indexes them one by one."""
     onlooker.run(
         f"CREATE TABLE {name} (id BIGINT, x DOUBLE) USING delta TBLPROPERTIES ('use.index.columns' = 'id,x', "

@@ -1,0 +1,81 @@
+"""How rows lie over the values of a column, as far as the ranges of the files that hold them tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_SHORTEST_RANGE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class ValueSpread:
+    """Cumulated rows over values; the rows of a file are taken to be spread evenly over the file's range.
+
+    Attributes:
+        values: the ends of the files' ranges, ascending and distinct.
+        before: rows below each of them.
+        through: rows up to and including each of them.
+    """
+
+    values: Floats
+    before: Floats
+    through: Floats
+
+    @classmethod
+    def of_files(cls, low: Floats, high: Floats, rows: Floats) -> ValueSpread | None:
+        """Adds up the rows of files.
+
+        Args:
+            low: smallest value per file; NaN = unknown.
+            high: largest value per file; NaN = unknown.
+            rows: rows per file.
+
+        Returns:
+            The spread of the files whose range is known; None where no row is in such a file.
+        """
+        known = np.isfinite(low) & np.isfinite(high) & (high >= low)
+        if not known.any() or rows[known].sum() <= 0:
+            return None
+        first, last, count = low[known], high[known], rows[known]
+        values = np.unique(np.concatenate([first, last]))
+        # Where a range is too short for a density, its rows are one value's.
+        single = last - first <= _SHORTEST_RANGE * max(float(np.ptp(values)), 1e-300)
+        last = np.where(single, first, last)
+        jumps, slopes = np.zeros(len(values)), np.zeros(len(values))
+        np.add.at(jumps, np.searchsorted(values, first[single]), count[single])
+        density = count[~single] / (last[~single] - first[~single])
+        np.add.at(slopes, np.searchsorted(values, first[~single]), density)
+        np.add.at(slopes, np.searchsorted(values, last[~single]), -density)
+        grown = np.concatenate([[0.0], np.cumsum(np.maximum(np.cumsum(slopes)[:-1], 0.0) * np.diff(values))])
+        through = grown + np.cumsum(jumps)
+        return cls(values, through - jumps, through)
+
+    @property
+    def rows(self) -> float:
+        """How many rows."""
+        return float(self.through[-1])
+
+    def below(self, at: Floats) -> Floats:
+        """Returns the share of the rows below each value."""
+        return self._share(at, self.before)
+
+    def up_to(self, at: Floats) -> Floats:
+        """Returns the share of the rows up to and including each value."""
+        return self._share(at, self.through)
+
+    def _share(self, at: Floats, of_ends: Floats) -> Floats:
+        """The share of the rows, which for an end of a range is the one given."""
+        last = len(self.values) - 1
+        right = np.minimum(np.searchsorted(self.values, at, side="left"), last)
+        left = np.maximum(right - 1, 0)
+        width = np.maximum(self.values[right] - self.values[left], 1e-300)
+        part = np.clip((at - self.values[left]) / width, 0.0, 1.0)
+        between = self.through[left] + part * (self.before[right] - self.through[left])
+        found = np.where(self.values[right] == at, of_ends[right], between)
+        found = np.where(at < self.values[0], 0.0, np.where(at > self.values[-1], self.rows, found))
+        return np.asarray(found / self.rows, np.float64)
