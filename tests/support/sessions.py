@@ -8,7 +8,7 @@ import sql_ext
 
 TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
 # A test session lives for minutes: the optimizing compiler would take more time than it saves.
-_JVM = "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_JVM = "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
 
 
 def start_session(folder: Path) -> SparkSession:
@@ -21,6 +21,8 @@ def start_session(folder: Path) -> SparkSession:
         .config("spark.driver.extraJavaOptions", f"-Dderby.stream.error.file={folder}/derby.log {_JVM}")
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.driver.memory", "2g")
+        # The launcher looks at files before it knows the jars of the session.
+        .config("spark.driver.extraClassPath", str(TEST_JAR))
         .config("spark.jars", str(TEST_JAR))
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
@@ -32,6 +34,8 @@ def start_session(folder: Path) -> SparkSession:
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.hadoop.parquet.hadoop.vectored.io.enabled", "false")
+        .config("spark.hadoop.fs.file.impl", "io.usespark.testing.ForklessFileSystem")
+        .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "io.usespark.testing.ForklessFileSystem$Abstract")
         .config("spark.hadoop.fs.deny.impl", "io.usespark.testing.DenyingFileSystem")
         .config("spark.delta.logStore.deny.impl", "io.delta.storage.LocalLogStore")
         # Tests make a service of their own, with a clock of their own.
