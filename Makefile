@@ -23,7 +23,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site notebook lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -53,8 +53,8 @@ site: java $(INSTALLED) ## build the docs site into build/site
 	@rm -rf build/site && mkdir -p build
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
 
-notebook: java $(INSTALLED) ## run the example notebook as a test
-	@$(BIN)/python -m pytest -q tests/docs/test_notebook.py $(ARGS)
+examples: java $(INSTALLED) test-shim ## run the example notebook and the blocks of the README as tests
+	@$(BIN)/python -m pytest -q tests/docs/test_notebook.py "tests/docs/test_blocks.py::test_page[README.md]" $(ARGS)
 
 fuzz: $(INSTALLED) ## try 100,000 random conditions on the planning of reads (ARGS="--seed 7 --count 1" repeats)
 	@$(BIN)/python tests/support/planning_fuzz.py $(ARGS)

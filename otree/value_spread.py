@@ -73,8 +73,9 @@ class ValueSpread:
         last = len(self.values) - 1
         right = np.minimum(np.searchsorted(self.values, at, side="left"), last)
         left = np.maximum(right - 1, 0)
-        width = np.maximum(self.values[right] - self.values[left], 1e-300)
-        part = np.clip((at - self.values[left]) / width, 0.0, 1.0)
+        width = self.values[right] - self.values[left]
+        inside = np.clip(at, self.values[left], self.values[right]) - self.values[left]
+        part = np.divide(inside, width, out=np.zeros(len(at)), where=width > 0)
         between = self.through[left] + part * (self.before[right] - self.through[left])
         found = np.where(self.values[right] == at, of_ends[right], between)
         found = np.where(at < self.values[0], 0.0, np.where(at > self.values[-1], self.rows, found))

@@ -86,7 +86,7 @@ def _seeds(count):
     return [int(wanted)] if wanted else range(count)
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", _seeds(FEW[0]))
 def test_random_tables(spark, seed):
     _check(spark, seed, FEW[1])

@@ -64,6 +64,14 @@ def test_codes_beside_other_rows_follow_the_order(
     assert all(0 <= code < 1 << bits for code in codes)
 
 
+def test_a_single_value() -> None:
+    """No other value is between its ends."""
+    spread = _spread([(5, 5, 3)])
+    at = np.array([-1e308, 4.0, 5.0, 6.0, 1e308])
+    assert spread.below(at).tolist() == [0, 0, 0, 1, 1]
+    assert spread.up_to(at).tolist() == [0, 0, 1, 1, 1]
+
+
 def test_a_day_beside_two_years_is_cut_along_the_other_column() -> None:
     """Pages of a small batch are as narrow in the other column as those of the whole table, or nearly."""
     random = np.random.default_rng(3)

@@ -188,6 +188,7 @@ def test_the_service_names_a_table_without_a_file_system_once(spark, caplog):
     assert sum("nowhere://x/y" in message for message in caplog.messages) == 1
 
 
+@pytest.mark.slow
 def test_a_manual_trigger_that_finds_nothing_leaves_a_row(spark, new_table, monkeypatch):
     from procedures.service import manual
 

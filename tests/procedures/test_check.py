@@ -130,6 +130,7 @@ def test_damaged_tags_are_found_repaired_and_indexed_again(table):
     assert not table.unindexed
 
 
+@pytest.mark.slow
 def test_what_only_the_rows_show(table):
     files = [f for f in table.files if f.revision == 1 and not f.deletion_vector and len(f.blocks) > 1]
     moved, shifted, raised = files[:3]
@@ -165,6 +166,7 @@ def test_what_only_the_rows_show(table):
     assert table.checksum() == before
 
 
+@pytest.mark.slow
 def test_rows_that_are_placed_wrongly_are_found_although_the_blocks_agree(spark, new_table, monkeypatch):
     """The mistake that blocks cannot show: the same wrong expression places the rows and notes the blocks."""
     columns = "b BOOLEAN, f FLOAT, d DATE, t TIMESTAMP, w TIMESTAMP_NTZ, n DECIMAL(20,3), s STRING, y BINARY"

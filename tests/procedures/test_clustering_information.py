@@ -24,6 +24,7 @@ def _reference(ranges):
     return overlaps, depths
 
 
+@pytest.mark.slow
 def test_overlap_is_that_of_the_definition(spark):
     draw = random.Random(7)
     cases = [
@@ -56,6 +57,7 @@ def test_a_file_without_statistics_counts_everywhere(spark):
     assert (found.unknown_files, found.average_depth, found.average_overlaps) == (1, 2.0, 1.0)
 
 
+@pytest.mark.slow
 def test_a_table_by_any_columns(spark, new_table):
     table = new_table(
         f"{NUMBERS}, at TIMESTAMP, g STRUCT<v: DECIMAL(9,2)>, p DATE, a ARRAY<INT>", index="x", cube_size=100,

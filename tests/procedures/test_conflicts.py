@@ -83,7 +83,7 @@ def test_a_lost_race_is_planned_anew(table):
     assert check_placement(table) == 500
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=attrgetter("value"))
 def test_an_append_disturbs_nothing(spark, table, step):
     table.index()
@@ -163,7 +163,7 @@ def test_an_append_in_flight_survives_a_new_revision(spark, table, tmp_path):
     assert check_placement(table) == 620
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [Step.WRITE, Step.COMMIT], ids=attrgetter("value"))
 def test_changed_properties_are_typed_and_planned_anew(spark, table, step):
     table.index()

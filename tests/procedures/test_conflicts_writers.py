@@ -26,9 +26,7 @@ STATEMENTS = {
 }
 QUICK = {
     ("update", Step.VERIFY, "vectors"),
-    ("merge", Step.WRITE, "rewriting"),
     ("delete", Step.COMMIT, "rewriting"),
-    ("restore", Step.COMMIT, "rewriting"),
 }
 CASES = [
     pytest.param(

@@ -106,6 +106,7 @@ def test_no_file_is_above_two_targets(spark, new_table, share):
     assert max(f.size for f in table.files) < 2 * 10_000
 
 
+@pytest.mark.slow
 def test_rows_of_an_indexed_table_are_sampled_evenly(spark, new_table, monkeypatch):
     """The sample that files are cut by is not turned into one by weight, which would hold low weights only."""
     monkeypatch.setattr(row_sample, "_SAMPLE_ROWS", 500)

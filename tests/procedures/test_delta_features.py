@@ -86,6 +86,7 @@ def test_a_dropped_index_column_is_named(spark, new_table):
     assert table.data.sample(0.5, seed=1).count() in range(120, 281)
 
 
+@pytest.mark.slow
 def test_deleted_rows_stay_deleted(spark, new_table):
     table = new_table(COLUMNS, index="x,y", cube_size=100, properties={"delta.enableDeletionVectors": "true"})
     table.append(numbers(spark, 1000))

@@ -75,6 +75,7 @@ def test_columns_that_come_later_and_constraints(spark, new_table):
     assert table.data.where("x < 0.1").count() == table.data.where("x + 0 < 0.1").count()
 
 
+@pytest.mark.slow
 def test_tags_survive_checkpoints(spark, new_table):
     for policy in ("classic", "v2"):
         table = indexed(spark, new_table, properties={"delta.checkpointPolicy": policy})

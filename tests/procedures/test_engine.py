@@ -39,6 +39,7 @@ def outcome(report):
     return [(r.iteration, r.state, r.reason) for r in report]
 
 
+@pytest.mark.slow
 def test_groups_side_by_side(table):
     before = table.checksum()
     together, threads = threading.Barrier(2, timeout=120), set()

@@ -219,6 +219,7 @@ def test_it_is_read_sampled_appended_and_optimized(spark, new_table, space):
     sampled(0.1)
 
 
+@pytest.mark.slow
 def test_a_table_made_for_an_index_that_has_no_data_yet(spark, new_table):
     """The other form of staging: real transformers in revision 0, and no transformations."""
     table = new_table(COLUMNS)

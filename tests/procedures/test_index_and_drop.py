@@ -128,7 +128,7 @@ def assert_no_index(table):
     )
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_nothing_of_the_index_remains(spark, new_table, monkeypatch, large):
     monkeypatch.setattr(untag, "MAX_FILES_IN_MEMORY", 0 if large else 10_000)

@@ -71,6 +71,7 @@ def test_growing_values_make_few_revisions(spark, new_table):
     assert table.data.where("t BETWEEN 3100 AND 4049").count() == 150
 
 
+@pytest.mark.slow
 def test_data_leaving_the_space_is_told(spark, new_table):
     table = new_table("t BIGINT", index="t", cube_size=100)
     table.append(spark.range(0, 500).select(F.col("id").alias("t"))).index()
@@ -129,7 +130,7 @@ def test_small_batches_make_several_iterations(spark, new_table):
     assert check_placement(table) == 4000
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["duplicates", "constant", "skewed"])
 def test_data_that_does_not_spread(spark, new_table, plan):
     table = new_table("a INT, b DOUBLE", index="a,b", cube_size=50, file_bytes="5kb")

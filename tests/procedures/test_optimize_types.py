@@ -58,7 +58,7 @@ EDGES = {
 }
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", list(zip(list(TYPES)[::2], list(TYPES)[1::2], strict=True)))
 def test_two_columns_of_the_types(spark, new_table, kinds, set_conf):
     set_conf("spark.sql.ansi.enabled", "false")
@@ -75,7 +75,7 @@ def test_two_columns_of_the_types(spark, new_table, kinds, set_conf):
     assert len(table.files) > 1
 
 
-@pytest.mark.quick_sample(2)
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("kind", EDGES)
 def test_columns_of_edges_only(spark, new_table, kind):
     names = [f"c{i}" for i in range(len(EDGES[kind]))]
@@ -97,7 +97,7 @@ def test_a_constant_column_becomes_a_spread_one(spark, new_table):
     assert table.data.where("b = 7").count() == 201
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_transformations(spark, new_table, set_conf, kind):
     set_conf("spark.sql.ansi.enabled", "false")
@@ -124,7 +124,7 @@ def test_other_transformations(spark, new_table, set_conf, kind):
 NESTED = "id BIGINT, s STRUCT<x: INT, `y.z`: STRING, deep: STRUCT<t: TIMESTAMP_NTZ>>, `s.x` DOUBLE"
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_nested_fields(spark, new_table, mapping):
     # Only column mapping allows a dot in a name.

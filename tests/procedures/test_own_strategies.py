@@ -24,6 +24,7 @@ def registered():
     del application().own_strategies["LargestFilesFirst"]
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_runs(spark, new_table, registered):
     table = new_table(NUMBERS, index="x,y")
     table.append(numbers(spark, 50)).index()

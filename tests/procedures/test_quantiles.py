@@ -26,6 +26,7 @@ def _quantiles(table, column, **more):
     return sql_ext.call(table.spark, "quantiles", table=table.name, column=column, **more).collect()
 
 
+@pytest.mark.slow
 def test_they_are_returned_kept_and_then_used(spark, new_table):
     table = new_table(COLUMNS, index="id", cube_size=100, file_bytes="4kb").append(_rows(spark)).index()
     files = table.paths

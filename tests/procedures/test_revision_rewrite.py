@@ -25,6 +25,7 @@ def revisions(table):
     return {f.revision for f in table.files}
 
 
+@pytest.mark.slow
 def test_every_older_revision_runs_empty(table):
     before = table.checksum()
     assert revisions(table) == {0, 1, 2}

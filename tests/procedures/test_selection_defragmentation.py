@@ -110,6 +110,7 @@ def test_it_ends_lifts_files_every_time_and_rewrites_each_row_once_a_level_at_mo
         assert not [k for k, rows in groups.items() if len(rows) >= 2 and sum(rows) >= next_level_elements(k[0])]
 
 
+@pytest.mark.slow
 def test_a_table_is_defragmented_and_keeps_its_rows(spark, new_table):
     table = new_table(NUMBERS, index="x,y", cube_size=5000)
     table.append(spark.sql("SELECT -1L id, 0D x, 0 y, '' s UNION ALL SELECT -2L, 1D, 999, ''")).index()

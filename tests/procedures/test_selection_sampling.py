@@ -82,6 +82,7 @@ def _read_by(table, fraction):
     return sum(f.rows for f in table.files if min(b.min_weight for b in f.blocks) < end)
 
 
+@pytest.mark.slow
 def test_overhead_is_rewritten_once_and_a_second_run_finds_nothing(appended):
     before, read = appended.checksum(), _read_by(appended, 0.1)
     (alone,) = _reduce(appended, bytes_per_iter=1)

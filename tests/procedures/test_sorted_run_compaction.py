@@ -46,6 +46,7 @@ def test_small_runs_are_merged_and_every_row_stays(spark, new_table):
     assert table.state() == state
 
 
+@pytest.mark.slow
 def test_the_budget_of_the_table_is_kept(spark, new_table):
     table = appended(spark, new_table(NUMBERS, index="x,y", cube_size=300, file_bytes="1mb"), 2)
     table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{LIMIT}'='1')")
@@ -57,6 +58,7 @@ def test_the_budget_of_the_table_is_kept(spark, new_table):
     assert (report[0].state, report[0].reason) == ("skipped", "BYTES_PER_ITER_TOO_SMALL")
 
 
+@pytest.mark.slow
 def test_statistics_become_quantiles_of_every_type(spark, new_table):
     schema = "id BIGINT, n DECIMAL(10,2), d DATE, t TIMESTAMP, s STRING"
     table = new_table(schema, index="n,d,t,s", cube_size=300, file_bytes="1mb")

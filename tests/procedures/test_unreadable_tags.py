@@ -101,6 +101,7 @@ def _errors(table):
     return {r.path for r in rows if r.severity == "error" and r.path}
 
 
+@pytest.mark.slow
 def test_no_tag_hides_a_row_or_breaks_anything(spark, new_table, caplog):
     columns = ", ".join(f"pmod(xxhash64(id, '{c}'), 1000) {c}" for c in COLUMNS)
     table = new_table(", ".join(f"{c} BIGINT" for c in COLUMNS), index=",".join(COLUMNS), cube_size=40, file_bytes=900)
@@ -216,6 +217,7 @@ def test_a_newest_revision_that_cannot_be_read(two_revisions, configured, values
     assert table.state() == state
 
 
+@pytest.mark.slow
 def test_the_number_of_a_lost_revision_is_not_given_again(spark, new_table):
     """Otherwise files that carry it would be read as files of the new revision, and their rows skipped."""
     table = new_table(NUMBERS, index="x,y", cube_size=50, file_bytes="3kb").append(numbers(spark, 600)).index()

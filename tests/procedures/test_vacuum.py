@@ -46,7 +46,7 @@ def test_a_dry_run_lists_and_deletes_nothing_and_may_go_below_the_floor(table):
     assert traces(table) == []
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["full", "LITE"])
 def test_force_allows_less_than_the_floor(table, mode):
     before = table.checksum()

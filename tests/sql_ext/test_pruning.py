@@ -174,6 +174,7 @@ def rounded(spark, shared_table):
     return made.index()
 
 
+@pytest.mark.slow
 def test_null_safe_and_rounded_comparisons(rounded, set_conf):
     set_conf("spark.sql.ansi.enabled", "false")
     for condition in (

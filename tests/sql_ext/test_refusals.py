@@ -358,7 +358,7 @@ def denying(spark, tmp_path):
     switch.failAfterRename(None)
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("procedure", "more"), [("optimize", {}), ("vacuum", {"retention_hours": 0.0, "force": True})])
 def test_a_file_system_that_denies_writes(spark, denying, procedure, more):
     table, switch = denying
