@@ -43,8 +43,9 @@ def file_lists(draw):
     boxes = boxes.reshape(n, 2, 2)
     writes = np.array(draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)), np.int64)
     rewrites = np.array(draw(st.lists(st.floats(0, 5), min_size=n, max_size=n)), float)
-    end = np.maximum(ends[:, 1], ends[:, 0] + 1e-6)
-    return RunFiles(rows, rows, ends[:, 0], end, boxes[..., 0], boxes[..., 1], writes, rewrites)
+    end = np.minimum(np.maximum(ends[:, 1], ends[:, 0] + 1e-6), 1.0)
+    first = np.minimum(ends[:, 0], 0.999)
+    return RunFiles(rows, rows, first, end, boxes[..., 0], boxes[..., 1], writes, rewrites)
 
 
 @given(file_lists(), st.floats(1, 8), st.floats(1, 1e7))
