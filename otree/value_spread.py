@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_SHORTEST_RANGE = 1e-12
+# A range is one value where it is shorter than this share of all ranges together, or than this.
+_SHORTEST_SHARE = 1e-12
+_SHORTEST_RANGE = 1e-290
+# Values beyond it count as it, so that differences of two are numbers.
+_LARGEST_VALUE = 1e307
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +45,10 @@ class ValueSpread:
         known = np.isfinite(low) & np.isfinite(high) & (high >= low)
         if not known.any() or rows[known].sum() <= 0:
             return None
-        first, last, count = low[known], high[known], rows[known]
+        first, last = (np.clip(ends[known], -_LARGEST_VALUE, _LARGEST_VALUE) for ends in (low, high))
+        count = rows[known]
         values = np.unique(np.concatenate([first, last]))
-        # Where a range is too short for a density, its rows are one value's.
-        single = last - first <= _SHORTEST_RANGE * max(float(np.ptp(values)), 1e-300)
+        single = last - first <= max(_SHORTEST_SHARE * float(np.ptp(values)), _SHORTEST_RANGE)
         last = np.where(single, first, last)
         jumps, slopes = np.zeros(len(values)), np.zeros(len(values))
         np.add.at(jumps, np.searchsorted(values, first[single]), count[single])

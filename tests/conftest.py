@@ -66,6 +66,8 @@ def spark(tmp_path_factory):
 
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
+    # A test floods the callback port; how often is counted, and told when the server ends.
+    logging.getLogger("sql_ext.callback_server").setLevel(logging.ERROR)
     session.stop()
 
 

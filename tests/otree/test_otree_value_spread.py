@@ -72,6 +72,14 @@ def test_a_single_value() -> None:
     assert spread.up_to(at).tolist() == [0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("ends", [(0.0, 2.3e-308), (-1.7e308, 1.7e308), (1e300, 1.1e300)])
+def test_the_ends_of_doubles(ends: tuple[float, float]) -> None:
+    """Neither the shortest nor the longest range overflows."""
+    spread = ValueSpread.of_files(np.array([ends[0], 0.0]), np.array([ends[1], 1.0]), np.array([4.0, 2.0]))
+    assert spread is not None
+    assert spread.up_to(np.array([1.79e308])).tolist() == [1]
+
+
 def test_a_day_beside_two_years_is_cut_along_the_other_column() -> None:
     """Pages of a small batch are as narrow in the other column as those of the whole table, or nearly."""
     random = np.random.default_rng(3)

@@ -47,7 +47,10 @@ def test_the_steps_in_their_order(table):
 
 @pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
-    ("table", "step"), [(NO_VECTORS, Step.COMMIT), *((VECTORS, step) for step in STEPS)], indirect=["table"], ids=str
+    ("table", "step"),
+    [(NO_VECTORS, Step.COMMIT), *((VECTORS, step) for step in reversed(STEPS))],
+    indirect=["table"],
+    ids=str,
 )
 def test_a_delete_of_input_rows_wins(table, step):
     files_before = table.on_disk()

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from catalog.table.file_columns import FileColumns
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.selection.read_costs import PlannedFiles, RunFiles, costs_per_file, overall, quantiles, read_mix
+from procedures.selection.read_costs import (
+    PlannedFiles,
+    RunFiles,
+    costs_per_file,
+    divided,
+    overall,
+    quantiles,
+    read_mix,
+)
 from procedures.selection.sorted_run_compaction import run_files, selection_of
 from procedures.selection.sorted_runs import SMALLEST_GAIN, Choice, Merge, choose
 
@@ -204,3 +212,13 @@ def test_a_story_of_small_appends_stays_as_cheap_as_a_fresh_layout(story):
     assert np.mean([f for _, f in reads]) <= 1.5, last
     assert max(b for b, _ in reads) <= 1.5, last
     assert max(f for _, f in reads) <= 2.1, last
+
+
+@given(st.lists(st.floats(0.001, 1), min_size=1, max_size=4), st.floats(0, 10_000))
+def test_a_region_is_divided_into_parts_of_equal_volume(extents, parts):
+    """Parts are cubes as far as no side is longer than that of the region."""
+    (sides,) = divided(np.array(extents), np.array([parts]))
+    assert np.prod(sides) == pytest.approx(np.prod(extents) / max(parts, 1), rel=1e-6)
+    assert (sides <= np.array(extents) * (1 + 1e-9)).all()
+    cut = sides < np.array(extents) * (1 - 1e-6)
+    assert sides[cut] == pytest.approx(np.full(cut.sum(), sides.max()), rel=1e-6)
