@@ -18,7 +18,7 @@ from otree.data_types import STRING
 from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
 from otree.transformer import QUANTILES, Transformer
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.layout.index_columns import finite_value
+from procedures.layout.index_values import finite_value
 from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
 from procedures.result_rows import QuantilesRow, data_frame_of, ddl_of
 

@@ -15,10 +15,11 @@ from otree.cube import CubeId
 from otree.pages import page_rows_of
 from otree.revision import Revision
 from otree.tree import CubeState, Tree
+from procedures.layout.index_columns import columns_of, stored_columns_of
 from procedures.layout.row_layout import arranged, lay_out
 from procedures.layout.step import Step, StepObserver
 from procedures.layout.tags import WrittenFile, carry_thresholds, noted_blocks, read_blocks
-from procedures.layout.target import Target, columns_of, stored_columns_of
+from procedures.layout.target import Target
 
 _MOST_ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
 

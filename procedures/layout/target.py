@@ -9,8 +9,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.clock import SYSTEM_CLOCK, Clock
-from catalog.properties.index_properties import IndexConfiguration, logical_name
-from catalog.table.column_names import find_stored
+from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.file_columns import UNKNOWN
 from catalog.table.snapshot import TableSnapshot
 from otree.cardinality import WeightCardinality
@@ -18,7 +17,8 @@ from otree.cube import CubeId
 from otree.revision import Revision
 from otree.tree import CubeState, Tree
 from otree.value_spread import ValueSpread
-from procedures.layout.index_columns import IndexColumns, Observation
+from procedures.layout.index_columns import IndexColumns, columns_of
+from procedures.layout.observation import Observation
 from procedures.layout.revision_choice import revision_for
 from procedures.layout.row_layout import grown_tree
 from procedures.layout.row_sample import RowSample, sample_of
@@ -70,17 +70,6 @@ class Target:
         if self.weights is None or not self.weights.is_low(self.columns.revision.desired_cube_size):
             return None
         return self.weights.message
-
-
-def columns_of(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
-    """The columns of a revision under the names that they have in the snapshot."""
-    return IndexColumns(session, revision, tuple(logical_name(snapshot.schema, c) for c in revision.columns))
-
-
-def stored_columns_of(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
-    """The columns of a revision under the names that they have in data files."""
-    found = [find_stored(snapshot.schema, c) for c in revision.columns]
-    return IndexColumns(session, revision, tuple(column.stored_name for column in found if column is not None))
 
 
 def target_in_revision(

@@ -28,9 +28,8 @@ from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.file_columns import FileColumns
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.layout.index_columns import Observation
 from procedures.layout.layout_writer import LayoutWriter
-from procedures.layout.observation import observed
+from procedures.layout.observation import Observation, observed
 from procedures.layout.revision_choice import revision_for
 from procedures.layout.step import Step, StepObserver, ignore_step
 from procedures.layout.tags import WrittenFile, facts_of, tags_by_path

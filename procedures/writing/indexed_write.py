@@ -29,14 +29,15 @@ from otree.weight import MAX_WEIGHT
 from procedures.application import Application
 from procedures.layout.current_trees import CurrentTree
 from procedures.layout.file_ranges import ranges_of_files
-from procedures.layout.index_columns import Observation, observation_of
+from procedures.layout.index_columns import columns_of
 from procedures.layout.layout_writer import LayoutWriter
+from procedures.layout.observation import Observation, observation_of
 from procedures.layout.revision_choice import hashed_otherwise, revision_for
 from procedures.layout.row_layout import grown_tree
 from procedures.layout.row_sample import sample_of
 from procedures.layout.step import Step, StepObserver, ignore_step
 from procedures.layout.tags import WrittenFile, carry_thresholds, tags_by_path
-from procedures.layout.target import Target, columns_of, target_for_new_rows
+from procedures.layout.target import Target, target_for_new_rows
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,8 @@ from pyspark.sql import functions as F
 from otree.revision import next_revision
 from otree.transformer import Transformer
 from otree.tree import Tree
-from procedures.layout.index_columns import IndexColumns, observation_of
+from procedures.layout.index_columns import IndexColumns
+from procedures.layout.observation import observation_of
 from procedures.layout.row_layout import grown_tree
 from procedures.layout.row_sample import sample_of
 

@@ -29,7 +29,8 @@ from otree.transformer import Transformer
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT
 from procedures.layout.coordinates import COORDINATES
-from procedures.layout.index_columns import IndexColumns, observation_of
+from procedures.layout.index_columns import IndexColumns
+from procedures.layout.observation import observation_of
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local to the session, which is UTC
 LONG = (-(2**63), 2**63 - 1)

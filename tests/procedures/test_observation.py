@@ -10,8 +10,7 @@ from tables import NUMBERS, checksum, numbers
 
 from otree.tree import Tree
 from procedures.layout import row_sample
-from procedures.layout.index_columns import observation_of
-from procedures.layout.observation import observed
+from procedures.layout.observation import observation_of, observed
 from procedures.layout.row_layout import grown_tree
 from procedures.layout.row_sample import RowSample, sample_rows
 from procedures.layout.target import revision_for
