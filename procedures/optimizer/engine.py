@@ -83,10 +83,12 @@ def make_plan(
                     break
                 rest = rest.without([f.path for f in selection.group.files])
             if groups:
-                return Plan(snapshot.version, tuple(groups), tuple(skipped), warnings=warnings, arrived=arrived)
+                return Plan(
+                    snapshot.version, tuple(groups), tuple(skipped), (), warnings, arrived, snapshot.committed_at
+                )
         former = former_index_note(snapshot)
         notes += [former] if former else []
-    return Plan(snapshot.version, (), tuple(skipped), tuple(notes), warnings, arrived)
+    return Plan(snapshot.version, (), tuple(skipped), tuple(notes), warnings, arrived, snapshot.committed_at)
 
 
 def _check_index(table: ManagedTable, snapshot: TableSnapshot, settings: OptimizeSettings) -> None:

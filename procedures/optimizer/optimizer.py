@@ -98,9 +98,9 @@ class Optimizer:
         self._skipped: set[SkippedGroup] = set()
         # Strategy and paths of the output of the last iteration.
         self._last_written: tuple[str, frozenset[str]] = ("", frozenset())
-        # Files that are older than this time were there. A conflict moves it, since a delete or an update writes the
-        # rows of a lost group to new files.
-        self._arrived_since = run.started_at
+        # Files that are not younger than the version that this time is of were there; None = all of the next plan's. A
+        # conflict unsets it, since a delete or an update writes the rows of a lost group to new files.
+        self._arrived_since: int | None = None
         # Bytes of unindexed files that were rewritten, and those that the last plan leaves to the next run.
         self._indexed_bytes = 0
         self._arrived: SkippedGroup | None = None
@@ -173,10 +173,13 @@ class Optimizer:
         run.current = "planning"
         # A pass over files that arrived during the run is worth its cost if it indexes as much as all passes before it.
         # So a run under constant appends ends, after a number of passes that grows with the logarithm of its bytes.
-        arrivals = Arrivals(self._arrived_since, self._indexed_bytes)
+        since = self._arrived_since
+        arrivals = None if since is None else Arrivals(since, self._indexed_bytes)
         most = limits.next_groups(run), limits.next_bytes(run)
         plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals))
         self._warnings, self._arrived, self._planned_version = plan.warnings, plan.arrived, plan.version
+        if since is None:
+            self._arrived_since = plan.committed_at
         return plan
 
     def _takes(self, plan: Plan) -> bool:
@@ -242,7 +245,7 @@ class Optimizer:
             else:
                 error = known_error(outcome.error)
                 self._report.append(failed_row(self._iteration, group, milliseconds, error))
-                self._arrived_since = parts.clock.now()
+                self._arrived_since = None
                 # After a conflict, the next iteration plans the files again.
                 failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
         self._conflicts = 0 if committed else self._conflicts + 1

@@ -79,7 +79,8 @@ class Arrivals:
     """Which unindexed files a run leaves to the next one.
 
     Attributes:
-        since: epoch milliseconds at which the run began, or had its last conflict.
+        since: when the table's version was committed that the run began with, or planned with after its last conflict;
+            epoch milliseconds by the clock of the table's storage, as the times of files are.
         worth_bytes: a group of files that all arrived later is left unless it has so many bytes.
     """
 
@@ -118,6 +119,7 @@ class Plan:
         notes: why strategies found nothing.
         warnings: mistakes in the table's properties.
         arrived: unindexed files that are left to the next run; None when there are none.
+        committed_at: when the version was committed, in epoch milliseconds by the clock of the table's storage.
     """
 
     version: int
@@ -126,3 +128,4 @@ class Plan:
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = ()
     arrived: SkippedGroup | None = None
+    committed_at: int = 0

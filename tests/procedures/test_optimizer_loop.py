@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from catalog.errors import UnknownNameError, UseError
 from procedures.optimizer.optimizer import Limits
 from procedures.optimizer.parts import PlanRequest
-from procedures.optimizer.plan import Arrivals, FileGroup, Plan, SkippedGroup
+from procedures.optimizer.plan import FileGroup, Plan, SkippedGroup
 from procedures.optimizer.runs import Run, Stop
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
@@ -183,7 +183,7 @@ def test_the_limit_of_bytes():
     report = fake.optimize()
     assert outcome(report) == [committed(1), committed(1), (1, "skipped", "LIMIT_REACHED")]
     assert report[-1].message == "max_bytes = 15 was reached after 20 bytes; more may remain"
-    assert fake.table.requests == [PlanRequest(4, 15, arrivals=Arrivals(fake.clock.now(), 0))]
+    assert fake.table.requests == [PlanRequest(4, 15)]
 
 
 def test_the_bytes_that_are_left_are_planned_for():

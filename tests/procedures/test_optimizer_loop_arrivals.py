@@ -1,5 +1,6 @@
 """The loop of ``optimize`` over fakes while other writers append: what a run leaves to the next one."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from optimizer_fakes import FakeOptimizer, committed, conflict, is_group, lost, outcome
@@ -15,6 +16,25 @@ def test_files_that_arrive_during_a_run_are_left_to_the_next():
     first = fake.optimize()
     assert outcome(first) == [committed(1), (2, "skipped", "ARRIVED_DURING_RUN")]
     assert (first[1].input_files, first[1].input_bytes, first[1].version) == (1, 19, 8)
+    assert list(fake.table.files) == ["late"]
+
+
+@pytest.mark.parametrize("ahead", [-3_600_000, 3_600_000])
+def test_the_clock_of_the_storage_tells_what_was_there(ahead):
+    """Files have the times of the storage, whose clock may differ from that of the optimizer's host by an hour."""
+    fake = FakeOptimizer(sizes=())
+    fake.table.storage_ahead = ahead
+    for number in range(3):
+        fake.table.append(f"early {number}", 10)
+    fake.table.during_rewrite = lambda group: (
+        is_group(group, "early 2")
+        and (
+            fake.clock.go_on(1000),
+            fake.table.append("late", 5),
+        )
+    )
+    report = fake.optimize()
+    assert outcome(report) == [committed(1), committed(2), committed(3), (4, "skipped", "ARRIVED_DURING_RUN")]
     assert list(fake.table.files) == ["late"]
 
 

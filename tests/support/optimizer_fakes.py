@@ -43,6 +43,7 @@ class FakeTable:
 
     def __init__(self, clock, sizes):
         self.clock = clock
+        self.storage_ahead = 0
         self.files = {f"f{number}": size for number, size in enumerate(sizes)}
         self.times = {}
         self.batch_bytes = 1
@@ -64,18 +65,23 @@ class FakeTable:
             while files and sum(f.size for f in taken) < most:
                 taken.append(files.pop(0))
             group = FileGroup(STRATEGY, 0, "UNINDEXED", tuple(taken), f"{len(taken)} files")
-            arrived = request.arrivals.left(group)
+            arrived = request.arrivals.left(group) if request.arrivals is not None else None
             if arrived is not None:
                 break
             groups.append(group)
             if request.most_bytes is not None and sum(group.bytes for group in groups) >= request.most_bytes:
                 break
         self.planned += groups
-        return Plan(self.version, tuple(groups), self.skipped, self.notes, self.warnings, arrived)
+        return Plan(self.version, tuple(groups), self.skipped, self.notes, self.warnings, arrived, self.storage_time)
+
+    @property
+    def storage_time(self):
+        """The time by the clock of the storage, which need not be that of the optimizer."""
+        return self.clock.now() + self.storage_ahead
 
     def append(self, path, size):
         """A plain writer appends a file now."""
-        self.files[path], self.times[path] = size, self.clock.now()
+        self.files[path], self.times[path] = size, self.storage_time
 
     def rewrite(self, group):
         paths = tuple(file.path for file in group.files)
