@@ -12,6 +12,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,8 @@ class _LineProcess:
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
+            # Where the tests run in the background of a shell, a process inherits that Ctrl-C is ignored.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # allocates nothing
         )
         self._lines: queue.Queue[str | None] = queue.Queue()
         self.seen: list[str] = []
