@@ -150,6 +150,6 @@ def _values_beside(
     files = snapshot.columns if newest is not None and newest.columns == revision.columns else None
     if files is None:
         return ()
-    files = files.where(~np.isin(files.path, list(replaced)) & (files.rows != UNKNOWN))
+    files = files.where(~files.with_paths(frozenset(replaced)) & (files.rows != UNKNOWN))
     rows = files.rows.astype(np.float64)
     return tuple(ValueSpread.of_files(low, high, rows) for low, high in zip(files.low.T, files.high.T, strict=True))
