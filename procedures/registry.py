@@ -7,6 +7,7 @@ from procedures.application import application
 from procedures.cancel import CANCEL
 from procedures.check import CHECK
 from procedures.clustering_information import CLUSTERING_INFORMATION
+from procedures.compact import COMPACT
 from procedures.declaration import Procedure
 from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
@@ -27,6 +28,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         DROP_INDEX,
         QUANTILES_PROCEDURE,
         OPTIMIZE,
+        COMPACT,
         CLUSTERING_INFORMATION,
         CHECK,
         VACUUM,

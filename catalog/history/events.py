@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -72,7 +72,7 @@ class FilesStats:
     avg_block_element_count_per_file: float
 
     @classmethod
-    def of(cls, files: list[FileFacts]) -> FilesStats:
+    def of(cls, files: Sequence[FileFacts]) -> FilesStats:
         """Sums up files; ``element_count`` is -1 if the number of rows of a file is unknown."""
         count = len(files)
         blocks = sum(len(f.block_counts) for f in files)
@@ -106,7 +106,7 @@ class FilesTotals:
     element_count: int | None = None
 
     @classmethod
-    def of(cls, files: list[FileFacts]) -> FilesTotals:
+    def of(cls, files: Sequence[FileFacts]) -> FilesTotals:
         """Sums up number and size of files, without their blocks."""
         stats = FilesStats.of(files)
         return cls(stats.num_files, stats.bytes, stats.files, stats.file_levels, stats.element_count)

@@ -16,6 +16,7 @@ from otree.pages import PAGE_ROWS
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
 PAGE_ROWS_KEY = "parquet.page.row.count.limit"
+MOST_ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
 
 _WRITE_SETTINGS = {
     # One Spark partition is one file: nothing may merge or re-shuffle what the layout decided.

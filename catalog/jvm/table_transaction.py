@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -33,6 +33,18 @@ class TableTransaction(FileWriter):
     def read(self) -> DataFrame:
         """Returns the rows of the files taken: without rows that deletion vectors hide, with row ids where kept."""
         return data_frame(self._java.read(), self.spark)
+
+    def read_runs(self, runs: Sequence[Sequence[str]]) -> DataFrame:
+        """Returns the rows of files taken, one Spark partition per run, in the order of the run and of each file.
+
+        To be called once, in a session of its own: it changes how the session reads files.
+
+        Args:
+            runs: paths of files, as in the log, at least one in each run and none twice; a file that was taken and is
+                in no run is not read.
+        """
+        lists = java_list(self.spark, (java_list(self.spark, run) for run in runs))
+        return data_frame(self._java.readRuns(lists), self.spark)
 
     def commit(
         self, operation: str, parameters: Mapping[str, str], tags_by_path: Mapping[str, Mapping[str, str]]

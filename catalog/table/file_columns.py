@@ -94,6 +94,8 @@ class FileColumns:
         low: smallest value in each column of the newest revision; NaN where it is not known. Shape (files, columns).
         high: largest value, likewise.
         tagged_revision: number of the revision that the tags name, readable or not; ``UNKNOWN`` without one.
+        deleted: rows that a deletion vector hides.
+        partition: values of the partition columns as text, equal for files of one partition.
         blocks: the blocks of indexed files.
     """
 
@@ -114,6 +116,8 @@ class FileColumns:
     low: Floats
     high: Floats
     tagged_revision: Integers
+    deleted: Integers
+    partition: NDArray[np.object_]
     blocks: BlockColumns
 
     @classmethod
@@ -142,6 +146,8 @@ class FileColumns:
             low=_vectors(files["low"]),
             high=_vectors(files["high"]),
             tagged_revision=_integers(files["tagged_revision"]),
+            deleted=_integers(files["deleted"]),
+            partition=_interned(files["partition"]),
             blocks=_blocks(files["blocks"]),
         )
 
@@ -276,6 +282,12 @@ def _strings(column: pa.ChunkedArray) -> NDArray[np.object_]:
     values = np.empty(len(column), np.object_)
     values[:] = column.to_pylist()
     return values
+
+
+def _interned(column: pa.ChunkedArray) -> NDArray[np.object_]:
+    """Strings of which many are equal; equal ones are one object."""
+    numbers, distinct = _numbered(column.combine_chunks())
+    return np.array(distinct, np.object_)[numbers] if distinct else np.empty(0, np.object_)
 
 
 def _integers(column: pa.ChunkedArray) -> Integers:

@@ -26,6 +26,19 @@ FILE_ROW = (
     f"try_cast(try_element_at(split(tags['{BAND_TAG}'], ','), 2) AS BIGINT) AS band_end",
     f"greatest(coalesce(try_cast(tags['{REWRITES_TAG}'] AS DOUBLE), 0.0D), 0.0D) AS rewrites",
     f"IF(tags['{BLOCKS_TAG}'] IS NOT NULL, try_cast(tags['{REVISION_TAG}'] AS BIGINT), NULL) AS tagged_revision",
+    "coalesce(deletionVector.cardinality, 0) AS deleted",
 )
 # Those that ``TableSnapshot.files`` does not have.
-NOT_IN_FILES = ("band_first", "band_end", "rewrites", "tagged_revision")
+NOT_IN_FILES = ("band_first", "band_end", "rewrites", "tagged_revision", "deleted", "partition")
+
+
+def partition_text(is_partitioned: bool) -> str:
+    """SQL for the partition of a file as text, equal for files of one partition; '' in a table without partitions.
+
+    Args:
+        is_partitioned: whether the table has partition columns.
+    """
+    if not is_partitioned:
+        return "'' AS partition"
+    # Writers may give the values in any order.
+    return "to_json(map_from_entries(array_sort(map_entries(partitionValues)))) AS partition"

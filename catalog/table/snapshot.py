@@ -20,7 +20,7 @@ from catalog.properties.index_properties import IndexConfiguration
 from catalog.table import file_columns
 from catalog.table.file_bounds import bounds
 from catalog.table.file_columns import UNKNOWN, FileColumns
-from catalog.table.file_rows import FILE_ROW, NOT_IN_FILES
+from catalog.table.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
 from catalog.table.kept_columns import KeptColumns, PathFilter
 from otree.block import BLOCKS_TAG, REVISION_TAG
 from otree.cube import CubeId
@@ -191,12 +191,13 @@ class TableSnapshot:
 
     @property
     def file_rows(self) -> DataFrame:
-        """The rows of ``files`` with two more columns.
+        """The rows of ``files`` with more columns.
 
         Returns:
             As ``files``, and band_first and band_end BIGINT (first weight of the band that the file was written for,
             and first weight above it, NULL without one), rewrites DOUBLE (how many times optimizations have written
-            the file's rows, on average) and tagged_revision BIGINT (the revision that the tags name, readable or not).
+            the file's rows, on average), tagged_revision BIGINT (the revision that the tags name, readable or not),
+            deleted BIGINT (rows that a deletion vector hides) and partition STRING (equal for files of one partition).
         """
         return self._rows_of(self.log_files)
 
@@ -288,7 +289,8 @@ class TableSnapshot:
 
     def _rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
         rows = log_files.withColumn("blocks", self.blocks_of_tags())
-        return rows.select(*map(F.expr, FILE_ROW), *more)
+        partition = partition_text(bool(self.partition_columns))
+        return rows.select(*map(F.expr, (*FILE_ROW, partition)), *more)
 
     @property
     def _newest_readable(self) -> Revision | None:

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from catalog.errors import RowsChangedError
 from catalog.jvm.file_writer import DataFile, FileWriter
-from catalog.jvm.session import PAGE_ROWS_KEY
+from catalog.jvm.session import MOST_ROWS_KEY, PAGE_ROWS_KEY
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.pages import page_rows_of
@@ -20,8 +20,6 @@ from procedures.layout.row_layout import arranged, lay_out
 from procedures.layout.step import Step, StepObserver
 from procedures.layout.tags import WrittenFile, carry_thresholds, noted_blocks, read_blocks
 from procedures.layout.target import Target
-
-_MOST_ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class LayoutWriter:
         layout = lay_out(
             target.sample, target.tree, target.file_share, target.beside, target.weight_span, target.values_beside
         )
-        self.session.conf.set(_MOST_ROWS_KEY, str(layout.largest_file))
+        self.session.conf.set(MOST_ROWS_KEY, str(layout.largest_file))
         page_rows = int(page_rows_of(target.rows, target.rows + target.beside))
         self.session.conf.set(PAGE_ROWS_KEY, str(page_rows))
         placed = arranged(rows, layout, target.columns)

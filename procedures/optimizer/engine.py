@@ -26,7 +26,8 @@ from procedures.optimizer.progress import Progress
 from procedures.optimizer.report import ReportRow
 from procedures.optimizer.run_selection import RunSelection
 from procedures.optimizer.runs import Run
-from procedures.rewrite.group_rewrite import RewriteContext, RewriteResult, rewrite
+from procedures.rewrite.group_rewrite import rewrite
+from procedures.rewrite.results import RewriteContext, RewriteResult
 from procedures.selection.revision_rewrite import former_index_note
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 

@@ -17,7 +17,7 @@ from catalog.jvm.session import activate
 from procedures.optimizer.parts import GroupThreads
 from procedures.optimizer.plan import FileGroup
 from procedures.optimizer.runs import Run
-from procedures.rewrite.group_rewrite import RewriteResult
+from procedures.rewrite.results import RewriteResult
 
 _LOOK_SECONDS = 0.1
 

@@ -25,7 +25,7 @@ from procedures.optimizer.report import (
     with_warnings,
 )
 from procedures.optimizer.runs import Run, Stop
-from procedures.rewrite.group_rewrite import RewriteResult
+from procedures.rewrite.results import RewriteResult
 
 logger = logging.getLogger(__name__)
 

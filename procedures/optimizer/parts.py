@@ -13,7 +13,7 @@ from catalog.errors import UseError
 from catalog.state.lease import Acquired, HeldBy, Lease
 from procedures.optimizer.plan import Arrivals, FileGroup, Plan
 from procedures.optimizer.runs import Runs
-from procedures.rewrite.group_rewrite import RewriteResult
+from procedures.rewrite.results import RewriteResult
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,9 @@ class FileGroup:
         files: what is read and removed, exactly.
         note: one sentence for people.
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
+        runs: runs of files, of one table partition each, whose rows stay in their order: each run becomes a file, and
+            files in no run have no rows left. None where rows are laid out anew. The revision is then that of the
+            files, 0 for unindexed ones.
     """
 
     strategy: str
@@ -50,6 +53,7 @@ class FileGroup:
     files: tuple[InputFile, ...]
     note: str = ""
     weight_span: float = 1.0
+    runs: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def bytes(self) -> int:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from catalog.errors import UseError
 from procedures.optimizer.plan import FileGroup, SkippedGroup
 from procedures.result_rows import OptimizeRow
-from procedures.rewrite.group_rewrite import RewriteResult
+from procedures.rewrite.results import RewriteResult
 
 PLANNED, COMMITTED, SKIPPED, FAILED = "planned", "committed", "skipped", "failed"
 

@@ -4,11 +4,13 @@ from catalog.errors import UnknownNameError
 from catalog.properties.names import declare_options
 from procedures.application import application
 from procedures.selection.cube_defragmentation import CubeDefragmentation
+from procedures.selection.delete_compaction import DeleteCompaction
 from procedures.selection.file_list import FileList
 from procedures.selection.leveled_compaction import LeveledCompaction
 from procedures.selection.revision_rewrite import RevisionRewrite
 from procedures.selection.sampling_overhead import SamplingOverheadReduction
 from procedures.selection.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
+from procedures.selection.size_tiered_clustering import SizeTieredClustering
 from procedures.selection.sorted_run_compaction import SortedRunCompaction
 from procedures.selection.unindexed_files import UnindexedFiles
 
@@ -25,6 +27,8 @@ def built_in_strategies() -> tuple[Strategy, ...]:
         SamplingOverheadReduction(),
         RevisionRewrite(),
         FileList(),
+        SizeTieredClustering(),
+        DeleteCompaction(),
     )
 
 

@@ -17,7 +17,8 @@ from catalog.state.lease import LEASE_FILE
 from procedures.layout.step import Step, ignore_step
 from procedures.optimizer.engine import make_plan, optimize
 from procedures.optimizer.runs import Run
-from procedures.rewrite.group_rewrite import RewriteContext, rewrite
+from procedures.rewrite.group_rewrite import rewrite
+from procedures.rewrite.results import RewriteContext
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}

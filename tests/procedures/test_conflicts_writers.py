@@ -10,7 +10,8 @@ from staging import STEPS, At, Counted, check_sound, optimize, settings_of, stra
 from catalog.errors import UseError
 from procedures.layout.step import Step
 from procedures.optimizer.engine import make_plan
-from procedures.rewrite.group_rewrite import RewriteContext, rewrite
+from procedures.rewrite.group_rewrite import rewrite
+from procedures.rewrite.results import RewriteContext
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}

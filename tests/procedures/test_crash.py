@@ -31,7 +31,8 @@ CHILD = """
     from procedures.optimizer.engine import make_plan
     from procedures.optimize import OPTIMIZE
     from procedures.optimizer.optimize_settings import OptimizeSettings
-    from procedures.rewrite.group_rewrite import RewriteContext, rewrite
+    from procedures.rewrite.group_rewrite import rewrite
+    from procedures.rewrite.results import RewriteContext
     from catalog.table.managed_table import ManagedTable
 
     def observe(step):

@@ -11,7 +11,8 @@ from catalog.errors import UseError
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.engine import make_plan
 from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.rewrite.group_rewrite import RewriteContext, rewrite
+from procedures.rewrite.group_rewrite import rewrite
+from procedures.rewrite.results import RewriteContext
 
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 

@@ -43,6 +43,8 @@ COLUMNS = pa.schema(
         ("low", pa.list_(pa.float64())),
         ("high", pa.list_(pa.float64())),
         ("tagged_revision", pa.int64()),
+        ("deleted", pa.int64()),
+        ("partition", pa.string()),
     ]
 )
 
@@ -107,6 +109,8 @@ class ListedFile:
             "low": [float(self.time) if self.known else None, None],
             "high": [float(self.time + self.size) if self.known else None, None],
             "tagged_revision": self.revision if indexed else None,
+            "deleted": self.deleted,
+            "partition": "",
         }
 
 

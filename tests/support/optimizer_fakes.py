@@ -12,7 +12,7 @@ from procedures.optimizer.optimizer import Limits, Optimizer
 from procedures.optimizer.parts import OptimizerParts
 from procedures.optimizer.plan import FileGroup, InputFile, Plan
 from procedures.optimizer.runs import Run, Runs
-from procedures.rewrite.group_rewrite import RewriteResult
+from procedures.rewrite.results import RewriteResult
 
 STRATEGY = "OldestFirst"
 

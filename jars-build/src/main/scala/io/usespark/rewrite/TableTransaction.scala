@@ -1,14 +1,17 @@
 package io.usespark
 
+import java.net.URI
 import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession, classic}
 import org.apache.spark.sql.delta.{DeltaCommitTag, DeltaOperations, RowTracking}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.usespark.{FileWriter, RewriteTransaction}
+import org.apache.spark.sql.usespark.FileRuns
 
 /** Our entry in `DESCRIBE HISTORY`; the parameters, the event among them, come from Python. */
 final case class UseOperation(operation: String, entries: Map[String, String], inPlace: Boolean = false)
@@ -58,6 +61,21 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
   def read(): DataFrame = step {
     val rows = transaction.deltaLog.createDataFrame(transaction.snapshot, inputs, actionTypeOpt = Some("Optimize"))
     RowTracking.preserveRowTrackingColumns(rows, transaction.snapshot)
+  }
+
+  /**
+   * The rows of the files taken, one Spark partition per run. A run is a list of paths as in the log, and each file is in
+   * one run at most: those in none are not read. To be called once, since it changes how the session reads files.
+   */
+  def readRuns(runs: ju.List[ju.List[String]]): DataFrame = step {
+    val places = runs.asScala.zipWithIndex.flatMap { case (files, run) =>
+      files.asScala.zipWithIndex.map { case (file, place) => file -> (run, place) }
+    }.toMap
+    val chosen = inputs.filter(file => places.contains(file.path))
+    val log = transaction.deltaLog
+    val rows = log.createDataFrame(transaction.snapshot, chosen, actionTypeOpt = Some("Optimize"))
+    val placeOf = chosen.map(file => new Path(log.dataPath, new Path(new URI(file.path))) -> places(file.path)).toMap
+    FileRuns.read(RowTracking.preserveRowTrackingColumns(rows, transaction.snapshot), runs.size, placeOf)
   }
 
   /**

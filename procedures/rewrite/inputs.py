@@ -1,0 +1,116 @@
+"""The files of a group, as one transaction reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from catalog.errors import ConcurrentChangeError
+from catalog.history.events import FileFacts
+from catalog.jvm.table_transaction import TableTransaction
+from catalog.table.file_columns import FileColumns
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
+from procedures.optimizer.plan import FileGroup, InputFile
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files of a group, as one transaction reads them.
+
+    Attributes:
+        transaction: reads and replaces them.
+        snapshot: the version that it reads.
+    """
+
+    transaction: TableTransaction
+    snapshot: TableSnapshot
+
+    @classmethod
+    def take(cls, table: ManagedTable, session: SparkSession, group: FileGroup) -> Inputs:
+        """Begins a transaction on the newest version, and takes exactly the files of the group.
+
+        Raises:
+            ConcurrentChangeError: some of them were changed since the plan was made.
+        """
+        transaction = table.transaction(session)
+        gone = len(group.files) - transaction.take((file.path, file.deletion_vector) for file in group.files)
+        if gone:
+            raise ConcurrentChangeError(
+                f"{gone} of the plan's {len(group.files)} files were changed since it was made."
+            )
+        return cls(transaction, TableSnapshot.of(transaction.state(), table.location))
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """What the log tells of the files of a group.
+
+    Attributes:
+        facts: the files as the event tells of them.
+        rewrites: how many times their rows were rewritten, by path.
+        sizes: their bytes, by path.
+    """
+
+    facts: tuple[FileFacts, ...]
+    rewrites: dict[str, float]
+    sizes: dict[str, int]
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot, group: FileGroup) -> InputFacts:
+        """Looks the files up; in memory where the list of files is there.
+
+        Args:
+            snapshot: the version that they are read from.
+            group: the files.
+        """
+        sizes = {file.path: file.size for file in group.files}
+        columns = snapshot.columns
+        if columns is not None:
+            positions = {file.path: columns.position_of(file.path) for file in group.files}
+            rewrites = {path: float(columns.rewrites[position]) for path, position in positions.items()}
+            return cls(tuple(_facts_in_memory(columns, file) for file in group.files), rewrites, sizes)
+        levels = {file.path: file.level for file in group.files}
+        files = snapshot.file_rows.where(F.col("path").isin(list(levels)))
+        found = files.select("path", "size", "rows", "blocks", "rewrites").collect()
+        facts = {
+            r.path: FileFacts(
+                path=r.path,
+                size=r["size"],
+                rows=r.rows,
+                block_counts=tuple(b.elementCount for b in r.blocks or ()),
+                cube_ids=tuple(b.cubeId for b in r.blocks or ()),
+                level=levels[r.path],
+            )
+            for r in found
+        }
+        return cls(tuple(facts[f.path] for f in group.files), {r.path: float(r.rewrites) for r in found}, sizes)
+
+    def rewrites_of(self, paths: tuple[str, ...]) -> float:
+        """How many times the rows of some files were rewritten, on average by bytes.
+
+        Args:
+            paths: of the files, at least one.
+        """
+        sizes = np.array([self.sizes[path] for path in paths])
+        return _average(np.array([self.rewrites[path] for path in paths]), sizes)
+
+
+def _average(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
+    return float((values * sizes).sum() / max(sizes.sum(), 1))
+
+
+def _facts_in_memory(columns: FileColumns, file: InputFile) -> FileFacts:
+    blocks = columns.blocks_in(columns.position_of(file.path))
+    return FileFacts(
+        path=file.path,
+        size=file.size,
+        rows=file.rows,
+        block_counts=tuple(int(count) for count in blocks.elements),
+        cube_ids=tuple(blocks.cube_ids[cube] for cube in blocks.cube),
+        level=file.level,
+    )

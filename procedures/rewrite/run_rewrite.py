@@ -1,0 +1,124 @@
+"""Rewrites runs of files without a shuffle: each run becomes one file, with its rows in their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from catalog.errors import RowsChangedError
+from catalog.history.events import FileFacts
+from catalog.jvm.file_writer import DataFile
+from catalog.jvm.session import MOST_ROWS_KEY
+from otree.block import REWRITES_TAG, TIME_RANGE_TAG, WRITE_TAG
+from otree.tree import Tree
+from procedures.layout.layout_writer import LayoutWriter
+from procedures.layout.step import Step
+from procedures.layout.tags import carry_thresholds, facts_of, tags_of
+from procedures.optimizer.plan import FileGroup
+from procedures.rewrite.inputs import InputFacts, Inputs
+from procedures.rewrite.results import RewriteContext, RewriteOutput
+
+# Delta names a file after the Spark partition that wrote it.
+_PART = re.compile(r"(?:^|/)part-(\d+)-[^/]*$")
+# A run is of one table partition: its task needs one writer, and rows need not be sorted by partition.
+_WRITERS_KEY = "spark.sql.maxConcurrentOutputFileWriters"
+_UNINDEXED = -1
+
+
+def write_runs(
+    session: SparkSession,
+    inputs: Inputs,
+    group: FileGroup,
+    facts: InputFacts,
+    write_id: str,
+    context: RewriteContext,
+) -> RewriteOutput:
+    """Writes the runs of a group.
+
+    Indexed rows stay in their revision. They are placed by its current tree, which does not grow.
+
+    Args:
+        session: session of the work.
+        inputs: the transaction.
+        group: the runs.
+        facts: what the log tells of their files.
+        write_id: id of the write.
+        context: see there.
+
+    Raises:
+        RowsChangedError: the files written have more rows or fewer than the log tells of the inputs.
+    """
+    runs = group.runs or ()
+    if not runs:
+        return RewriteOutput(-1, (), {})
+    context.observe(Step.PLACE)
+    session.conf.set(_WRITERS_KEY, "1")
+    session.conf.set(MOST_ROWS_KEY, "0")
+    rows = inputs.transaction.read_runs(runs)
+    writer = LayoutWriter(session, inputs.transaction, inputs.snapshot, context.observe, strict=True)
+    if group.revision_id == 0:
+        files = writer.write_unplaced(rows)
+        context.observe(Step.VERIFY)
+        _check_rows(group, [file.rows for file in files])
+        return RewriteOutput(0, _unindexed_facts(files), _tags(files, group, facts, write_id))
+    snapshot = inputs.snapshot
+    revision = snapshot.revisions[group.revision_id]
+    tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
+    files = writer.write(rows, revision, tree)
+    context.observe(Step.VERIFY)
+    remaining = snapshot.cube_states(revision, [file.path for file in group.files])
+    written = carry_thresholds(writer.blocks(files, revision, tree), tree, remaining)
+    _check_rows(group, [file.rows for file in written])
+    run_of, times = _runs_of(files, group), _times(group)
+    tags = {}
+    for file in written:
+        run = run_of[file.path]
+        rewrites = facts.rewrites_of(run) + 1
+        tags[file.path] = tags_of(file, revision.revision_id, write_id, *_span(run, times), rewrites)
+    return RewriteOutput(revision.revision_id, tuple(facts_of(written)), tags)
+
+
+def _check_rows(group: FileGroup, written: Sequence[int | None]) -> None:
+    count = sum(rows or 0 for rows in written)
+    if group.rows is not None and None not in written and count != group.rows:
+        raise RowsChangedError(f"{group.rows} rows were to be read and {count} were written; nothing was committed.")
+
+
+def _unindexed_facts(files: Sequence[DataFile]) -> tuple[FileFacts, ...]:
+    return tuple(FileFacts(f.path, f.size, f.rows, (), (), _UNINDEXED) for f in files)
+
+
+def _runs_of(files: Sequence[DataFile], group: FileGroup) -> dict[str, tuple[str, ...]]:
+    """The run of each file written; files of unusual names may come from any run."""
+    every = tuple(path for run in group.runs or () for path in run)
+    found = {}
+    for file in files:
+        part = _PART.search(file.path)
+        runs = group.runs or ()
+        found[file.path] = runs[int(part[1])] if part is not None and int(part[1]) < len(runs) else every
+    return found
+
+
+def _times(group: FileGroup) -> dict[str, tuple[int, int]]:
+    return {file.path: (file.first_time, file.last_time) for file in group.files}
+
+
+def _span(run: Sequence[str], times: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    return min(times[path][0] for path in run), max(times[path][1] for path in run)
+
+
+def _tags(files: Sequence[DataFile], group: FileGroup, facts: InputFacts, write_id: str) -> dict[str, dict[str, str]]:
+    """The tags of unindexed files: when their rows were written first and last, and how often rewritten."""
+    run_of, times = _runs_of(files, group), _times(group)
+    tags = {}
+    for file in files:
+        run = run_of[file.path]
+        first, last = _span(run, times)
+        tags[file.path] = {
+            WRITE_TAG: write_id,
+            TIME_RANGE_TAG: f"{first},{last}",
+            REWRITES_TAG: f"{facts.rewrites_of(run) + 1:.3f}",
+        }
+    return tags

@@ -1,0 +1,138 @@
+"""DeleteCompaction: rewrites files many of whose rows deletion vectors hide, with only the rows that live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from pyspark.sql import functions as F
+
+from catalog.errors import InvalidArgumentError
+from catalog.table.file_columns import FileColumns
+from catalog.table.snapshot import TableSnapshot
+from procedures.declaration import Parameter
+from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.selection.columns import input_file, levels_or
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+
+NAME = "DeleteCompaction"
+MIN_DELETED_RATIO = 0.05
+
+
+@dataclass(frozen=True)
+class FileWithDeletes:
+    """A file some of whose rows a deletion vector hides.
+
+    Attributes:
+        file: the file.
+        revision_id: its revision, 0 when it is unindexed.
+        deleted: rows that are hidden.
+    """
+
+    file: InputFile
+    revision_id: int
+    deleted: int
+
+    @property
+    def ratio(self) -> float:
+        """Hidden rows as a share of all; 1 where the log does not tell how many rows there are."""
+        return 1.0 if self.file.rows is None else self.deleted / max(self.file.rows + self.deleted, 1)
+
+    @property
+    def freed_bytes(self) -> int:
+        """About how many bytes the hidden rows take; 0 where the log does not tell."""
+        return 0 if self.file.rows is None else int(self.file.size * self.ratio)
+
+
+def choose(files: list[FileWithDeletes], bytes_per_iter: int, retention_hours: float) -> Selection:
+    """Takes files of the first revision that has any, those first that free the largest share; pure.
+
+    Args:
+        files: the files that qualify.
+        bytes_per_iter: bytes after which no further file is taken.
+        retention_hours: how long the table keeps removed files, for people.
+    """
+    if not files:
+        return Selection(note=f"{NAME}: no file has so many deleted rows")
+    revision_id = min(f.revision_id for f in files)
+    of_revision = sorted((f for f in files if f.revision_id == revision_id), key=lambda f: (-f.ratio, f.file.path))
+    by_path = {f.file.path: f for f in of_revision}
+    taken = take_until((f.file for f in of_revision), bytes_per_iter)
+    chosen = [by_path[file.path] for file in taken]
+    runs = tuple((f.file.path,) for f in chosen if f.file.rows != 0)
+    deleted, freed = sum(f.deleted for f in chosen), sum(f.freed_bytes for f in chosen)
+    read = sum(f.file.size for f in chosen if f.file.rows != 0)
+    written = sum(f.size for f in taken) - freed
+    note = (
+        f"{deleted} deleted rows in {len(chosen)} files; reads {read} bytes, writes about {written}, and frees about "
+        f"{freed} once vacuum removes the old files, which the table keeps for {retention_hours:g} hours"
+    )
+    return Selection(FileGroup(NAME, revision_id, f"DELETED_ROWS_{deleted}", taken, note, runs=runs))
+
+
+class DeleteCompaction(Strategy):
+    """Rewrites each file by itself: its rows keep their order, and indexed ones their revision, cubes and band."""
+
+    name: ClassVar[str] = NAME
+    doc: ClassVar[str] = "Rewrites files many of whose rows are deleted, without these rows; any table has use for it."
+    needs_index_columns: ClassVar[bool] = False
+    options: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "min_deleted_ratio",
+            "DOUBLE",
+            "Files are rewritten when deletion vectors hide more than this share of their rows.",
+            MIN_DELETED_RATIO,
+        ),
+        Parameter("min_deleted_rows", "BIGINT", "Files are rewritten when so many of their rows are hidden.", None),
+    )
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """See ``Strategy.check_options``."""
+        ratio, rows = options["min_deleted_ratio"], options["min_deleted_rows"]
+        if not 0.0 <= ratio <= 1.0:
+            raise InvalidArgumentError.of("min_deleted_ratio", ratio, "a number from 0 to 1")
+        if rows is not None and rows < 1:
+            raise InvalidArgumentError.of("min_deleted_rows", rows, "a whole number of at least 1")
+
+    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
+        """See ``Strategy.select``."""
+        columns, asked = snapshot.columns, settings.revision_id
+        limits = settings.options["min_deleted_ratio"], settings.options["min_deleted_rows"]
+        found = _by_jobs(snapshot, *limits) if columns is None else _in_memory(columns, *limits)
+        qualified = [f for f in found if asked in (None, f.revision_id)]
+        return choose(qualified, settings.bytes_per_iter, snapshot.retention_hours)
+
+
+def _in_memory(files: FileColumns, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
+    positions = np.flatnonzero(files.deleted > 0)
+    levels = dict(levels_or(files, positions, 0))
+    hidden = [
+        FileWithDeletes(
+            input_file(files, int(p), levels[int(p)] if files.revision[p] else -1),
+            int(files.revision[p]),
+            int(files.deleted[p]),
+        )
+        for p in positions
+    ]
+    return [f for f in hidden if f.ratio > min_ratio or (min_rows is not None and f.deleted >= min_rows)]
+
+
+def _by_jobs(snapshot: TableSnapshot, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
+    hidden = snapshot.file_rows.where("deleted > 0").drop("blocks", "write_id")
+    share = F.when(F.col("rows").isNull(), F.lit(1.0)).otherwise(F.col("deleted") / (F.col("rows") + F.col("deleted")))
+    enough = share > min_ratio
+    if min_rows is not None:
+        enough = enough | (F.col("deleted") >= min_rows)
+    rows = hidden.where(enough).orderBy("revision", share.desc(), "path").limit(MAX_FILES_PER_GROUP).collect()
+    return [
+        FileWithDeletes(
+            InputFile(
+                r.path, r.deletion_vector, r["size"], r.rows, 0 if r.revision else -1, r.first_time, r.last_time
+            ),
+            r.revision,
+            r.deleted,
+        )
+        for r in rows
+    ]
