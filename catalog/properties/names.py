@@ -12,13 +12,17 @@ from catalog.properties.index_properties import (
     HASH_TYPES_KEY_PREFIX,
     INDEX_SETTINGS,
 )
+from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX, LIFECYCLE_SETTINGS
 from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
 from catalog.properties.setting import Setting
 
-PROPERTIES: dict[str, Setting[object]] = {s.name: s for s in (*INDEX_SETTINGS, *OPTIMIZATION_SETTINGS)}
+PROPERTIES: dict[str, Setting[object]] = {
+    s.name: s for s in (*INDEX_SETTINGS, *OPTIMIZATION_SETTINGS, *LIFECYCLE_SETTINGS)
+}
 """The table properties that owners set, by name; options of strategies are properties besides."""
 
 _NAMESPACE = "use."
+_FAMILIES = ("use.index.", PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX)
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
 
@@ -40,7 +44,7 @@ def unknown_property(key: str) -> UnknownNameError | None:
     """The refusal of a property below ``use.`` that does not exist; None for any other property."""
     if not in_namespace(key) or _exists(key):
         return None
-    family = next((f for f in ("use.index.", PREFIX) if key.lower().startswith(f)), _NAMESPACE)
+    family = next((f for f in _FAMILIES if key.lower().startswith(f)), _NAMESPACE)
     return UnknownNameError.of("property", key, [known for known in _known() if known.startswith(family)])
 
 

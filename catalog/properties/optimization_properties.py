@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
+from catalog.properties.lifecycle_properties import lifecycle_policies
 from catalog.properties.setting import AT_LEAST_ONE, BOOLEAN, SHARE, TEXT, Setting, names_of, whole_number
 
 PREFIX = "use.optimization."
@@ -224,6 +225,15 @@ def effective_type(configuration: Mapping[str, str]) -> str | None:
 
     Wrong values elsewhere do not matter here: what is asked for is shown, also where it cannot be done.
     """
+    optimization = _effective_optimization(configuration)
+    try:
+        policies = [policy.strategy for policy in lifecycle_policies(configuration)]
+    except UseError:
+        policies = []
+    return ",".join([*([optimization] if optimization is not None else []), *policies]) or None
+
+
+def _effective_optimization(configuration: Mapping[str, str]) -> str | None:
     enabled = configuration.get(AUTO_ENABLED_KEY)
     if enabled is None:
         return configuration.get(TYPE_KEY)

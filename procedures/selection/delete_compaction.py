@@ -128,9 +128,7 @@ def _by_jobs(snapshot: TableSnapshot, min_ratio: float, min_rows: int | None) ->
     rows = hidden.where(enough).orderBy("revision", share.desc(), "path").limit(MAX_FILES_PER_GROUP).collect()
     return [
         FileWithDeletes(
-            InputFile(
-                r.path, r.deletion_vector, r["size"], r.rows, 0 if r.revision else -1, r.first_time, r.last_time
-            ),
+            InputFile(r.path, r.deletion_vector, r["size"], r.rows, 0 if r.revision else -1, r.first_time, r.last_time),
             r.revision,
             r.deleted,
         )

@@ -23,7 +23,7 @@ NAME = "SizeTieredClustering"
 # Small files that the driver judges at once; each takes about half a kilobyte of its memory.
 MAX_FILES = 200_000
 MIN_FILES, TIER_RATIO, ISOLATE_BYTES = 4, 4, 128 * 1024 * 1024
-_DURATION = duration("a positive duration such as '1 hour' or '7 days'", units=("s", "m", "h", "d"), spark_syntax=False)
+_DURATION = duration("a positive duration such as '1 hour' or '7 days'", spark_syntax=False)
 
 
 class SizeTieredClustering(Strategy):

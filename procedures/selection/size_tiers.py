@@ -77,9 +77,9 @@ class SmallFiles:
 def merges(files: SmallFiles, policy: TierPolicy) -> list[list[int]]:
     """Chooses runs of files, each of which becomes one file; pure.
 
-    The lowest tier that qualifies is merged together with all lower ones, which saves a rewrite of their rows on the way
-    up. Each run lifts its rows by a tier at least. So no row is rewritten more often than there are tiers between its
-    first file and ``isolate_bytes``.
+    The lowest tier that qualifies is merged together with all lower ones, which saves a rewrite of their rows later.
+    Each run lifts its rows by a tier at least. So no row is rewritten more often than there are tiers between its first
+    file and ``isolate_bytes``.
 
     Args:
         files: the files of a partition that may be merged, smaller than ``isolate_bytes``.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
+from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.names import unknown_property
 from catalog.properties.optimization_properties import TYPE_KEY, OptimizationProperties, Triggers, option_key
 from procedures.declaration import Parameter
@@ -27,6 +28,7 @@ class Schedule:
         triggers: conditions that start a run in place of the interval.
         parameters: the properties that it comes from, for events.
         note: one sentence for display; '' if none.
+        paces: how often strategies run that do not run each time, by name.
     """
 
     strategies: tuple[str, ...]
@@ -34,6 +36,7 @@ class Schedule:
     triggers: Triggers
     parameters: Mapping[str, str]
     note: str = ""
+    paces: Mapping[str, Pace] = field(default_factory=dict)
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -43,7 +46,10 @@ class Schedule:
             UseError: a property or value is invalid.
         """
         properties = OptimizationProperties.of(configuration, _options())
-        return None if properties is None else cls._checked(properties)
+        policies = lifecycle_policies(configuration)
+        if properties is None and not policies:
+            return None
+        return cls._checked(properties or OptimizationProperties(()), policies)
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
@@ -55,24 +61,46 @@ class Schedule:
         return cls._checked(OptimizationProperties.of_trigger(properties, _options()))
 
     @classmethod
-    def _checked(cls, properties: OptimizationProperties) -> Schedule:
-        names = tuple(strategy(name).name for name in properties.strategies)
-        _check_options((*names, REVISION_REWRITE) if properties.revision_rewrite else names, properties.options)
+    def _checked(cls, properties: OptimizationProperties, policies: Sequence[Policy] = ()) -> Schedule:
+        asked = tuple(strategy(name).name for name in properties.strategies)
+        _check_options((*asked, REVISION_REWRITE) if properties.revision_rewrite else asked, properties.options)
+        # A strategy that the owner lists runs each time, with the options of that list.
+        policies = [policy for policy in policies if policy.strategy not in asked]
+        names = (*asked, *(policy.strategy for policy in policies))
+        options = {name: text for policy in policies for name, text in policy.options.items()}
         arguments: dict[str, Any] = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
         arguments |= {
             "strategy": ",".join(names),
             "bytes_per_iter": properties.bytes_per_iter,
             "revision_id": properties.revision_id,
             "revision_rewrite": properties.revision_rewrite,
-            "options": dict(properties.options),
+            "options": {**options, **properties.options},
         }
-        schedule = cls(names, arguments, properties.triggers, dict(properties.asked), properties.note)
+        parameters = {**properties.asked, **{key: value for policy in policies for key, value in policy.asked.items()}}
+        paces = {policy.strategy: policy.pace for policy in policies}
+        schedule = cls(names, arguments, properties.triggers, parameters, properties.note, paces)
         schedule.settings()
         return schedule
 
     def settings(self) -> OptimizeSettings:
         """Returns the settings of a run."""
         return replace(OptimizeSettings.of(self.arguments), parameters=self.parameters)
+
+    def only(self, names: Collection[str]) -> Schedule:
+        """Returns the schedule of a run with some of the strategies, at least one, and their options."""
+        chosen = tuple(name for name in self.strategies if name in names)
+        if chosen == self.strategies:
+            return self
+        declared = {option.name for name in chosen for option in strategy(name).options}
+        options = {name: text for name, text in self.arguments["options"].items() if name in declared}
+        rewrites = self.arguments["revision_rewrite"] and any(name not in self.paces for name in chosen)
+        arguments = {
+            **self.arguments,
+            "strategy": ",".join(chosen),
+            "options": options,
+            "revision_rewrite": rewrites,
+        }
+        return replace(self, strategies=chosen, arguments=arguments)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
@@ -45,6 +47,10 @@ class Worker:
         """The schedule after the current run, if the properties changed during it."""
         self.ends_with_run = False
         """Whether the worker ends with the current run."""
+        self._running: frozenset[str] = frozenset()
+        """The strategies of the current run, or of the last one."""
+        self._last_runs: dict[str, tuple[int, int]] = {}
+        """When a strategy with a pace last ran: epoch milliseconds, and the newest version then."""
 
     # ------------------------------------------------------------------------------------------------- what to do next
 
@@ -66,6 +72,15 @@ class Worker:
     def is_settled(self) -> bool:
         """Whether nothing was committed to the table since a run found nothing more to do."""
         return self.settled is not None and self.version == self.settled
+
+    def due_strategies(self, now: int) -> tuple[str, ...]:
+        """Returns the strategies that may run: all without a pace, and those whose pace is met."""
+        due = []
+        for name in self.schedule.strategies:
+            pace, last = self.schedule.paces.get(name), self._last_runs.get(name)
+            if pace is None or last is None or pace.is_met(now - last[0], (self.version or 0) - last[1]):
+                due.append(name)
+        return tuple(due)
 
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
@@ -101,8 +116,9 @@ class Worker:
 
     # ----------------------------------------------------------------------------------------------------------- a run
 
-    def begin(self, now: int) -> Run:
-        """Starts a run."""
+    def begin(self, now: int, strategies: Collection[str]) -> Run:
+        """Starts a run of some of the strategies."""
+        self._running = frozenset(strategies)
         self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
         self.due_at = now
         self.publish()
@@ -123,8 +139,12 @@ class Worker:
         self.last_run = now
         self.last_error = error
         self.skipped_note = note
-        self.settled = settled
-        self.retries = settled is None
+        if error is None:
+            version = max(self.version or 0, settled or 0)
+            self._last_runs |= {name: (started, version) for name in self._running if name in self.schedule.paces}
+        # The strategies whose pace was not met may have something to do.
+        self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
+        self.retries = self.settled is None
         self.measured = None
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled

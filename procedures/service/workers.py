@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError, UseError
@@ -140,8 +140,12 @@ class Workers:
             if running >= settings.max_tables:
                 waiting = True
                 break
-            if self._is_time(worker, now):
-                self._begin(worker, settings.pool)
+            strategies = worker.due_strategies(now)
+            if not strategies:
+                with self._lock:
+                    worker.skip_turn(now, self._interval)
+            elif self._is_time(worker, now):
+                self._begin(worker, strategies, settings.pool)
         if waiting:
             self._make_room(now)
 
@@ -204,9 +208,9 @@ class Workers:
         with self._lock:
             worker.record_failed_check(_text(error), self._clock.now(), self._interval)
 
-    def _begin(self, worker: Worker, pool: str) -> None:
+    def _begin(self, worker: Worker, strategies: Collection[str], pool: str) -> None:
         with self._lock:
-            run, schedule = worker.begin(self._clock.now()), worker.schedule
+            run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
         thread = self._spawn(f"use-optimize-{run.run_id}", lambda: self._work(worker, run, schedule, pool))
         if thread is not None and thread.is_alive():
             with self._lock:

@@ -11,6 +11,7 @@ from catalog.errors import IndexConfigurationError, UseError
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
+from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX
 from catalog.properties.names import in_namespace, unknown_property
 from catalog.properties.optimization_properties import PREFIX
 from catalog.table.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
@@ -61,7 +62,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     configuration = _with(after.configuration, moved)
     for key in given:
         check_property(key, configuration[key], after.schema, after.partition)
-    if any(key.startswith(PREFIX) for key in given):
+    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX)) for key in given):
         check_schedule(configuration)
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)

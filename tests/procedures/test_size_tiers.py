@@ -19,7 +19,8 @@ def _files(*sizes, times=None):
 def test_a_tier_holds_sizes_of_its_range(ratio, size):
     policy = TierPolicy(ratio, None, ratio, 2**62)
     tier = policy.tier(size)
-    assert (ratio**tier <= size or tier == 0) and size < ratio ** (tier + 1)
+    assert ratio**tier <= size or tier == 0
+    assert size < ratio ** (tier + 1)
 
 
 def test_enough_files_of_like_size_become_one():
@@ -65,7 +66,8 @@ def test_runs_obey_every_bound(sizes, min_files, ratio, time_range, random):
     assert len(merged) == len(set(merged))
     for run in runs:
         size = sum(sizes[p] for p in run)
-        assert len(run) > 1 and run == sorted(run)
+        assert len(run) > 1
+        assert run == sorted(run)
         # A run is closed by the file with which it reaches the size.
         assert size - sizes[run[-1]] < policy.isolate_bytes
         assert size >= policy.isolate_bytes or policy.tier(size) > max(policy.tier(sizes[p]) for p in run)

@@ -1,0 +1,134 @@
+"""Clustering and compaction in the background: what properties ask for, and how often it runs. No Spark is needed."""
+
+import pytest
+from service_fakes import MINUTE, FakeService
+
+from catalog.errors import UseError
+from catalog.properties.lifecycle_properties import Pace, lifecycle_policies
+from catalog.properties.optimization_properties import effective_type
+from procedures.application import application
+from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
+
+CLUSTERING = {"use.clustering.enabled": "true"}
+
+
+@pytest.fixture(autouse=True)
+def _clean():
+    yield
+    for known in application().automations.all():
+        application().automations.remove(known.location)
+
+
+def _strategies(fake):
+    return [strategies for _, strategies, _ in fake.engine.runs]
+
+
+def test_properties_become_options():
+    given = {
+        **CLUSTERING,
+        "use.clustering.minFiles": "8",
+        "use.clustering.minBytes": "1MB",
+        "use.clustering.tierRatio": "6",
+        "use.clustering.isolateBytes": "64MB",
+        "use.clustering.maxTimeRange": "1 hour",
+        "use.clustering.interval": "30 minutes",
+        "use.compaction.interval": "1 day",
+        "use.compaction.commits": "50",
+        "use.compaction.deletedRatio": "0.2",
+    }
+    schedule = Schedule.of_table(given)
+    assert schedule.strategies == ("DeleteCompaction", "SizeTieredClustering")
+    assert schedule.arguments["options"] == {
+        "min_deleted_ratio": "0.2",
+        "min_files": "8",
+        "min_bytes": str(2**20),
+        "tier_ratio": "6",
+        "isolate_bytes": str(64 * 2**20),
+        "max_time_range": "1 hour",
+    }
+    assert schedule.paces == {
+        "DeleteCompaction": Pace(24 * 60 * MINUTE, 50),
+        "SizeTieredClustering": Pace(30 * MINUTE),
+    }
+    assert schedule.parameters == given
+    assert effective_type(given) == "DeleteCompaction,SizeTieredClustering"
+
+
+def test_nothing_is_asked_for_unless_it_is_enabled():
+    assert lifecycle_policies({"use.clustering.minFiles": "8", "use.compaction.deletedRatio": "0.2"}) == ()
+    assert lifecycle_policies({"use.clustering.enabled": "false"}) == ()
+
+
+def test_an_index_is_maintained_first():
+    schedule = Schedule.of_table({**CLUSTERING, "use.optimization.type": "UnindexedFiles"})
+    assert schedule.strategies == ("UnindexedFiles", "SizeTieredClustering")
+    assert schedule.only(["UnindexedFiles"]).arguments["options"] == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("use.clustering.enabled", "perhaps"),
+        ("use.clustering.minFiles", "1"),
+        ("use.clustering.tierRatio", "0"),
+        ("use.clustering.isolateBytes", "-1"),
+        ("use.clustering.maxTimeRange", "soon"),
+        ("use.clustering.interval", "0 s"),
+        ("use.clustering.minfile", "3"),
+        ("use.compaction.deletedRatio", "1.5"),
+        ("use.compaction.commits", "0"),
+        ("use.compaction.every", "1 day"),
+    ],
+)
+def test_wrong_properties_are_named(key, value):
+    with pytest.raises(UseError, match=key):
+        Schedule.of_table({key: value})
+    assert isinstance(schedule_of({key: value}), InvalidSchedule)
+
+
+def test_clustering_runs_once_per_interval():
+    fake = FakeService()
+    fake.tables.put("a", {**CLUSTERING, "use.clustering.interval": "1 hour"})
+    fake.tick()
+    for _ in range(12):
+        fake.tables.commit("a")
+        fake.tick(10 * MINUTE)
+    assert _strategies(fake) == [("SizeTieredClustering",)] * 3
+
+
+def test_other_strategies_do_not_wait_for_clustering():
+    fake = FakeService()
+    properties = {**CLUSTERING, "use.clustering.interval": "1 hour", "use.optimization.type": "UnindexedFiles"}
+    fake.tables.put("a", properties)
+    for _ in range(7):
+        fake.tables.commit("a")
+        fake.tick(10 * MINUTE)
+    both, one = ("UnindexedFiles", "SizeTieredClustering"), ("UnindexedFiles",)
+    assert _strategies(fake) == [both, one, one, one, one, one, both]
+
+
+def test_an_idle_table_is_left_alone_once_every_strategy_has_run():
+    fake = FakeService()
+    fake.tables.put("a", {**CLUSTERING, "use.clustering.interval": "1 hour", "use.optimization.type": "UnindexedFiles"})
+    fake.tick()
+    fake.tables.commit("a")
+    fake.tick(10 * MINUTE)
+    for _ in range(30):
+        fake.tick(10 * MINUTE)
+    assert _strategies(fake)[-1] == ("UnindexedFiles", "SizeTieredClustering")
+    assert len(fake.engine.runs) <= 8
+
+
+def test_compaction_runs_after_commits_or_time():
+    fake = FakeService()
+    fake.tables.put("a", {"use.compaction.commits": "5", "use.compaction.interval": "2 hours"})
+    fake.tick()
+    for _ in range(5):
+        fake.tables.commit("a")
+    assert len(fake.tick(10 * MINUTE)) == 2
+    fake.tables.commit("a")
+    for _ in range(11):
+        fake.tick(10 * MINUTE)
+    assert len(fake.engine.runs) == 2
+    fake.tick(10 * MINUTE)
+    assert len(fake.engine.runs) == 3
