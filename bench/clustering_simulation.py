@@ -259,7 +259,6 @@ def run(history: Sequence[Append], policy: TierPolicy, every: int, clustering: C
     partition_files, newest_files = [], []
     read = needed = 0
     appended = np.array([(number, *file[1:]) for number, a in enumerate(history, 1) for file in a.files], np.int64)
-    rewrites = lift = 0
     for number, append in enumerate(history, 1):
         table.append(append)
         if number % every == 0:
@@ -273,8 +272,6 @@ def run(history: Sequence[Append], policy: TierPolicy, every: int, clustering: C
             newest_files.append(len(of_newest))
             read += sum(of_newest)
             needed += int(appended[(appended[:, 0] <= number) & (appended[:, 2] >= since), 1].sum())
-            rewrites = max(rewrites, *(f.rewrites for f in files))
-            lift = max(lift, *(f.lift for f in files))
     partitions = table.small.keys() | table.large.keys()
     return Outcome(
         float(np.mean(partition_files)),
@@ -283,8 +280,8 @@ def run(history: Sequence[Append], policy: TierPolicy, every: int, clustering: C
         table.rewritten / table.appended,
         sum(1 for _ in table.files()),
         sum(map(len, table.small.values())) / len(partitions),
-        rewrites,
-        lift,
+        max(f.rewrites for f in table.files()),
+        max(f.lift for f in table.files()),
     )
 
 
@@ -385,12 +382,17 @@ class Report:
 
     def __init__(self, count: int) -> None:
         self.histories = {case: appends(case, count) for case in CASES}
+        self._outcomes: dict[tuple[Case, TierPolicy, int, Clustering], Outcome] = {}
 
     def _title(self, text: str) -> None:
         print(f"\n{text}\n{HEADER}")
 
     def _line(self, name: str, cases: Sequence[Case], policy: TierPolicy, every: int, clustering: Clustering) -> None:
-        print(line(name, [run(self.histories[case], policy, every, clustering) for case in cases]), flush=True)
+        for case in cases:
+            key = case, policy, every, clustering
+            if key not in self._outcomes:
+                self._outcomes[key] = run(self.histories[case], policy, every, clustering)
+        print(line(name, [self._outcomes[case, policy, every, clustering] for case in cases]), flush=True)
 
     def cases(self) -> None:
         """The defaults and OPTIMIZE, each case."""

@@ -49,7 +49,10 @@ COMPACTION_DELETED_RATIO = Setting(
 )
 # Options of SizeTieredClustering, which has the defaults.
 _CLUSTERING_OPTIONS: tuple[tuple[str, Setting[object]], ...] = (
-    ("min_files", Setting(f"{CLUSTERING_PREFIX}minFiles", whole_number(2), "Files of like size that are merged.")),
+    (
+        "min_files",
+        Setting(f"{CLUSTERING_PREFIX}minFiles", whole_number(2), "Files of like size that are merged.", unset="4"),
+    ),
     (
         "min_bytes",
         Setting(
@@ -58,11 +61,16 @@ _CLUSTERING_OPTIONS: tuple[tuple[str, Setting[object]], ...] = (
     ),
     (
         "tier_ratio",
-        Setting(f"{CLUSTERING_PREFIX}tierRatio", whole_number(2), "How much larger the files of the next tier are."),
+        Setting(
+            f"{CLUSTERING_PREFIX}tierRatio",
+            whole_number(2),
+            "How much larger the files of the next tier are.",
+            unset="4",
+        ),
     ),
     (
         "isolate_bytes",
-        Setting(f"{CLUSTERING_PREFIX}isolateBytes", SIZE, "Files of this size are never merged again."),
+        Setting(f"{CLUSTERING_PREFIX}isolateBytes", SIZE, "Files of this size are never merged again.", unset="128MB"),
     ),
     (
         "max_time_range",

@@ -141,6 +141,55 @@ class Maintenance:
             options=options,
         )
 
+    def compact(
+        self,
+        *,
+        min_deleted_ratio: float = 0.05,
+        min_deleted_rows: int | None = None,
+        where: str | None = None,
+        bytes_per_iter: int | None = None,
+        max_iterations: int | None = None,
+        max_bytes: int | None = None,
+        max_duration: str | None = None,
+        parallelism: int = 1,
+        dry_run: bool = False,
+    ) -> list[OptimizeRow]:
+        """Rewrites files many of whose rows are deleted, without these rows; tables need no index for it.
+
+        Args:
+            min_deleted_ratio: rewrites a file if deletion vectors hide more than this share of its rows.
+            min_deleted_rows: also rewrites a file if so many of its rows are hidden.
+            where: rewrites only files that may contain rows that match this predicate.
+            bytes_per_iter: bytes of files rewritten in a commit; 1,000,000,000 by default.
+            max_iterations: maximum number of commits.
+            max_bytes: starts no further group after this many bytes were rewritten.
+            max_duration: starts no further group after this time, such as ``10 minutes``.
+            parallelism: groups rewritten at the same time.
+            dry_run: shows what would be read, written and freed, and changes nothing.
+
+        Returns:
+            A row per group and outcome.
+
+        Raises:
+            UseError: an argument is invalid, before any data is read; or a group failed for a reason other than a
+                conflict. Earlier commits stay.
+        """
+        return report(
+            self.spark,
+            OptimizeRow,
+            "compact",
+            table=self.name,
+            min_deleted_ratio=min_deleted_ratio,
+            min_deleted_rows=min_deleted_rows,
+            where=where,
+            bytes_per_iter=bytes_per_iter,
+            max_iterations=max_iterations,
+            max_bytes=max_bytes,
+            max_duration=max_duration,
+            parallelism=parallelism,
+            dry_run=dry_run,
+        )
+
     def vacuum(
         self,
         *,

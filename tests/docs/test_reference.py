@@ -108,6 +108,10 @@ def _columns(rows):
     return pairs
 
 
+def _sql(default):
+    return "NULL" if default is None else str(default)
+
+
 def test_options_of_strategies_in_the_guide_are_those_declared():
     (rows,) = _below("docs/sql.md", "use.optimize", "strategy")
     said, strategy = {}, ""
@@ -117,7 +121,7 @@ def test_options_of_strategies_in_the_guide_are_those_declared():
         if _names(row[1]):
             said[strategy].append([_names(row[1])[0], row[2], row[3]])
     declared = {
-        name: [[o.name, o.type, "required" if o.required else str(o.default)] for o in found.options]
+        name: [[o.name, o.type, "required" if o.required else _sql(o.default)] for o in found.options]
         for name, found in strategies().items()
         if found.options or name in said
     }
@@ -178,6 +182,7 @@ def test_defaults_in_the_guides_are_those_declared():
     said = {newer + _names(row[0])[0]: row[1] for row in newer_rows}
     said |= {older + _names(row[0])[0]: row[1] for row in older_rows}
     said |= {_names(row[0])[0]: row[1] for row in _below("docs/sql.md", "Table properties", "property")[0]}
+    said |= {_names(row[0])[0]: row[1] for row in _below("docs/automatic.md", "Clustering and compaction", "key")[0]}
     confs = [row for page in pages() for _, header, rows in _tables(page) if header[0] == "conf" for row in rows]
     said |= {_names(row[0])[0]: row[1] for row in confs}
     declared = {s.name: s for s in (*PROPERTIES.values(), *SESSION_SETTINGS, *SERVICE_SETTINGS)}

@@ -4,9 +4,12 @@ import pytest
 from service_fakes import MINUTE, FakeService
 
 from catalog.errors import UseError
-from catalog.properties.lifecycle_properties import Pace, lifecycle_policies
+from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO, Pace, lifecycle_policies
+from catalog.properties.names import PROPERTIES
 from catalog.properties.optimization_properties import effective_type
+from catalog.properties.setting import SIZE
 from procedures.application import application
+from procedures.selection import strategy
 from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
 
 CLUSTERING = {"use.clustering.enabled": "true"}
@@ -52,6 +55,15 @@ def test_properties_become_options():
     }
     assert schedule.parameters == given
     assert effective_type(given) == "DeleteCompaction,SizeTieredClustering"
+
+
+def test_what_applies_without_a_property_is_what_the_strategy_declares():
+    declared = {o.name: o.default for o in strategy("SizeTieredClustering").options}
+    unset = {name.rsplit(".", 1)[1]: setting.unset for name, setting in PROPERTIES.items() if "clustering" in name}
+    assert (unset["minFiles"], unset["tierRatio"]) == (str(declared["min_files"]), str(declared["tier_ratio"]))
+    assert SIZE.read(unset["isolateBytes"]) == declared["isolate_bytes"]
+    ratio = {o.name: o.default for o in strategy("DeleteCompaction").options}["min_deleted_ratio"]
+    assert COMPACTION_DELETED_RATIO.unset == str(ratio)
 
 
 def test_nothing_is_asked_for_unless_it_is_enabled():

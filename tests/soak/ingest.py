@@ -53,7 +53,8 @@ def run(spark: SparkSession, folder: Path, story: str, by: str, minutes: float, 
     if by == "service":
         for key, value in SERVICE.items():
             spark.conf.set(key, value)
-        service = Service(spark)
+        # The metastore does not list tables by path.
+        service = Service(spark, [table.name])
         service.start()
     begun = reported = time.monotonic()
     pause = 1.0 if growing else len(writers) / rate

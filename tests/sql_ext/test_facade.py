@@ -34,6 +34,7 @@ MAINTENANCE = {
     # Parquet that is to be converted is no Delta table yet, and so none that a facade can stand for.
     "index": ("index", {"convert"}),
     "drop_index": ("drop_index", set()),
+    "compact": ("compact", set()),
     "optimize": ("optimize", set()),
     "vacuum": ("vacuum", set()),
     "repair": ("check", {"repair"}),
@@ -256,6 +257,7 @@ def _uses(table):
         "index": lambda: table.maintenance.index("x"),
         "drop_index": table.maintenance.drop_index,
         "optimize": table.maintenance.optimize,
+        "compact": table.maintenance.compact,
         "vacuum": table.maintenance.vacuum,
         "repair": table.maintenance.repair,
         "store_quantiles": lambda: table.maintenance.store_quantiles("x"),
