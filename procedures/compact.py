@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.sql import DataFrame
 
 from catalog.table.managed_table import ManagedTable
@@ -17,11 +20,20 @@ from procedures.selection.delete_compaction import NAME as DELETE_COMPACTION
 _OPTIONS = ("min_deleted_ratio", "min_deleted_rows")
 
 
-def _run(call: Call) -> DataFrame:
-    given = {name: value for name, value in call.arguments.items() if name not in _OPTIONS}
-    options = {name: str(call[name]) for name in _OPTIONS if call[name] is not None}
+def _settings(arguments: Mapping[str, Any]) -> OptimizeSettings:
+    """The settings of the run that the arguments ask for."""
+    given = {name: value for name, value in arguments.items() if name not in _OPTIONS}
+    options = {name: str(arguments[name]) for name in _OPTIONS if arguments[name] is not None}
     unused = {"revision_id": None, "files": None, "revision_rewrite": False}
-    settings = OptimizeSettings.of({**unused, **given, "strategy": DELETE_COMPACTION, "options": options})
+    return OptimizeSettings.of({**unused, **given, "strategy": DELETE_COMPACTION, "options": options})
+
+
+def _validate(arguments: Mapping[str, Any]) -> None:
+    _settings(arguments)
+
+
+def _run(call: Call) -> DataFrame:
+    settings = _settings(call.arguments)
     table = ManagedTable.find(call.spark, call["table"])
     rows = optimize(table, settings, Run.of(table, CALL, settings.parameters, application().clock))
     return data_frame_of(call.spark, OptimizeRow, rows)
@@ -54,4 +66,5 @@ COMPACT = Procedure(
     ),
     ddl_of(OptimizeRow),
     _run,
+    _validate,
 )

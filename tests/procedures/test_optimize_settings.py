@@ -133,7 +133,7 @@ def test_a_revision_rewrite_comes_first_and_owns_the_revision():
             {"strategy": "x"},
             UnknownNameError,
             "USE_UNKNOWN_STRATEGY",
-            "Known: CubeDefragmentation, FileList, LeveledCompaction",
+            "Known: CubeDefragmentation, DeleteCompaction, FileList",
         ),
         ({"strategy": ""}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
         ({"strategy": "LeveledCompaction,"}, UnknownNameError, "USE_UNKNOWN_STRATEGY", "strategy ''"),
