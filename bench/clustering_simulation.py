@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -44,6 +45,7 @@ class SimFile:
         newest: the latest event time of its rows.
         rewrites: how often the row that was rewritten most often was rewritten.
         lift: the highest sum, over its rows, of a row's rewrites and the tier of the file that first held the row.
+        tier: tier that a merge has lifted it to.
     """
 
     size: int
@@ -52,6 +54,7 @@ class SimFile:
     newest: int
     rewrites: int
     lift: int
+    tier: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,11 @@ class SimTable:
         files = self.small if file.size < self.policy.isolate_bytes else self.large
         files.setdefault(partition, []).append(file)
 
-    def merge(self, partition: int, runs: Iterable[Sequence[int]]) -> None:
-        """Replaces each run of small files by one file."""
+    def merge(self, partition: int, runs: Sequence[Sequence[int]], tiers: Sequence[int] | None = None) -> None:
+        """Replaces each run of small files by one file, lifted to a tier."""
         old = self.small[partition]
         taken: set[int] = set()
-        for run in runs:
+        for run, tier in zip(runs, tiers or [0] * len(runs), strict=True):
             files = [old[position] for position in run]
             taken.update(run)
             size = sum(f.size for f in files) - (len(files) - 1) * self.footer
@@ -117,7 +120,7 @@ class SimTable:
             self.merges += 1
             first, last = min(f.first for f in files), max(f.last for f in files)
             rewrites, lift = max(f.rewrites for f in files) + 1, max(f.lift for f in files) + 1
-            self._add(partition, SimFile(size, first, last, max(f.newest for f in files), rewrites, lift))
+            self._add(partition, SimFile(size, first, last, max(f.newest for f in files), rewrites, lift, tier))
         kept = [f for position, f in enumerate(self.small[partition]) if position not in taken]
         self.small[partition] = sorted(kept, key=lambda f: f.first)
 
@@ -128,6 +131,10 @@ class SimTable:
 
 
 Clustering = Callable[[SimTable], None]
+
+
+def _columns(files: Sequence[SimFile], names: Sequence[str]) -> list[NDArray[np.int64]]:
+    return [np.array([getattr(file, name) for file in files], np.int64) for name in names]
 
 
 def _merge_all(table: SimTable, policy: TierPolicy, scale: float = 1.0) -> None:
@@ -142,11 +149,10 @@ def _merge_all(table: SimTable, policy: TierPolicy, scale: float = 1.0) -> None:
         while True:
             small = table.small.get(partition, [])
             size = (np.array([f.size for f in small], np.float64) * scale).astype(np.int64)
-            first, last = (np.array(t, np.int64) for t in ([f.first for f in small], [f.last for f in small]))
-            runs = merges(SmallFiles(size, first, last), policy)
+            runs = merges(SmallFiles(size, *_columns(small, ("first", "last", "tier"))), policy)
             if not runs:
                 break
-            table.merge(partition, runs)
+            table.merge(partition, [run.positions for run in runs], [run.tier for run in runs])
     table.changed = set()
 
 
@@ -185,11 +191,12 @@ def finished(table: SimTable) -> None:
                 if bucket < table.now // most:
                     _merge_together(table, partition, positions)
                     break
-                columns = [[getattr(small[p], of) for p in positions] for of in ("size", "first", "last")]
-                runs = merges(SmallFiles(*(np.array(column, np.int64) for column in columns)), table.policy)
+                columns = _columns([small[p] for p in positions], ("size", "first", "last", "tier"))
+                runs = merges(SmallFiles(*columns), table.policy)
                 if not runs:
                     break
-                table.merge(partition, [[positions[p] for p in chosen] for chosen in runs])
+                chosen = [[positions[p] for p in run.positions] for run in runs]
+                table.merge(partition, chosen, [run.tier for run in runs])
     table.changed = set()
 
 

@@ -15,6 +15,7 @@ WRITE_TAG = "use.write"
 BAND_TAG = "use.band"
 TIME_RANGE_TAG = "use.timeRange"
 REWRITES_TAG = "use.rewrites"
+TIER_TAG = "use.tier"
 
 _FIELDS = frozenset({"cubeId", "minWeight", "maxWeight", "elementCount"})
 _TOLERATED = frozenset({"replicated"})

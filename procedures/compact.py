@@ -14,7 +14,7 @@ from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CALL, Run
 from procedures.result_rows import OptimizeRow, data_frame_of, ddl_of
-from procedures.selection.delete_compaction import MIN_DELETED_RATIO
+from procedures.selection.delete_compaction import MIN_DELETED_RATIO, DeleteCompaction
 from procedures.selection.delete_compaction import NAME as DELETE_COMPACTION
 
 _OPTIONS = ("min_deleted_ratio", "min_deleted_rows")
@@ -29,6 +29,8 @@ def _settings(arguments: Mapping[str, Any]) -> OptimizeSettings:
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
+    # As the caller has written them: settings take options as text.
+    DeleteCompaction().check_options(arguments)
     _settings(arguments)
 
 

@@ -7,7 +7,7 @@ check_packages()
 from catalog.errors import UseError
 from catalog.pruning.read_planning import SampleReason
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
+from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection, SkippedGroup
 from procedures.result_rows import (
     CancelRow,
     CheckRow,
@@ -37,6 +37,7 @@ __all__ = [
     "ClusteringInformationRow",
     "DropIndexRow",
     "FileGroup",
+    "FileRun",
     "IndexRow",
     "InputFile",
     "Inspect",

@@ -95,6 +95,7 @@ class FileColumns:
         high: largest value, likewise.
         tagged_revision: number of the revision that the tags name, readable or not; ``UNKNOWN`` without one.
         deleted: rows that a deletion vector hides.
+        tier: size tier that clustering has lifted the file to; 0 without one.
         partition: values of the partition columns as text, equal for files of one partition.
         blocks: the blocks of indexed files.
     """
@@ -117,6 +118,7 @@ class FileColumns:
     high: Floats
     tagged_revision: Integers
     deleted: Integers
+    tier: Integers
     partition: NDArray[np.object_]
     blocks: BlockColumns
 
@@ -147,6 +149,7 @@ class FileColumns:
             high=_vectors(files["high"]),
             tagged_revision=_integers(files["tagged_revision"]),
             deleted=_integers(files["deleted"]),
+            tier=_integers(files["tier"]),
             partition=_interned(files["partition"]),
             blocks=_blocks(files["blocks"]),
         )

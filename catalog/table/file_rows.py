@@ -1,6 +1,6 @@
 """What the log tells of a live file, as SQL over the columns of Delta's AddFile."""
 
-from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, REWRITES_TAG, TIME_RANGE_TAG, WRITE_TAG
+from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 
 _IS_OUTDATED = f"(tags['cube'] IS NOT NULL AND tags['{BLOCKS_TAG}'] IS NULL)"
 _SAYS_INDEXED = f"(tags['{BLOCKS_TAG}'] IS NOT NULL OR coalesce(tags['{REVISION_TAG}'], '0') != '0')"
@@ -27,9 +27,10 @@ FILE_ROW = (
     f"greatest(coalesce(try_cast(tags['{REWRITES_TAG}'] AS DOUBLE), 0.0D), 0.0D) AS rewrites",
     f"IF(tags['{BLOCKS_TAG}'] IS NOT NULL, try_cast(tags['{REVISION_TAG}'] AS BIGINT), NULL) AS tagged_revision",
     "coalesce(deletionVector.cardinality, 0) AS deleted",
+    f"coalesce(try_cast(tags['{TIER_TAG}'] AS BIGINT), 0) AS tier",
 )
 # Those that ``TableSnapshot.files`` does not have.
-NOT_IN_FILES = ("band_first", "band_end", "rewrites", "tagged_revision", "deleted", "partition")
+NOT_IN_FILES = ("band_first", "band_end", "rewrites", "tagged_revision", "deleted", "tier", "partition")
 
 
 def partition_text(is_partitioned: bool) -> str:

@@ -197,7 +197,8 @@ class TableSnapshot:
             As ``files``, and band_first and band_end BIGINT (first weight of the band that the file was written for,
             and first weight above it, NULL without one), rewrites DOUBLE (how many times optimizations have written
             the file's rows, on average), tagged_revision BIGINT (the revision that the tags name, readable or not),
-            deleted BIGINT (rows that a deletion vector hides) and partition STRING (equal for files of one partition).
+            deleted BIGINT (rows that a deletion vector hides), tier BIGINT (size tier that clustering has lifted the
+            file to, 0 without one) and partition STRING (equal for files of one partition).
         """
         return self._rows_of(self.log_files)
 

@@ -32,6 +32,19 @@ class InputFile:
 
 
 @dataclass(frozen=True)
+class FileRun:
+    """Files of one table partition that become one file; their rows stay in their order.
+
+    Attributes:
+        paths: of the files, as in the log, in their order.
+        tier: size tier of the file that they become, whatever its size; None where tiers do not count.
+    """
+
+    paths: tuple[str, ...]
+    tier: int | None = None
+
+
+@dataclass(frozen=True)
 class FileGroup:
     """Files that are rewritten together, in one commit.
 
@@ -42,9 +55,8 @@ class FileGroup:
         files: what is read and removed, exactly.
         note: one sentence for people.
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
-        runs: runs of files, of one table partition each, whose rows stay in their order: each run becomes a file, and
-            files in no run have no rows left. None where rows are laid out anew. The revision is then that of the
-            files, 0 for unindexed ones.
+        runs: where rows are not laid out anew: each run becomes a file, and files in no run have no rows left. The
+            revision is then that of the files, 0 for unindexed ones.
     """
 
     strategy: str
@@ -53,7 +65,7 @@ class FileGroup:
     files: tuple[InputFile, ...]
     note: str = ""
     weight_span: float = 1.0
-    runs: tuple[tuple[str, ...], ...] | None = None
+    runs: tuple[FileRun, ...] | None = None
 
     @property
     def bytes(self) -> int:

@@ -11,12 +11,12 @@ from catalog.errors import RowsChangedError
 from catalog.history.events import FileFacts
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.session import MOST_ROWS_KEY
-from otree.block import REWRITES_TAG, TIME_RANGE_TAG, WRITE_TAG
+from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.tree import Tree
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step
 from procedures.layout.tags import carry_thresholds, facts_of, tags_of
-from procedures.optimizer.plan import FileGroup
+from procedures.optimizer.plan import FileGroup, FileRun
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.results import RewriteContext, RewriteOutput
 
@@ -56,7 +56,7 @@ def write_runs(
     context.observe(Step.PLACE)
     session.conf.set(_WRITERS_KEY, "1")
     session.conf.set(MOST_ROWS_KEY, "0")
-    rows = inputs.transaction.read_runs(runs)
+    rows = inputs.transaction.read_runs([run.paths for run in runs])
     writer = LayoutWriter(session, inputs.transaction, inputs.snapshot, context.observe, strict=True)
     if group.revision_id == 0:
         files = writer.write_unplaced(rows)
@@ -74,9 +74,9 @@ def write_runs(
     run_of, times = _runs_of(files, group), _times(group)
     tags = {}
     for file in written:
-        run = run_of[file.path]
-        rewrites = facts.rewrites_of(run) + 1
-        tags[file.path] = tags_of(file, revision.revision_id, write_id, *_span(run, times), rewrites)
+        paths = run_of[file.path].paths
+        rewrites = facts.rewrites_of(paths) + 1
+        tags[file.path] = tags_of(file, revision.revision_id, write_id, *_span(paths, times), rewrites)
     return RewriteOutput(revision.revision_id, tuple(facts_of(written)), tags)
 
 
@@ -90,13 +90,14 @@ def _unindexed_facts(files: Sequence[DataFile]) -> tuple[FileFacts, ...]:
     return tuple(FileFacts(f.path, f.size, f.rows, (), (), _UNINDEXED) for f in files)
 
 
-def _runs_of(files: Sequence[DataFile], group: FileGroup) -> dict[str, tuple[str, ...]]:
+def _runs_of(files: Sequence[DataFile], group: FileGroup) -> dict[str, FileRun]:
     """The run of each file written; files of unusual names may come from any run."""
-    every = tuple(path for run in group.runs or () for path in run)
+    runs = group.runs or ()
+    tiers = [run.tier for run in runs if run.tier is not None]
+    every = FileRun(tuple(path for run in runs for path in run.paths), max(tiers, default=None))
     found = {}
     for file in files:
         part = _PART.search(file.path)
-        runs = group.runs or ()
         found[file.path] = runs[int(part[1])] if part is not None and int(part[1]) < len(runs) else every
     return found
 
@@ -115,10 +116,11 @@ def _tags(files: Sequence[DataFile], group: FileGroup, facts: InputFacts, write_
     tags = {}
     for file in files:
         run = run_of[file.path]
-        first, last = _span(run, times)
+        first, last = _span(run.paths, times)
         tags[file.path] = {
             WRITE_TAG: write_id,
             TIME_RANGE_TAG: f"{first},{last}",
-            REWRITES_TAG: f"{facts.rewrites_of(run) + 1:.3f}",
+            REWRITES_TAG: f"{facts.rewrites_of(run.paths) + 1:.3f}",
+            **({} if run.tier is None else {TIER_TAG: str(run.tier)}),
         }
     return tags

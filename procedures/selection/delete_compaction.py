@@ -13,7 +13,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection
 from procedures.selection.columns import input_file, levels_or
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
 
@@ -61,7 +61,7 @@ def choose(files: list[FileWithDeletes], bytes_per_iter: int, retention_hours: f
     by_path = {f.file.path: f for f in of_revision}
     taken = take_until((f.file for f in of_revision), bytes_per_iter)
     chosen = [by_path[file.path] for file in taken]
-    runs = tuple((f.file.path,) for f in chosen if f.file.rows != 0)
+    runs = tuple(FileRun((f.file.path,)) for f in chosen if f.file.rows != 0)
     deleted, freed = sum(f.deleted for f in chosen), sum(f.freed_bytes for f in chosen)
     read = sum(f.file.size for f in chosen if f.file.rows != 0)
     written = sum(f.size for f in taken) - freed

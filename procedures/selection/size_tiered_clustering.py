@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,9 +15,9 @@ from catalog.properties.setting import duration
 from catalog.table.file_columns import UNKNOWN, Integers
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, InputFile, Selection
+from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
-from procedures.selection.size_tiers import SmallFiles, TierPolicy, merges
+from procedures.selection.size_tiers import MergedRun, SmallFiles, TierPolicy, merges
 
 NAME = "SizeTieredClustering"
 # Small files that the driver judges at once; each takes about half a kilobyte of its memory.
@@ -29,7 +29,8 @@ _DURATION = duration("a positive duration such as '1 hour' or '7 days'", spark_s
 class SizeTieredClustering(Strategy):
     """Merges files of a partition that are of like size once there are enough of them; see ``size_tiers``.
 
-    It takes files without an index and without deletion vectors. Rows keep their order, in files and in time.
+    It takes files without an index and without deletion vectors. A merged file has the rows of its files in the order
+    in which they were written; a larger file of a time between stays where it is.
     """
 
     name: ClassVar[str] = NAME
@@ -97,6 +98,7 @@ class Candidates:
         rows: number of rows, ``UNKNOWN`` without statistics.
         first_time: when the first rows were written, in epoch milliseconds.
         last_time: when the last ones were.
+        tier: see ``SmallFiles.lifted_to``.
         partition: values of the partition columns, as text.
     """
 
@@ -105,6 +107,7 @@ class Candidates:
     rows: Integers
     first_time: Integers
     last_time: Integers
+    tier: Integers
     partition: NDArray[np.object_]
 
     @classmethod
@@ -120,24 +123,32 @@ class Candidates:
             fits = (columns.revision == 0) & (columns.deletion_vector == "") & (columns.size < isolate_bytes)
             kept = columns.where(fits)
             return cls._sorted(
-                kept.path, kept.size, kept.rows, kept.first_time, kept.last_time, kept.partition.astype(object)
+                kept.path,
+                kept.size,
+                kept.rows,
+                kept.first_time,
+                kept.last_time,
+                kept.tier,
+                kept.partition.astype(object),
             )
         small = snapshot.file_rows.where(
             (F.col("revision") == 0) & (F.col("deletion_vector") == "") & (F.col("size") < isolate_bytes)
         )
-        wanted = ("path", "size", "rows", "first_time", "last_time", "partition")
+        wanted = ("path", "size", "rows", "first_time", "last_time", "tier", "partition")
         found = small.select(*wanted).orderBy("first_time", "path").limit(MAX_FILES).toArrow()
         values = {name: found.column(name).to_numpy() for name in wanted if name != "rows"}
         rows = found.column("rows").combine_chunks().fill_null(UNKNOWN).to_numpy()
         times = values["first_time"], values["last_time"]
-        return cls._sorted(values["path"], values["size"], rows, *times, values["partition"])
+        return cls._sorted(values["path"], values["size"], rows, *times, values["tier"], values["partition"])
 
     @classmethod
     def _sorted(cls, path: NDArray[np.object_], *others: NDArray[Any]) -> Candidates:
-        size, rows, first, last, partition = others
+        size, rows, first, last, tier, partition = others
         partitions, number = np.unique(partition, return_inverse=True) if len(path) else (partition, np.array([], int))
         order = np.lexsort((path.astype(str), first, number)) if len(path) else number
-        return cls(path[order], size[order], rows[order], first[order], last[order], partitions[number][order])
+        return cls(
+            path[order], size[order], rows[order], first[order], last[order], tier[order], partitions[number][order]
+        )
 
     def partitions(self) -> Iterator[tuple[str, Integers]]:
         """Each partition with the positions of its files."""
@@ -164,26 +175,32 @@ def groups_of(files: Candidates, policy: TierPolicy, most_bytes: int) -> Iterato
         most_bytes: bytes after which a group takes no further run.
     """
     for partition, positions in files.partitions():
-        of = SmallFiles(files.size[positions], files.first_time[positions], files.last_time[positions])
-        runs = [positions[run] for run in merges(of, policy)]
-        taken: list[Integers] = []
+        columns = files.size, files.first_time, files.last_time, files.tier
+        runs = merges(SmallFiles(*(column[positions] for column in columns)), policy)
+        taken: list[MergedRun] = []
+        size = count = 0
         for run in runs:
-            size = sum(int(files.size[r].sum()) for r in taken)
-            count = sum(map(len, taken))
-            if taken and (size >= most_bytes or count + len(run) > MAX_FILES_PER_GROUP):
-                yield _group(files, partition, taken)
-                taken = []
-            taken.append(run[:MAX_FILES_PER_GROUP])
+            if taken and (size >= most_bytes or count + len(run.positions) > MAX_FILES_PER_GROUP):
+                yield _group(files, partition, positions, taken)
+                taken, size, count = [], 0, 0
+            run = replace(run, positions=run.positions[:MAX_FILES_PER_GROUP])
+            taken.append(run)
+            size += int(files.size[positions[list(run.positions)]].sum())
+            count += len(run.positions)
         if taken:
-            yield _group(files, partition, taken)
+            yield _group(files, partition, positions, taken)
 
 
-def _group(files: Candidates, partition: str, runs: list[Integers]) -> FileGroup:
-    chosen = tuple(files.input_file(int(position)) for run in runs for position in run)
-    paths = tuple(tuple(str(files.path[position]) for position in run) for run in runs)
+def _group(files: Candidates, partition: str, positions: Integers, merged: Sequence[MergedRun]) -> FileGroup:
+    members = [[int(positions[position]) for position in run.positions] for run in merged]
+    chosen = tuple(files.input_file(member) for of_run in members for member in of_run)
+    runs = tuple(
+        FileRun(tuple(str(files.path[member]) for member in of_run), run.tier)
+        for of_run, run in zip(members, merged, strict=True)
+    )
     where = f" of partition {partition}" if partition else ""
     note = f"{len(chosen)} small files{where} become {len(runs)}"
-    return FileGroup(NAME, 0, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=paths)
+    return FileGroup(NAME, 0, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)
 
 
 class _TierSelector(Selector):

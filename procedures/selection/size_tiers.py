@@ -24,7 +24,7 @@ class TierPolicy:
         min_files: a tier with so many files is merged.
         min_bytes: a tier with so many bytes is merged too, however few files it has; None = only the number counts.
         tier_ratio: how many times larger the files of a tier are than those of the tier below.
-        isolate_bytes: files of this size are never merged again; merged files are about as large, at most.
+        isolate_bytes: files of this size are never merged again. A merged file is less than twice as large.
         max_time_range: milliseconds between the first and the last time at which rows of a merged file were written, at
             most; None = no limit.
     """
@@ -63,37 +63,54 @@ class SmallFiles:
         size: bytes.
         first_time: when its first rows were written, in epoch milliseconds; ascending.
         last_time: when its last rows were written.
+        lifted_to: tier that a merge has lifted the file to, 0 for a file that no merge has made.
     """
 
     size: Integers
     first_time: Integers
     last_time: Integers
+    lifted_to: Integers
 
     def __len__(self) -> int:
         """The number of files."""
         return len(self.size)
 
 
-def merges(files: SmallFiles, policy: TierPolicy) -> list[list[int]]:
+@dataclass(frozen=True)
+class MergedRun:
+    """Files that become one.
+
+    Attributes:
+        positions: of the files, in their order.
+        tier: tier of the file that they become, however small it is.
+    """
+
+    positions: tuple[int, ...]
+    tier: int
+
+
+def merges(files: SmallFiles, policy: TierPolicy) -> list[MergedRun]:
     """Chooses runs of files, each of which becomes one file; pure.
 
     The lowest tier that qualifies is merged together with all lower ones, which saves a rewrite of their rows later.
-    Each run lifts its rows by a tier at least. So no row is rewritten more often than there are tiers between its first
-    file and ``isolate_bytes``.
+    Each run lifts its rows by a tier at least. A merged file stays in the tier that it was lifted to even if it is
+    smaller than its inputs, as footers are written once. So no row is rewritten more often than there are tiers between
+    its first file and ``isolate_bytes``.
 
     Args:
         files: the files of a partition that may be merged, smaller than ``isolate_bytes``.
         policy: when to merge.
 
     Returns:
-        Positions of the files of each run, in their order; no file is in two runs.
+        The runs; no file is in two of them.
     """
-    found: list[list[int]] = []
-    if not len(files):
-        return found
+    found: list[MergedRun] = []
+    top = policy.tier(policy.isolate_bytes - 1)
     tiers = np.array([policy.tier(int(size)) for size in files.size], np.int64)
+    tiers = np.maximum(tiers, files.lifted_to)
     for window in _windows(files, policy):
         positions = np.array(window, np.int64)
+        positions = positions[tiers[positions] <= top]
         found += _merges_within(files, positions, tiers[positions], policy)
     return found
 
@@ -116,17 +133,21 @@ def _windows(files: SmallFiles, policy: TierPolicy) -> Iterator[Sequence[int]]:
         yield window
 
 
-def _merges_within(files: SmallFiles, positions: Integers, tiers: Integers, policy: TierPolicy) -> list[list[int]]:
-    for tier in np.unique(tiers):
+def _merges_within(files: SmallFiles, positions: Integers, tiers: Integers, policy: TierPolicy) -> list[MergedRun]:
+    tier_of = dict(zip(positions.tolist(), tiers.tolist(), strict=True))
+    for tier in np.unique(tiers).tolist():
         of_tier = positions[tiers == tier]
         enough = len(of_tier) >= policy.min_files
         if policy.min_bytes is not None and len(of_tier) > 1:
             enough = enough or int(files.size[of_tier].sum()) >= policy.min_bytes
         if not enough:
             continue
-        runs = _runs(files, positions[tiers <= tier], policy.isolate_bytes)
-        floor = min(policy.ratio ** (int(tier) + 1), policy.isolate_bytes)
-        lifted = [run for run in runs if len(run) > 1 and int(files.size[run].sum()) >= floor]
+        floor = min(policy.ratio ** (tier + 1), policy.isolate_bytes)
+        lifted = []
+        for run in _runs(files, positions[tiers <= tier], policy.isolate_bytes):
+            size, largest = int(files.size[run].sum()), sum(tier_of[position] == tier for position in run)
+            if len(run) > 1 and (size >= floor or largest >= policy.min_files):
+                lifted.append(MergedRun(tuple(run), max(tier + 1, policy.tier(size))))
         if lifted:
             return lifted
     return []

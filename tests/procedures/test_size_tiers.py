@@ -10,9 +10,14 @@ from procedures.selection.size_tiers import SmallFiles, TierPolicy, merges
 POLICY = TierPolicy(min_files=4, min_bytes=None, tier_ratio=4, isolate_bytes=10_000)
 
 
-def _files(*sizes, times=None):
+def _files(*sizes, times=None, tiers=None):
     times = list(range(len(sizes))) if times is None else times
-    return SmallFiles(np.array(sizes, np.int64), np.array(times, np.int64), np.array(times, np.int64))
+    tiers = [0] * len(sizes) if tiers is None else tiers
+    return SmallFiles(*(np.array(column, np.int64) for column in (sizes, times, times, tiers)))
+
+
+def _positions(files, policy=POLICY):
+    return [list(run.positions) for run in merges(files, policy)]
 
 
 @given(st.integers(2, 9), st.integers(1, 2**62))
@@ -24,33 +29,33 @@ def test_a_tier_holds_sizes_of_its_range(ratio, size):
 
 
 def test_enough_files_of_like_size_become_one():
-    assert merges(_files(100, 101, 102), POLICY) == []
-    assert merges(_files(100, 101, 102, 103), POLICY) == [[0, 1, 2, 3]]
+    assert _positions(_files(100, 101, 102)) == []
+    assert _positions(_files(100, 101, 102, 103)) == [[0, 1, 2, 3]]
 
 
 def test_files_of_other_sizes_do_not_count():
-    assert merges(_files(100, 101, 102, 9000), POLICY) == []
+    assert _positions(_files(100, 101, 102, 9000)) == []
 
 
 def test_smaller_files_join_the_tier_that_is_merged():
-    assert merges(_files(100, 10, 101, 102, 103, 9000), POLICY) == [[0, 1, 2, 3, 4]]
+    assert _positions(_files(100, 10, 101, 102, 103, 9000)) == [[0, 1, 2, 3, 4]]
 
 
 def test_runs_are_closed_once_they_are_large_enough():
-    runs = merges(_files(*[3000] * 12), POLICY)
+    runs = _positions(_files(*[3000] * 12))
     assert runs == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
 def test_bytes_count_like_files():
     policy = TierPolicy(100, 5000, 2, 10_000)
-    assert merges(_files(3000, 3000), policy) == [[0, 1]]
-    assert merges(_files(2100, 2100), policy) == []
+    assert _positions(_files(3000, 3000), policy) == [[0, 1]]
+    assert _positions(_files(2100, 2100), policy) == []
 
 
 def test_files_of_different_times_stay_apart():
     policy = TierPolicy(4, None, 4, 10_000, max_time_range=10)
-    assert merges(_files(*[100] * 8, times=[0, 1, 2, 3, 50, 51, 52, 53]), policy) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert merges(_files(*[100] * 4, times=[0, 20, 40, 60]), policy) == []
+    assert _positions(_files(*[100] * 8, times=[0, 1, 2, 3, 50, 51, 52, 53]), policy) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert _positions(_files(*[100] * 4, times=[0, 20, 40, 60]), policy) == []
 
 
 _SIZES = st.lists(st.integers(1, 9_999), max_size=40)
@@ -62,37 +67,53 @@ def test_runs_obey_every_bound(sizes, min_files, ratio, time_range, random):
     times = sorted(random.randrange(60) for _ in sizes)
     files = _files(*sizes, times=times)
     runs = merges(files, policy)
-    merged = [position for run in runs for position in run]
+    merged = [position for run in runs for position in run.positions]
     assert len(merged) == len(set(merged))
     for run in runs:
-        size = sum(sizes[p] for p in run)
-        assert len(run) > 1
-        assert run == sorted(run)
+        sizes_of_run = [sizes[p] for p in run.positions]
+        size = sum(sizes_of_run)
+        assert len(sizes_of_run) > 1
+        assert list(run.positions) == sorted(run.positions)
         # A run is closed by the file with which it reaches the size.
-        assert size - sizes[run[-1]] < policy.isolate_bytes
-        assert size >= policy.isolate_bytes or policy.tier(size) > max(policy.tier(sizes[p]) for p in run)
+        assert size - sizes_of_run[-1] < policy.isolate_bytes
+        assert run.tier > max(map(policy.tier, sizes_of_run))
         if time_range is not None:
-            assert times[run[-1]] - times[run[0]] <= time_range
+            assert times[run.positions[-1]] - times[run.positions[0]] <= time_range
 
 
-@pytest.mark.parametrize("size", [7, 100, 999])
-def test_no_row_is_rewritten_more_often_than_there_are_tiers(size):
-    """Files arrive one by one, and whatever may be merged is merged after each."""
-    files: list[tuple[int, int]] = []  # bytes, and how often they were rewritten
+def test_a_file_that_a_merge_made_smaller_stays_in_its_tier():
+    (run,) = merges(_files(100, 100, 100, 100), POLICY)
+    tier = POLICY.tier(100)
+    assert run.tier == tier + 1
+    # Of 120 bytes, as if most of the inputs were footers: it is no longer of the tier of 100 bytes.
+    assert _positions(_files(120, 100, 100, 100, tiers=[run.tier, 0, 0, 0])) == []
+    assert _positions(_files(120, 120, 120, 120, tiers=[run.tier] * 4)) == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("footer", [0, 95, 990])
+@pytest.mark.parametrize("rows", [7, 100, 999])
+def test_no_row_is_rewritten_more_often_than_there_are_tiers(rows, footer):
+    """Files arrive one by one, and whatever may be merged is merged after each; a merged file has one footer."""
+    files: list[tuple[int, int, int]] = []  # bytes of rows, how often they were rewritten, tier
     largest_count = 0
-    for _ in range(3000):
-        files.append((size, 0))
+
+    def is_small(file):
+        return file[0] + footer < POLICY.isolate_bytes
+
+    for _ in range(2000):
+        files.append((rows, 0, 0))
         while True:
-            small = [f for f in files if f[0] < POLICY.isolate_bytes]
-            runs = merges(_files(*(s for s, _ in small)), POLICY)
+            small = [f for f in files if is_small(f)]
+            runs = merges(_files(*(f[0] + footer for f in small), tiers=[f[2] for f in small]), POLICY)
             if not runs:
                 break
-            gone = {p for run in runs for p in run}
-            files = [f for f in files if f[0] >= POLICY.isolate_bytes] + [
-                f for p, f in enumerate(small) if p not in gone
-            ]
-            files += [(sum(small[p][0] for p in run), max(small[p][1] for p in run) + 1) for run in runs]
-        largest_count = max(largest_count, sum(f[0] < POLICY.isolate_bytes for f in files))
-    tiers = POLICY.tier(POLICY.isolate_bytes - 1) - POLICY.tier(size) + 1
-    assert max(count for _, count in files) <= tiers
-    assert largest_count <= (POLICY.min_files - 1) * tiers
+            gone = {p for run in runs for p in run.positions}
+            files = [f for f in files if not is_small(f)] + [f for p, f in enumerate(small) if p not in gone]
+            for run in runs:
+                of_run = [small[p] for p in run.positions]
+                files.append((sum(f[0] for f in of_run), max(f[1] for f in of_run) + 1, run.tier))
+        largest_count = max(largest_count, sum(map(is_small, files)))
+    tiers = POLICY.tier(POLICY.isolate_bytes - 1) - POLICY.tier(rows + footer) + 1
+    assert max(count for _, count, _ in files) <= tiers
+    if footer < rows:
+        assert largest_count <= (POLICY.min_files - 1) * tiers

@@ -44,6 +44,7 @@ COLUMNS = pa.schema(
         ("high", pa.list_(pa.float64())),
         ("tagged_revision", pa.int64()),
         ("deleted", pa.int64()),
+        ("tier", pa.int64()),
         ("partition", pa.string()),
     ]
 )
@@ -110,6 +111,7 @@ class ListedFile:
             "high": [float(self.time + self.size) if self.known else None, None],
             "tagged_revision": self.revision if indexed else None,
             "deleted": self.deleted,
+            "tier": 0,
             "partition": "",
         }
 
