@@ -39,11 +39,13 @@ def _log(spark):
     """One unindexed file in a hundred; the others of two cubes each, in bands, of as many writes as there are files."""
     number = F.col("id")
     cube = F.concat(*[F.element_at(F.array(*map(F.lit, CODES)), 1 + (number / 4**i).cast("int") % 4) for i in range(4)])
+    # Half of the files of the lower weights have blocks above the thresholds of their cubes.
+    last = F.when(number % 32 < 8, 0).otherwise(MAX_WEIGHT).cast("string")
     first = (F.lit(MIN_WEIGHT) + (number % 16).cast("bigint") * 2**28 + 7).cast("string")
     block = [
         F.concat(
             F.lit('{"cubeId":"'), of, F.lit('","minWeight":'), first,
-            F.lit(f',"maxWeight":{MAX_WEIGHT},"elementCount":'),
+            F.lit(',"maxWeight":'), last, F.lit(',"elementCount":'),
             (number % 900 + 1).cast("string"), F.lit("}"),
         )
         for of in (F.lit(""), cube)
