@@ -66,8 +66,8 @@ def _run(call: Call) -> DataFrame:
     for key, value in _settings(tasks).items():
         session.conf.set(key, value)
     inventory = None if call["inventory"] is None else read_inventory(session, call["inventory"])
-    with described_jobs(session, f"USE vacuum: {table.name}"):
-        run = VacuumRun(table, session, retention, call["mode"].upper(), tasks, inventory)
+    run = VacuumRun(table, session, retention, call["mode"].upper(), tasks, inventory)
+    with described_jobs(session, f"USE vacuum: {table.name}"), run:
         if call["dry_run"]:
             return data_frame_of(table.spark, VacuumRow, run.planned())
         table.check_writable()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from types import TracebackType
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ _MOST_HOURS = 1_000_000
 
 
 class VacuumRun:
-    """One vacuum of a table.
+    """One vacuum of a table; a context manager that releases the lists of files.
 
     Args:
         table: the table.
@@ -56,8 +57,18 @@ class VacuumRun:
         self._tasks = tasks
         self._inventory = inventory
         self._vacuum = table.handle.vacuum(session, self._delete_before, math.ceil(hours))
+        self._cached: list[DataFrame] = []
         self.deleted: dict[str, FilesTotal] = {}
         self.version: int | None = None
+
+    def __enter__(self) -> VacuumRun:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for files in self._cached:
+            files.unpersist()
 
     @cached_property
     def _candidates(self) -> DataFrame:
@@ -65,11 +76,15 @@ class VacuumRun:
         files = self._existing
         if files is not None:
             # Delta reads its inventory more than once.
-            files = files.persist(StorageLevel.MEMORY_AND_DISK)
+            files = self._cache(files)
         paths = self._vacuum.candidates(self._mode, files)
         # An inventory may be wrong or outdated, and a log does not know which files exist.
         deletable = self._vacuum.deletable(paths, self._tasks)
-        return with_reasons(self._vacuum, deletable, self._delete_before).persist(StorageLevel.MEMORY_AND_DISK)
+        return self._cache(with_reasons(self._vacuum, deletable, self._delete_before))
+
+    def _cache(self, files: DataFrame) -> DataFrame:
+        self._cached.append(files.persist(StorageLevel.MEMORY_AND_DISK))
+        return self._cached[-1]
 
     @property
     def _existing(self) -> DataFrame | None:

@@ -1,6 +1,7 @@
 """``vacuum``: deletes what the log no longer needs, and each parameter matters."""
 
 import json
+import math
 import os
 import time
 import uuid
@@ -13,11 +14,13 @@ from pyspark.sql import functions as F
 from tables import NUMBERS, checksum, numbers
 
 import sql_ext
+from catalog.errors import InvalidArgumentError
 from catalog.history.event_store import newest_event
 from catalog.jvm.table_vacuum import TableVacuum
 from procedures import vacuum as module
 from procedures.application import Application, active
 from procedures.vacuum import VACUUM
+from procedures.vacuuming import vacuum_run
 from procedures.vacuuming.paced_deletion import Doomed, PacedDeletion
 from sql_ext.commands import runner
 from sql_ext.commands.sessions import SessionSettings
@@ -163,6 +166,7 @@ def test_by_sql_with_the_retention_as_a_whole_number(spark, table):
         spark.sql(f"CALL use.vacuum('{table.name}', retention_hours => 0)")
 
 
+@pytest.mark.slow
 def test_files_of_ours_beside_the_data_stay(table):
     ours = table.path / "_use" / "events" / "kept.json"
     ours.parent.mkdir(parents=True, exist_ok=True)
@@ -251,6 +255,8 @@ def inventory(table, rows, form="delta"):
 def test_an_inventory_replaces_the_listing_and_is_not_trusted(table):
     before = table.checksum()
     (removed,) = table.on_disk() - table.paths
+    cache = table.spark._jsparkSession.sharedState().cacheManager()
+    cached = cache.numCachedEntries()
     old = put(table, "old.parquet", 2)
     unlisted = put(table, "unlisted.parquet", 2)
     young = put(table, "young.parquet", -1)
@@ -276,6 +282,8 @@ def test_an_inventory_replaces_the_listing_and_is_not_trusted(table):
     assert all(file.exists() for file in (unlisted, young, outside, state, nested))
     assert table.on_disk() >= table.paths
     assert table.checksum() == before
+    # The lists of files are released.
+    assert cache.numCachedEntries() == cached
     outside.unlink()
 
 
@@ -294,25 +302,30 @@ def test_forms_of_an_inventory(spark, table, form):
     spark.sql(f"DROP {form} listed" if form != "parquet" else "SELECT 1")
 
 
-@pytest.mark.parametrize(
-    ("columns", "problem"),
-    [
-        (None, "it cannot be read: "),
-        ("path STRING, length BIGINT, isDir BOOLEAN", "it has no column modificationTime"),
-        ("path STRING, length INT, isDir BOOLEAN, modificationTime BIGINT", "its column length is INT"),
-    ],
-)
-def test_inventories_that_are_refused(spark, table, columns, problem):
-    if columns:
-        spark.createDataFrame([], columns).createOrReplaceTempView("listed")
+def test_inventories_that_are_refused(spark, table):
     before = table.state()
-    with pytest.raises(sql_ext.UseError, match=problem) as caught:
-        vacuum(table, retention_hours=0.0, force=True, inventory="listed" if columns else "default.missing")
-    assert caught.value.code == "USE_INVALID_ARGUMENT"
-    assert caught.value.message.startswith("inventory = 'listed' is" if columns else "inventory = 'default.missing' is")
+    columns = "path STRING, length BIGINT, isDir BOOLEAN"
+    spark.createDataFrame([], columns).createOrReplaceTempView("incomplete")
+    spark.createDataFrame([], f"{columns}, modificationTime TIMESTAMP").createOrReplaceTempView("wrong")
+    for name, problem in {
+        "default.missing": "it cannot be read: ",
+        "/no/such/folder": "it cannot be read: ",
+        "incomplete": "it has no column modificationTime",
+        "wrong": "its column modificationTime is TIMESTAMP",
+    }.items():
+        with pytest.raises(InvalidArgumentError, match=problem) as caught:
+            vacuum(table, retention_hours=0.0, force=True, inventory=name)
+        assert caught.value.message.startswith(f"inventory = '{name}' is not accepted: a table, or the path of ")
     assert table.state() == before
     assert traces(table) == []
-    spark.catalog.dropTempView("listed")
+    spark.catalog.dropTempView("incomplete")
+    spark.catalog.dropTempView("wrong")
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf])
+def test_rates_that_are_refused(rate):
+    with pytest.raises(InvalidArgumentError, match=r"max_files_per_second = .* is not accepted: a number above 0"):
+        VACUUM.checked({"table": "t", "max_files_per_second": rate})
 
 
 class WaitingClock(FakeClock):
@@ -408,6 +421,36 @@ def test_a_file_that_another_writer_restores_meanwhile_stays(table):
     assert removed in table.paths
     assert young.exists()
     assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_a_long_dry_run_counts_the_rest_by_reason(table, monkeypatch):
+    monkeypatch.setattr(vacuum_run, "MAX_PATHS_SHOWN", 2)
+    (removed,) = table.on_disk() - table.paths
+    put(table, "0.parquet", 2)
+    put(table, "00.parquet", 2)
+    put(table, "z.parquet", 2)
+    rows = vacuum(table, retention_hours=0.0, dry_run=True)
+    assert [(r.path and r.path.rsplit("/")[-1], r.reason, r.files, r.bytes) for r in rows] == [
+        ("0.parquet", "UNREFERENCED", 1, 7),
+        ("00.parquet", "UNREFERENCED", 1, 7),
+        (None, "EXPIRED", 1, (table.path / removed).stat().st_size),
+        (None, "UNREFERENCED", 1, 7),
+    ]
+
+
+@pytest.mark.slow
+def test_files_that_cannot_be_deleted_are_not_counted(table, monkeypatch):
+    """Delta counts what it deletes; the reasons of the others are looked up."""
+    put(table, "stray.parquet", 2)
+    real = TableVacuum.delete_all
+
+    def one(self, mode, files):
+        real(self, mode, files.where("path LIKE '%stray%'"))
+
+    monkeypatch.setattr(TableVacuum, "delete_all", one)
+    rows = vacuum(table, retention_hours=0.0, force=True)
+    assert [(r.reason, r.files, r.bytes) for r in rows][:-1] == [("UNREFERENCED", 1, 7)]
 
 
 @pytest.mark.slow
