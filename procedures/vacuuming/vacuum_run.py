@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from functools import cached_property
 from types import TracebackType
 
+from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -150,7 +153,9 @@ class VacuumRun:
                 rows = self._candidates.select("path", "length", "reason").toLocalIterator()
                 deletion.run(Doomed(row.path, row.length, row.reason) for row in rows)
             except BaseException:
-                self._vacuum.failed()
+                # The first error is the one to report.
+                with suppress(Py4JJavaError, PySparkException):
+                    self._vacuum.failed()
                 raise
         folders = self.deleted[EMPTY_FOLDER].files if EMPTY_FOLDER in self.deleted else 0
         self._vacuum.ended(sum(total.files for total in self.deleted.values()), folders)
