@@ -92,20 +92,20 @@ class OptimizeRow:
 
 @dataclass(frozen=True)
 class VacuumRow:
-    """The total of a vacuum, or in a dry run a file that it would delete.
+    """A total of a vacuum, or in a dry run a file that it would delete.
 
     Attributes:
-        path: file or directory of a dry run; None in a total.
-        reason: ``UNREFERENCED``.
-        files: number of files; None if Delta did not record it.
-        bytes: their size; None if unknown.
-        state: ``planned`` or ``deleted``.
+        path: file or empty folder of a dry run; None in a total.
+        reason: ``EXPIRED``, ``UNREFERENCED``, ``EMPTY_FOLDER`` or ``KEPT``.
+        files: number of files; of folders in a total of ``EMPTY_FOLDER``.
+        bytes: their size.
+        state: ``planned``, ``deleted`` or ``kept``.
     """
 
     path: str | None
     reason: str
-    files: int | None
-    bytes: int | None
+    files: int
+    bytes: int
     state: str
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.jvm.java_values import JavaValue, data_frame, java_class, jvm_session
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
+from catalog.jvm.table_vacuum import TableVacuum
 
 
 class TableHandle:
@@ -68,19 +69,15 @@ class TableHandle:
             session, java_class(session, "io.usespark.TableTransaction")(jvm_session(session), self._java.table())
         )
 
-    def vacuum(self, session: SparkSession, retention_hours: float, mode: str, dry_run: bool) -> DataFrame:
-        """Runs Delta's vacuum with the settings of ``session``.
+    def vacuum(self, session: SparkSession, delete_before: int, retention_hours: int) -> TableVacuum:
+        """Returns a vacuum of the table, which has not begun.
 
         Args:
-            session: session of the work.
-            retention_hours: files deleted longer ago than this are not kept.
-            mode: ``FULL`` or ``LITE``.
-            dry_run: lists the paths and deletes nothing.
-
-        Returns:
-            The paths to delete when it is a dry run.
+            session: session of the work, with its settings.
+            delete_before: epoch milliseconds; files that are younger, or were removed later, are kept.
+            retention_hours: the retention for Delta's history, in whole hours.
         """
-        return data_frame(self._java.vacuum(jvm_session(session), retention_hours, mode, dry_run), session)
+        return TableVacuum(session, self._java.vacuum(jvm_session(session), delete_before, retention_hours))
 
     def list_files(self, session: SparkSession) -> DataFrame:
         """Returns the ``path`` of every file below the table, apart from its log; Spark tasks list them."""

@@ -14,9 +14,9 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
     """Returns the exit code of a vacuum, which says whether it deleted anything, or would in a dry run.
 
     Args:
-        rows: its result; ``files`` is None if Delta did not record the number.
+        rows: its result.
     """
-    if all(row["state"] == "deleted" and row["files"] == 0 for row in rows):
+    if all(row["state"] == "kept" for row in rows):
         return ExitCode.NOTHING_TO_DO
     return ExitCode.DONE
 

@@ -199,6 +199,7 @@ class Maintenance:
         inventory: str | None = None,
         force: bool = False,
         parallelism: int | None = None,
+        max_files_per_second: float | None = None,
     ) -> list[VacuumRow]:
         """Deletes files that the table no longer references and that are older than the retention.
 
@@ -206,12 +207,13 @@ class Maintenance:
             retention_hours: keeps files deleted within this many hours; by default the table's own retention.
             dry_run: lists the files that would be deleted, and deletes nothing.
             mode: ``full`` lists the directory; ``lite`` uses the log only.
-            inventory: not supported yet.
+            inventory: table, or path of a Delta or Parquet table, that lists the existing files; replaces the listing.
             force: allows a retention below the table's own.
             parallelism: number of concurrent tasks that list and delete files; 4 per core by default.
+            max_files_per_second: deletes at most this many files per second; by default without a limit.
 
         Returns:
-            One row with the totals; in a dry run, a row per file.
+            A row per reason with the totals, and a row with what is kept; in a dry run, a row per file.
 
         Raises:
             UseError: an argument is invalid, or the retention is too short; nothing was deleted.
@@ -227,6 +229,7 @@ class Maintenance:
             inventory=inventory,
             force=force,
             parallelism=parallelism,
+            max_files_per_second=max_files_per_second,
         )
 
     def repair(self, *, deep: bool = False) -> list[CheckRow]:

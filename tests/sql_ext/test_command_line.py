@@ -318,7 +318,8 @@ def test_no_rows_are_said():
         ("vacuum", "--table=t", "--retention-hours=-1"),
         ("vacuum", "--table=t", "--retention-hours=nan"),
         ("vacuum", "--table=t", "--parallelism=0"),
-        ("vacuum", "--table=t", "--inventory=x"),
+        ("vacuum", "--table=t", "--inventory=x", "--mode=lite"),
+        ("vacuum", "--table=t", "--max-files-per-second=0"),
         ("index", "--table=t", "--columns= "),
         ("index", "--table=t", "--columns=a", "--cube-size=0"),
         ("quantiles", "--table=t", "--column=a", "--n=1"),
@@ -346,16 +347,12 @@ def test_wrong_usage_costs_no_session(typed, monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "code"),
     [
-        (
-            [{"path": None, "reason": "UNREFERENCED", "files": 0, "bytes": 0, "state": "deleted"}],
-            ExitCode.NOTHING_TO_DO,
-        ),
+        ([{"path": None, "reason": "KEPT", "files": 2, "bytes": 9, "state": "kept"}], ExitCode.NOTHING_TO_DO),
         ([{"path": None, "reason": "UNREFERENCED", "files": 4, "bytes": 9, "state": "deleted"}], ExitCode.DONE),
-        ([{"path": None, "reason": "UNREFERENCED", "files": None, "bytes": None, "state": "deleted"}], ExitCode.DONE),
         ([{"path": "/t/a", "reason": "UNREFERENCED", "files": 1, "bytes": 9, "state": "planned"}], ExitCode.DONE),
         ([], ExitCode.NOTHING_TO_DO),
     ],
-    ids=["none", "some", "unknown", "planned", "nothing planned"],
+    ids=["none", "some", "planned", "nothing planned"],
 )
 def test_a_vacuum_that_deletes_nothing(rows, code):
     result = run(FakeRunner(*rows), "vacuum", "--table=t", "--json")

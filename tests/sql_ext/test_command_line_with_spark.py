@@ -98,7 +98,7 @@ def test_acting_on_a_table(spark, new_table):
     table.index()
     forced = ("vacuum", "--table", table.name, "--retention-hours=0", "--force")
     code, rows, _ = typed(*forced)
-    assert (code, rows[0]["files"]) == (ExitCode.DONE, 1)
+    assert (code, rows[0]["reason"], rows[0]["files"]) == (ExitCode.DONE, "EXPIRED", 1)
     assert typed(*forced)[0] == ExitCode.NOTHING_TO_DO
     assert typed("vacuum", "--table", table.name, "--retention-hours=0")[0] == ExitCode.FAILED
     assert typed("cancel", "--id=none")[2][0].startswith("use-spark: USE_UNKNOWN_RUN: ")

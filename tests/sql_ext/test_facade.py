@@ -393,8 +393,8 @@ def test_the_life_of_an_index(spark, new_table):
     ]
     assert "x_quantiles" in made.sql("SHOW TBLPROPERTIES {t} ('use.index.columnStats')")[0].value
     assert table.maintenance.vacuum(dry_run=True, retention_hours=0.0)[0].state == "planned"
-    (deleted,) = table.maintenance.vacuum(retention_hours=0.0, force=True)
-    assert (deleted.state, deleted.files) == ("deleted", 2)
+    deleted, kept = table.maintenance.vacuum(retention_hours=0.0, force=True)
+    assert (deleted.state, deleted.files, kept.state) == ("deleted", 2, "kept")
     dropped = table.maintenance.drop_index()
     assert dropped.files == len(made.files) == len(made.unindexed)
     assert "use.index.columns" in dropped.properties

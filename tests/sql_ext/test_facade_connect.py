@@ -79,8 +79,8 @@ def test_the_life_of_an_index(client, made):
     assert [row.value for row in table.inspect.quantiles("y", n=2)] == ["0", "9"]
     assert [row.value for row in table.maintenance.store_quantiles("y", n=2)] == ["0", "9"]
     assert [row.check for row in table.maintenance.repair()] == ["SUMMARY"]
-    (deleted,) = table.maintenance.vacuum(retention_hours=0, force=True)
-    assert (deleted.files, deleted.state) == (2, "deleted")
+    deleted, kept = table.maintenance.vacuum(retention_hours=0, force=True)
+    assert (deleted.files, deleted.state, kept.state) == (2, "deleted", "kept")
     assert table.maintenance.suspend().state == "suspended"
     assert table.inspect.status()[0].state == "suspended"
     assert table.maintenance.resume().state == "idle"

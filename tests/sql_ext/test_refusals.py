@@ -160,16 +160,15 @@ def test_arguments_of_optimize(spark, table, given, code, state, named):
         ({"mode": "some"}, "USE_INVALID_ARGUMENT", "mode = 'some'"),
         ({"parallelism": 0}, "USE_INVALID_ARGUMENT", "parallelism"),
         ({"parallelism": 1.5}, "USE_INVALID_ARGUMENT", "parallelism = 1.5"),
+        ({"max_files_per_second": 0.0}, "USE_INVALID_ARGUMENT", "max_files_per_second = 0.0 is not accepted"),
+        ({"max_files_per_second": -1.0}, "USE_INVALID_ARGUMENT", "max_files_per_second = -1.0 is not accepted"),
+        ({"inventory": "i", "mode": "lite"}, "USE_INVALID_ARGUMENT", "an inventory needs mode => 'full'"),
         ({"retention_hours": "200"}, "USE_INVALID_ARGUMENT", "retention_hours = '200' is not accepted: a DOUBLE"),
     ],
     ids=str,
 )
 def test_arguments_of_vacuum(spark, table, given, code, named):
     refused(spark, "vacuum", {"table": table.name, **given}, code, "22023", named, table)
-
-
-def test_an_inventory_is_not_available(spark, table):
-    refused(spark, "vacuum", {"table": table.name, "inventory": "i"}, "USE_NOT_SUPPORTED", "0A000", "inventory", table)
 
 
 @pytest.mark.parametrize(
@@ -369,6 +368,7 @@ def test_a_file_system_that_denies_writes(spark, denying, procedure, more):
     switch.deny(None)
     sql_ext.call(spark, procedure, table=path, **more)
     assert table.data.count() == 45
+    assert procedure != "vacuum" or table.on_disk() == table.paths
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.commands.VacuumCommand
+import org.apache.spark.sql.delta.usespark.TableVacuum
 import org.apache.spark.sql.delta.util.DeltaFileOperations
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.util.SerializableConfiguration
@@ -31,9 +31,9 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   def location: String = root.toString
   def state: TableState = new TableState(table.update())
 
-  /** Delta's vacuum with these settings of `session`; the paths to delete when it is a dry run. */
-  def vacuum(session: SparkSession, retentionHours: Double, mode: String, dryRun: Boolean): DataFrame =
-    VacuumCommand.gc(session, table, dryRun, Some(retentionHours), None, Some(mode))
+  /** A vacuum of the table with the settings of `session`. */
+  def vacuum(session: SparkSession, deleteBefore: Long, retentionHours: Long): TableVacuum =
+    new TableVacuum(session, table, deleteBefore, retentionHours)
 
   /** What lies below the table, the log left out: one row per file with its `path`, listed by Spark's tasks. */
   def listFiles(session: SparkSession): DataFrame = {

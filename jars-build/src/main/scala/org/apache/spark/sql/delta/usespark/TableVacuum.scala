@@ -1,0 +1,241 @@
+package org.apache.spark.sql.delta.usespark
+
+import java.io.FileNotFoundException
+import java.sql.Timestamp
+import java.util.concurrent.TimeUnit
+import java.{util => ju}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.{DataFrame, Dataset, Row, SparkSession}
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands.{LastVacuumInfo, VacuumCommand, VacuumCommandImpl}
+import org.apache.spark.sql.delta.util.DeltaFileOperations
+import org.apache.spark.sql.functions.col
+import org.apache.spark.util.{Clock, SerializableConfiguration, ThreadUtils}
+
+/**
+ * Delta's vacuum of a table, in the steps that Python asks for. Paths are absolute and not URL-encoded, as Delta reports
+ * them.
+ *
+ * Delta rounds a retention to whole hours. Here its clock is set so that exactly the files that are older than
+ * `deleteBefore` may be deleted.
+ *
+ * @param session settings of the work
+ * @param deleteBefore epoch milliseconds
+ * @param retentionHours the retention for Delta's history, in whole hours
+ */
+final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore: Long, retentionHours: Long) {
+  private val log = table.deltaLog
+  private val retentionMillis = TimeUnit.HOURS.toMillis(retentionHours)
+  private val clock = new FixedClock(deleteBefore + retentionMillis)
+  private val hadoopConf = log.newDeltaHadoopConf()
+  private val files = log.dataPath.getFileSystem(hadoopConf)
+  private val root = files.makeQualified(log.dataPath).toString
+  private lazy val taskConf = session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf))
+
+  /** What is below the table, in the form of Delta's inventories. Spark tasks list it. */
+  def listing(parallelism: Int): DataFrame = {
+    val hidden = hiddenNames()
+    val found = DeltaFileOperations.recursiveListDirs(session, Seq(root), taskConf, hidden, hidden, Some(parallelism))
+    below(found.toDF())
+  }
+
+  /**
+   * The rows of an inventory that are below the table. A path with a hidden name in it is left out, as in a listing,
+   * and so is one that leads elsewhere, such as `..`, because Delta compares the text of paths.
+   */
+  def below(inventory: DataFrame): DataFrame = {
+    val hidden = hiddenNames()
+    val start = root + "/"
+    val rows = inventory.select(VacuumCommand.INVENTORY_SCHEMA.map(field => col(field.name)): _*).rdd.filter { row =>
+      !row.anyNull && row.getString(0).startsWith(start) && {
+        val names = row.getString(0).drop(start.length).stripSuffix("/").split("/", -1)
+        // Delta would read a colon in the first name as the end of a scheme.
+        !names.head.contains(':') &&
+        !names.exists(name => name.isEmpty || name == "." || name == ".." || hidden(name))
+      }
+    }
+    session.createDataFrame(rows, VacuumCommand.INVENTORY_SCHEMA)
+  }
+
+  /** The paths that Delta's vacuum would delete. `inventory`, or null, replaces its own list of files. */
+  def candidates(mode: String, inventory: DataFrame): DataFrame = vacuum(mode, inventory, dryRun = true)
+
+  /** Deletes files by Delta's vacuum, which looks at the newest version and the inventory only. */
+  def deleteAll(mode: String, inventory: DataFrame): Unit = vacuum(mode, inventory, dryRun = false)
+
+  private def vacuum(mode: String, inventory: DataFrame, dryRun: Boolean): DataFrame =
+    VacuumCommand.gc(
+      session,
+      table,
+      dryRun,
+      Some(retentionHours.toDouble),
+      Option(inventory),
+      Some(mode),
+      Map.empty,
+      clock
+    )
+
+  /**
+   * The files and empty folders among `paths` that the file system has and that are older than the retention, in the
+   * form of Delta's inventories.
+   */
+  def deletable(paths: DataFrame, parallelism: Int): DataFrame = {
+    val (conf, before, start) = (taskConf, deleteBefore, root)
+    val rows = paths.rdd.map(_.getString(0)).repartition(parallelism).mapPartitions { names =>
+      val files = new Path(start).getFileSystem(conf.value.value)
+      names.flatMap { name =>
+        DeltaVacuum.deletable(files, new Path(name), before).map { size =>
+          Row(name, size.getOrElse(0L), size.isEmpty, 0L)
+        }
+      }
+    }
+    session.createDataFrame(rows, VacuumCommand.INVENTORY_SCHEMA)
+  }
+
+  /**
+   * The files that the commits in the log removed, with the time of the removal in `modificationTime`, and the files of
+   * the change feed, with 0 there; in the form of Delta's inventories.
+   */
+  def removals(): DataFrame = {
+    val start = root
+    val removed = DeltaVacuum.removals(session, log, root, taskConf, table.update().version).toDF().rdd.map { file =>
+      Row(DeltaFileOperations.absolutePath(start, file.getString(0)).toString, file.get(1), file.get(2), file.get(3))
+    }
+    session.createDataFrame(removed, VacuumCommand.INVENTORY_SCHEMA)
+  }
+
+  /** The files that the newest version names as removed: path as in the log, size, and time of the removal. */
+  def tombstones(): DataFrame =
+    table.update().tombstones.select(col("path"), col("size"), col("deletionTimestamp"))
+
+  /** Records the start of a vacuum in the log, as Delta does. */
+  def started(paths: DataFrame, bytes: Long): Unit = {
+    import org.apache.spark.sql.delta.implicits._
+    val default = DeltaLog.tombstoneRetentionMillis(table.update().metadata)
+    DeltaVacuum.started(session, table, paths.as[String], bytes, retentionMillis, default)
+  }
+
+  /**
+   * Deletes files and empty folders, except those that the newest version needs now and those that are too young.
+   *
+   * @return for each path the bytes that were deleted, -1 if nothing was
+   */
+  def delete(paths: ju.List[String], threads: Int): Array[Long] = {
+    val relative = paths.asScala.toSeq.map(path => path -> DeltaVacuum.relative(files, root, path))
+    val needed = DeltaVacuum
+      .needed(session, root, table.update(), retentionMillis, taskConf, clock)
+      .where(col("path").isin(relative.map(_._2): _*))
+      .collect()
+      .map(_.getString(0))
+      .toSet
+    ThreadUtils
+      .parmap(relative, "use-vacuum", threads) { case (path, name) =>
+        if (needed(name)) -1L else DeltaVacuum.delete(files, new Path(path), deleteBefore)
+      }
+      .toArray
+  }
+
+  /** Records the end of a vacuum in the log, as Delta does. */
+  def ended(deleted: Long, folders: Long): Unit = DeltaVacuum.ended(session, table, Some(deleted), Some(folders))
+
+  /** Records in the log that a vacuum failed, as Delta does. */
+  def failed(): Unit = DeltaVacuum.ended(session, table, None, None)
+
+  /** The newest version that a vacuum in mode LITE covers; -1 if all commits are younger than the retention. */
+  def coveredVersion: Long =
+    try
+      new DeltaHistoryManager(log)
+        .getActiveCommitAtTime(
+          new Timestamp(deleteBefore),
+          table.catalogTable,
+          canReturnLastCommit = true,
+          mustBeRecreatable = false
+        )
+        .version
+    catch { case _: DeltaErrors.TimestampEarlierThanCommitRetentionException => -1L }
+
+  /** Notes for the next vacuum in mode LITE that this version is covered. */
+  def cover(version: Long): Unit =
+    LastVacuumInfo.persistLastVacuumInfo(LastVacuumInfo(Some(version).filter(_ >= 0)), log)
+
+  private def hiddenNames(): String => Boolean = {
+    val metadata = table.update().metadata
+    val (partitions, iceberg) = (metadata.partitionColumns, UniversalFormat.icebergEnabled(metadata))
+    DeltaTableUtils.isHiddenDirectory(partitions, _, iceberg)
+  }
+}
+
+/** The parts of Delta's vacuum that only its subclasses can call, and the deletion of single files. */
+private object DeltaVacuum extends VacuumCommandImpl with Serializable {
+
+  /** Some size of a file or none of a folder, within `Some` if it is older than the retention or empty. */
+  def deletable(files: FileSystem, path: Path, before: Long): Option[Option[Long]] =
+    try {
+      val status = files.getFileStatus(path)
+      if (status.isDirectory) Option.when(!files.listStatusIterator(path).hasNext)(None)
+      else Option.when(status.getModificationTime < before)(Some(status.getLen))
+    } catch { case _: FileNotFoundException => None }
+
+  /** The bytes that were deleted, -1 if nothing was. */
+  def delete(files: FileSystem, path: Path, before: Long): Long =
+    deletable(files, path, before)
+      .filter(_ => DeltaFileOperations.tryDeleteNonRecursive(files, path))
+      .fold(-1L)(_.getOrElse(0L))
+
+  /** A path below the table as `needed` has it, relative and URL-encoded. */
+  def relative(files: FileSystem, root: String, path: String): String = {
+    val name = relativize(new Path(path), files, new Path(root), isDir = false)
+    require(path.startsWith(root + "/") && !urlEncodedStringToPath(name).isAbsolute, s"$path is not below $root")
+    name
+  }
+
+  def removals(
+      session: SparkSession,
+      log: DeltaLog,
+      root: String,
+      conf: Broadcast[SerializableConfiguration],
+      version: Long
+  ): Dataset[SerializableFileStatus] =
+    getFilesFromDeltaLog(session, log, root, conf, DeltaHistoryManager.getEarliestDeltaFile(log), version, None)
+
+  def needed(
+      session: SparkSession,
+      root: String,
+      snapshot: Snapshot,
+      retentionMillis: Long,
+      conf: Broadcast[SerializableConfiguration],
+      clock: Clock
+  ): DataFrame = {
+    val config = ValidFilesConfig(
+      checkAbsolutePathOnly = false,
+      performRetentionSafetyCheck = true,
+      relativizeIgnoreError = None,
+      dvDiscoveryDisabled = None
+    )
+    getValidFilesFromSnapshot(session, root, snapshot, Some(retentionMillis), conf, clock, config).validFiles
+  }
+
+  def started(
+      session: SparkSession,
+      table: DeltaTableV2,
+      paths: Dataset[String],
+      bytes: Long,
+      retentionMillis: Long,
+      defaultMillis: Long
+  ): Unit = logVacuumStart(session, table, paths, bytes, Some(retentionMillis), defaultMillis)
+
+  def ended(session: SparkSession, table: DeltaTableV2, deleted: Option[Long], folders: Option[Long]): Unit =
+    logVacuumEnd(session, table, Map.empty, deleted, folders)
+}
+
+/** A clock that stands still. */
+final private class FixedClock(time: Long) extends Clock {
+  override def getTimeMillis(): Long = time
+  override def nanoTime(): Long = TimeUnit.MILLISECONDS.toNanos(time)
+  override def waitTillTime(targetTime: Long): Long = time
+}

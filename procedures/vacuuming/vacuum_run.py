@@ -1,0 +1,169 @@
+"""One vacuum of a table: Delta decides what may be deleted, and each file gets a reason."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from functools import cached_property
+from types import TracebackType
+
+from py4j.protocol import Py4JJavaError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import FilesTotal
+from procedures.application import application
+from procedures.optimizer.progress import Progress
+from procedures.result_rows import VacuumRow
+from procedures.vacuuming.paced_deletion import Doomed, PacedDeletion
+from procedures.vacuuming.reasons import EMPTY_FOLDER, kept_total, totals_by_reason, with_reasons
+
+MAX_PATHS_SHOWN = 1000
+_MILLIS_PER_HOUR = 3_600_000
+# More than a century; larger numbers do not fit the arithmetic of Delta's vacuum.
+_MOST_HOURS = 1_000_000
+
+
+class VacuumRun:
+    """One vacuum of a table; a context manager that releases the lists of files.
+
+    Args:
+        table: the table.
+        session: session of the work, with the settings of Delta's vacuum.
+        retention: hours.
+        mode: ``FULL`` or ``LITE``.
+        tasks: number of concurrent tasks and requests.
+        inventory: the files that exist, None if they are to be listed.
+
+    Attributes:
+        deleted: totals of what was deleted so far, by reason.
+        version: of the commit in which Delta's history records the end; None without one.
+    """
+
+    def __init__(
+        self,
+        table: ManagedTable,
+        session: SparkSession,
+        retention: float,
+        mode: str,
+        tasks: int,
+        inventory: DataFrame | None,
+    ) -> None:
+        hours = min(retention, _MOST_HOURS)
+        self._table = table
+        self._session = session
+        self._delete_before = max(0, application().clock.now() - round(hours * _MILLIS_PER_HOUR))
+        self._mode = mode
+        self._tasks = tasks
+        self._inventory = inventory
+        self._vacuum = table.handle.vacuum(session, self._delete_before, math.ceil(hours))
+        self._cached: list[DataFrame] = []
+        self.deleted: dict[str, FilesTotal] = {}
+        self.version: int | None = None
+
+    def __enter__(self) -> VacuumRun:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for files in self._cached:
+            files.unpersist()
+
+    @cached_property
+    def _candidates(self) -> DataFrame:
+        """What may be deleted: an inventory with reasons."""
+        files = self._existing
+        if files is not None:
+            # Delta reads its inventory more than once.
+            files = self._cache(files)
+        paths = self._vacuum.candidates(self._mode, files)
+        # An inventory may be wrong or outdated, and a log does not know which files exist.
+        deletable = self._vacuum.deletable(paths, self._tasks)
+        return self._cache(with_reasons(self._vacuum, deletable, self._delete_before))
+
+    def _cache(self, files: DataFrame) -> DataFrame:
+        self._cached.append(files.persist(StorageLevel.MEMORY_AND_DISK))
+        return self._cached[-1]
+
+    @property
+    def _existing(self) -> DataFrame | None:
+        if self._inventory is not None:
+            return self._vacuum.below(self._inventory)
+        return None if self._mode == "LITE" else self._vacuum.listing(self._tasks)
+
+    @cached_property
+    def _totals(self) -> dict[str, FilesTotal]:
+        return totals_by_reason(self._candidates)
+
+    def planned(self) -> list[VacuumRow]:
+        """Returns a row per file that may be deleted, up to a limit; a last row per reason counts the others."""
+        shown = self._candidates.orderBy("path").limit(MAX_PATHS_SHOWN).collect()
+        rows = [VacuumRow(f.path, f.reason, 0 if f.isDir else 1, f.length, "planned") for f in shown]
+        if len(shown) < MAX_PATHS_SHOWN:
+            return rows
+        for reason, total in self._totals.items():
+            files = total.files - sum(file.reason == reason for file in shown)
+            size = total.bytes - sum(file.length for file in shown if file.reason == reason)
+            if files:
+                rows.append(VacuumRow(None, reason, files, size, "planned"))
+        return rows
+
+    def kept(self) -> FilesTotal:
+        """Returns the total of the live files and of those removed within the retention."""
+        live = self._table.state(self._session).files().select("path", "size")
+        return kept_total(self._vacuum, live, self._delete_before)
+
+    def delete(self, rate: float | None) -> None:
+        """Deletes what may be deleted.
+
+        Args:
+            rate: files per second, None for no limit.
+        """
+        # Removals that are committed later are younger than the retention.
+        covered = self._vacuum.covered_version() if self._mode == "LITE" else None
+        if self._totals:
+            if rate is None:
+                self._delete_by_delta()
+            else:
+                self._delete_at(rate)
+        if covered is not None:
+            self._vacuum.cover(covered)
+
+    def _delete_by_delta(self) -> None:
+        # A list without folders keeps those that become empty.
+        self._vacuum.delete_all("FULL", self._candidates.drop("reason"))
+        self.version, count = self._end()
+        self.deleted = self._totals
+        if count != sum(total.files for total in self._totals.values()):
+            left = self._vacuum.deletable(self._candidates.select("path"), self._tasks).select("path")
+            self.deleted = totals_by_reason(self._candidates.join(left, "path", "left_anti"))
+
+    def _delete_at(self, rate: float) -> None:
+        size = sum(total.bytes for total in self._totals.values())
+        self._vacuum.started(self._candidates.select("path"), size)
+        with Progress(self._session, f"vacuum {self._table.name}") as progress:
+            progress.planned(size, f"{sum(total.files for total in self._totals.values()):,} files")
+            deletion = PacedDeletion(self._vacuum, rate, self._tasks, application().clock, progress)
+            self.deleted = deletion.deleted
+            try:
+                rows = self._candidates.select("path", "length", "reason").toLocalIterator()
+                deletion.run(Doomed(row.path, row.length, row.reason) for row in rows)
+            except BaseException:
+                # The first error is the one to report.
+                with suppress(Py4JJavaError, PySparkException):
+                    self._vacuum.failed()
+                raise
+        folders = self.deleted[EMPTY_FOLDER].files if EMPTY_FOLDER in self.deleted else 0
+        self._vacuum.ended(sum(total.files for total in self.deleted.values()), folders)
+        self.version, _ = self._end()
+
+    def _end(self) -> tuple[int | None, int | None]:
+        """Returns version and number of deleted files and folders of the last end of a vacuum in Delta's history."""
+        count = F.col("operationMetrics")["numDeletedFiles"].try_cast("bigint")
+        ends = self._table.history(10).where("operation = 'VACUUM END'").orderBy(F.col("version").desc())
+        row = ends.select("version", count).first()
+        return (None, None) if row is None else (row[0], row[1])
