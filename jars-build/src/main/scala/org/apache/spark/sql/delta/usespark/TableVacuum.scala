@@ -31,6 +31,7 @@ import org.apache.spark.util.{Clock, SerializableConfiguration, ThreadUtils}
 final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore: Long, retentionHours: Long) {
   private val log = table.deltaLog
   private val retentionMillis = TimeUnit.HOURS.toMillis(retentionHours)
+  private val delta = new DeltaVacuum
   private val clock = new FixedClock(deleteBefore + retentionMillis)
   private val hadoopConf = log.newDeltaHadoopConf()
   private val files = log.dataPath.getFileSystem(hadoopConf)
@@ -85,11 +86,11 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
    * form of Delta's inventories.
    */
   def deletable(paths: DataFrame, parallelism: Int): DataFrame = {
-    val (conf, before, start) = (taskConf, deleteBefore, root)
+    val (conf, before, start, delta) = (taskConf, deleteBefore, root, this.delta)
     val rows = paths.rdd.map(_.getString(0)).repartition(parallelism).mapPartitions { names =>
       val files = new Path(start).getFileSystem(conf.value.value)
       names.flatMap { name =>
-        DeltaVacuum.deletable(files, new Path(name), before).map { size =>
+        delta.deletable(files, new Path(name), before).map { size =>
           Row(name, size.getOrElse(0L), size.isEmpty, 0L)
         }
       }
@@ -103,7 +104,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
    */
   def removals(): DataFrame = {
     val start = root
-    val removed = DeltaVacuum.removals(session, log, root, taskConf, table.update().version).toDF().rdd.map { file =>
+    val removed = delta.removals(session, log, root, taskConf, table.update().version).toDF().rdd.map { file =>
       Row(DeltaFileOperations.absolutePath(start, file.getString(0)).toString, file.get(1), file.get(2), file.get(3))
     }
     session.createDataFrame(removed, VacuumCommand.INVENTORY_SCHEMA)
@@ -117,7 +118,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   def started(paths: DataFrame, bytes: Long): Unit = {
     import org.apache.spark.sql.delta.implicits._
     val default = DeltaLog.tombstoneRetentionMillis(table.update().metadata)
-    DeltaVacuum.started(session, table, paths.as[String], bytes, retentionMillis, default)
+    delta.started(session, table, paths.as[String], bytes, retentionMillis, default)
   }
 
   /**
@@ -126,8 +127,8 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
    * @return for each path the bytes that were deleted, -1 if nothing was
    */
   def delete(paths: ju.List[String], threads: Int): Array[Long] = {
-    val relative = paths.asScala.toSeq.map(path => path -> DeltaVacuum.relative(files, root, path))
-    val needed = DeltaVacuum
+    val relative = paths.asScala.toSeq.map(path => path -> delta.relative(files, root, path))
+    val needed = delta
       .needed(session, root, table.update(), retentionMillis, taskConf, clock)
       .where(col("path").isin(relative.map(_._2): _*))
       .collect()
@@ -135,16 +136,16 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
       .toSet
     ThreadUtils
       .parmap(relative, "use-vacuum", threads) { case (path, name) =>
-        if (needed(name)) -1L else DeltaVacuum.delete(files, new Path(path), deleteBefore)
+        if (needed(name)) -1L else delta.delete(files, new Path(path), deleteBefore)
       }
       .toArray
   }
 
   /** Records the end of a vacuum in the log, as Delta does. */
-  def ended(deleted: Long, folders: Long): Unit = DeltaVacuum.ended(session, table, Some(deleted), Some(folders))
+  def ended(deleted: Long, folders: Long): Unit = delta.ended(session, table, Some(deleted), Some(folders))
 
   /** Records in the log that a vacuum failed, as Delta does. */
-  def failed(): Unit = DeltaVacuum.ended(session, table, None, None)
+  def failed(): Unit = delta.ended(session, table, None, None)
 
   /** The newest version that a vacuum in mode LITE covers; -1 if all commits are younger than the retention. */
   def coveredVersion: Long =
@@ -171,7 +172,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
 }
 
 /** The parts of Delta's vacuum that only its subclasses can call, and the deletion of single files. */
-private object DeltaVacuum extends VacuumCommandImpl with Serializable {
+final private class DeltaVacuum extends VacuumCommandImpl with Serializable {
 
   /** Some size of a file or none of a folder, within `Some` if it is older than the retention or empty. */
   def deletable(files: FileSystem, path: Path, before: Long): Option[Option[Long]] =
