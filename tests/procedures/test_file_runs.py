@@ -61,6 +61,7 @@ def test_small_files_become_one_in_their_order(spark, new_table):
     assert table.optimize(strategy=CLUSTERING)[0].reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_each_partition_is_a_commit_and_unlike_files_stay(spark, new_table):
     table = new_table("id BIGINT, p INT", tail="PARTITIONED BY (p)")
     for _ in range(4):
@@ -73,6 +74,7 @@ def test_each_partition_is_a_commit_and_unlike_files_stay(spark, new_table):
     assert len(table.files) == 3
 
 
+@pytest.mark.slow
 def test_a_time_range_keeps_files_apart(spark, new_table):
     table = _small_files(spark, new_table(f"{NUMBERS}, p STRING"), 4)
     assert table.optimize(strategy=CLUSTERING, options={"max_time_range": "1 ms"})[0].reason == "NOTHING_TO_DO"

@@ -213,6 +213,7 @@ def test_files_within_the_retention_stay(table):
     assert {version: rows_of_version(table, version) for version in versions} == before
 
 
+@pytest.mark.slow
 def test_each_file_has_a_reason(table):
     before = table.checksum()
     (removed,) = table.on_disk() - table.paths
@@ -369,6 +370,7 @@ def test_the_rate_of_deletions(rate, count, waits, sizes):
     assert deletion.deleted == {"EXPIRED": (count - 1, 10 * (count - 1))}
 
 
+@pytest.mark.slow
 def test_a_killed_vacuum_is_resumed_by_the_next(table):
     before = table.checksum()
     strays = [put(table, f"stray{i}.parquet", 2) for i in range(3)]
