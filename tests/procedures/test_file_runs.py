@@ -129,6 +129,9 @@ def test_only_files_with_many_deletes_are_compacted(spark, new_table):
         table.append(spark.range(first, first + 100))
     table.sql("DELETE FROM {t} WHERE id IN (1, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111)")
     before = table.checksum()
+    # Files with deleted rows are left to compaction.
+    (row,) = table.optimize(strategy=CLUSTERING, options={"min_files": "2"}, dry_run=True)
+    assert row.reason == "NOTHING_TO_DO"
     (row,) = sql_ext.call(spark, "compact", table=table.name, min_deleted_ratio=0.05).collect()
     assert (row.reason, row.input_files, row.rows) == ("DELETED_ROWS_11", 1, 89)
     (row,) = sql_ext.call(spark, "compact", table=table.name, min_deleted_rows=1).collect()

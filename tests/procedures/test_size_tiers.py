@@ -50,6 +50,8 @@ def test_bytes_count_like_files():
     policy = TierPolicy(100, 5000, 2, 10_000)
     assert _positions(_files(3000, 3000), policy) == [[0, 1]]
     assert _positions(_files(2100, 2100), policy) == []
+    # Enough bytes, and still too few for the next tier, which begins at 4,096.
+    assert _positions(_files(1100, 1100), TierPolicy(100, 2000, 4, 10_000)) == []
 
 
 def test_files_of_different_times_stay_apart():
