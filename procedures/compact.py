@@ -7,13 +7,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from catalog.table.managed_table import ManagedTable
-from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimizer.engine import optimize
+from procedures.optimize import run_optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.runs import CALL, Run
-from procedures.result_rows import OptimizeRow, data_frame_of, ddl_of
+from procedures.result_rows import OptimizeRow, ddl_of
 from procedures.selection.delete_compaction import MIN_DELETED_RATIO, DeleteCompaction
 from procedures.selection.delete_compaction import NAME as DELETE_COMPACTION
 
@@ -35,10 +32,7 @@ def _validate(arguments: Mapping[str, Any]) -> None:
 
 
 def _run(call: Call) -> DataFrame:
-    settings = _settings(call.arguments)
-    table = ManagedTable.find(call.spark, call["table"])
-    rows = optimize(table, settings, Run.of(table, CALL, settings.parameters, application().clock))
-    return data_frame_of(call.spark, OptimizeRow, rows)
+    return run_optimize(call, _settings(call.arguments))
 
 
 COMPACT = Procedure(

@@ -14,7 +14,16 @@ from procedures.result_rows import OptimizeRow, data_frame_of, ddl_of
 
 
 def _run(call: Call) -> DataFrame:
-    settings = OptimizeSettings.of(call.arguments)
+    return run_optimize(call, OptimizeSettings.of(call.arguments))
+
+
+def run_optimize(call: Call, settings: OptimizeSettings) -> DataFrame:
+    """Optimizes the table of a call, and returns the rows of the report.
+
+    Args:
+        call: of ``use.optimize``, or of a procedure that runs one strategy of it.
+        settings: what to do.
+    """
     table = ManagedTable.find(call.spark, call["table"])
     rows = optimize(table, settings, Run.of(table, CALL, settings.parameters, application().clock))
     return data_frame_of(call.spark, OptimizeRow, rows)

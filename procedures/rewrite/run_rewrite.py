@@ -95,11 +95,11 @@ def _runs_of(files: Sequence[DataFile], group: FileGroup) -> dict[str, FileRun]:
     runs = group.runs or ()
     tiers = [run.tier for run in runs if run.tier is not None]
     every = FileRun(tuple(path for run in runs for path in run.paths), max(tiers, default=None))
-    found = {}
+    run_of = {}
     for file in files:
         part = _PART.search(file.path)
-        found[file.path] = runs[int(part[1])] if part is not None and int(part[1]) < len(runs) else every
-    return found
+        run_of[file.path] = runs[int(part[1])] if part is not None and int(part[1]) < len(runs) else every
+    return run_of
 
 
 def _times(group: FileGroup) -> dict[str, tuple[int, int]]:

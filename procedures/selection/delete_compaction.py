@@ -29,11 +29,13 @@ class FileWithDeletes:
         file: the file.
         revision_id: its revision, 0 when it is unindexed.
         deleted: rows that are hidden.
+        tier: size tier that clustering has lifted the file to, which it keeps; 0 without one.
     """
 
     file: InputFile
     revision_id: int
     deleted: int
+    tier: int = 0
 
     @property
     def ratio(self) -> float:
@@ -61,7 +63,7 @@ def choose(files: list[FileWithDeletes], bytes_per_iter: int, retention_hours: f
     by_path = {f.file.path: f for f in of_revision}
     taken = take_until((f.file for f in of_revision), bytes_per_iter)
     chosen = [by_path[file.path] for file in taken]
-    runs = tuple(FileRun((f.file.path,)) for f in chosen if f.file.rows != 0)
+    runs = tuple(FileRun((f.file.path,), f.tier or None) for f in chosen if f.file.rows != 0)
     deleted, freed = sum(f.deleted for f in chosen), sum(f.freed_bytes for f in chosen)
     read = sum(f.file.size for f in chosen if f.file.rows != 0)
     written = sum(f.size for f in taken) - freed
@@ -113,6 +115,7 @@ def _in_memory(files: FileColumns, min_ratio: float, min_rows: int | None) -> li
             input_file(files, int(p), levels[int(p)] if files.revision[p] else -1),
             int(files.revision[p]),
             int(files.deleted[p]),
+            int(files.tier[p]),
         )
         for p in positions
     ]
@@ -131,6 +134,7 @@ def _by_jobs(snapshot: TableSnapshot, min_ratio: float, min_rows: int | None) ->
             InputFile(r.path, r.deletion_vector, r["size"], r.rows, 0 if r.revision else -1, r.first_time, r.last_time),
             r.revision,
             r.deleted,
+            r.tier,
         )
         for r in rows
     ]

@@ -210,14 +210,16 @@ class _TierSelector(Selector):
         super().__init__(settings)
         self._policy = policy_of(settings.options)
         self._version = -1
-        self._groups: list[FileGroup] = []
+        self._groups: Iterator[FileGroup] = iter(())
 
     def select(self, snapshot: TableSnapshot) -> Selection:
         """See ``Selector.select``."""
-        if not self._groups and snapshot.version != self._version:
+        group = next(self._groups, None)
+        if group is None and snapshot.version != self._version:
             self._version = snapshot.version
             candidates = Candidates.of(snapshot, self._policy.isolate_bytes)
-            self._groups = list(groups_of(candidates, self._policy, self.settings.bytes_per_iter))
-        if not self._groups:
+            self._groups = groups_of(candidates, self._policy, self.settings.bytes_per_iter)
+            group = next(self._groups, None)
+        if group is None:
             return Selection(note=f"{NAME}: no partition has {self._policy.min_files} small files of like size")
-        return Selection(self._groups.pop(0))
+        return Selection(group)

@@ -56,6 +56,10 @@ def test_small_files_become_one_in_their_order(spark, new_table):
     assert added["dataChange"] is False
     assert added["tags"]["use.timeRange"] == f"{min(times)},{max(times)}"
     assert json.loads(added["stats"])["numRecords"] == 250
+    table.sql("DELETE FROM {t} WHERE id < 100")
+    sql_ext.call(spark, "compact", table=table.name).collect()
+    (compacted,) = table.added(table.version)
+    assert compacted["tags"]["use.tier"] == added["tags"]["use.tier"]
     past = spark.sql(f"SELECT count(*) FROM {table.name} VERSION AS OF {version}").collect()[0][0]
     assert past == 250
     assert table.optimize(strategy=CLUSTERING)[0].reason == "NOTHING_TO_DO"

@@ -32,8 +32,8 @@ object FileRuns {
     require(partitions.size == placeOf.size, s"${placeOf.size} files were asked for and ${partitions.size} are read")
     val of = partitions.groupMap(_._1._1) { case ((_, place), partition) => place -> partition }
     val inOrder = Array.tabulate(runs)(run => of(run).sorted.map(_._2).toArray)
-    val joined = scanned.coalesce(runs, shuffle = false, Some(new InOrder(inOrder)))(null)
-    session.internalCreateDataFrame(joined, rows.schema)
+    val rowsOfRuns = scanned.coalesce(runs, shuffle = false, Some(new InOrder(inOrder)))(null)
+    session.internalCreateDataFrame(rowsOfRuns, rows.schema)
   }
 
   @tailrec

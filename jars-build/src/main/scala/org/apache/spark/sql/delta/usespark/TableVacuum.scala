@@ -41,8 +41,8 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   /** What is below the table, in the form of Delta's inventories. Spark tasks list it. */
   def listing(parallelism: Int): DataFrame = {
     val hidden = hiddenNames()
-    val found = DeltaFileOperations.recursiveListDirs(session, Seq(root), taskConf, hidden, hidden, Some(parallelism))
-    below(found.toDF())
+    val listed = DeltaFileOperations.recursiveListDirs(session, Seq(root), taskConf, hidden, hidden, Some(parallelism))
+    below(listed.toDF())
   }
 
   /**
