@@ -196,7 +196,8 @@ def test_a_flood_costs_no_thread_and_does_not_keep_the_jvm_out(door):
         with authenticated(door) as ask:
             assert ask("c\n{id}\nhandle\ne\n") == "!ysanswer 1"
             assert before("c\n{id}\nhandle\ne\n") == "!ysanswer 2"
-            assert threading.active_count() == threads + 2
+            # Threads of earlier tests may end meanwhile.
+            assert threading.active_count() <= threads + 2
         assert sum(not is_closed(connection) for connection in flood) <= MOST_UNAUTHENTICATED
 
 
