@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from catalog.table.full_paths import full_path, one_spelling
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import BLOCKS_SCHEMA, TableSnapshot
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
@@ -14,7 +15,7 @@ from otree.cube import BITS_PER_SYMBOL, SYMBOLS, symbols_per_level
 from otree.errors import IndexFormatError
 from otree.overfull import OVERFULL_FACTOR
 from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, newest_revision
-from procedures.checking.problem import ERROR, SCHEMA, WARNING, full_path, one_spelling, problem, rows_of
+from procedures.checking.problem import ERROR, SCHEMA, WARNING, problem, rows_of
 
 CHECKS = (
     "TAGS_UNREADABLE",

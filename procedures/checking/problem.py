@@ -1,4 +1,4 @@
-"""Problems as rows, and normalized paths of files."""
+"""Problems as rows."""
 
 from __future__ import annotations
 
@@ -49,21 +49,3 @@ def rows_of(files: DataFrame, problems: list[tuple[Column, Column]]) -> DataFram
         files.select("path", "revision_id", F.explode(F.filter(matches, lambda p: p.isNotNull())).alias("p"))
         .select("p.check", "p.severity", "path", "revision_id", "p.cube_id", "p.message")
     )  # fmt: skip
-
-
-def full_path(log_path: Column, root: str) -> Column:
-    """Returns the path of a file in the log as file systems write it: absolute, decoded, one slash after the scheme.
-
-    Args:
-        log_path: as in the log: relative to the table or absolute, percent-encoded.
-        root: the table's location, not encoded.
-    """
-    # url_decode turns a plus into a space, but in a path it is a literal plus.
-    decoded = F.url_decode(F.replace(log_path, F.lit("+"), F.lit("%2B")))
-    is_absolute = log_path.rlike("^([a-zA-Z][a-zA-Z0-9+.-]*:|/)")
-    return one_spelling(F.when(is_absolute, decoded).otherwise(F.concat(F.lit(root.rstrip("/") + "/"), decoded)))
-
-
-def one_spelling(path: Column) -> Column:
-    """Normalizes a path: ``file:///a`` becomes ``file:/a``."""
-    return F.regexp_replace(path, "^([a-zA-Z][a-zA-Z0-9+.-]*):/+", "$1:/")

@@ -9,13 +9,14 @@ from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
+from catalog.table.full_paths import full_path, scanned_path
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.checking import placement
 from procedures.checking.metadata import TaggedFiles
-from procedures.checking.problem import ERROR, WARNING, full_path, one_spelling, problem, rows_of
+from procedures.checking.problem import ERROR, WARNING, problem, rows_of
 from procedures.layout.index_columns import IndexColumns
 
 CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROW_OUTSIDE_BAND", placement.CHECK, "ROWS_NOT_CHECKED")
@@ -149,13 +150,9 @@ def _rows_of(snapshot: TableSnapshot, files: DataFrame, revision: Revision) -> t
 def _placed(snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepest: int) -> DataFrame:
     """Returns each row once per level, with the number of its cube on that level."""
     rows, columns = _rows_of(snapshot, files, revision)
-    # url_decode turns a plus into a space, but in a path it is a literal plus.
-    decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     levels = max(deepest, 1)
     return (
-        rows.select(
-            one_spelling(decoded).alias("full"), columns.cell(levels).alias("cell"), columns.weight.alias("weight")
-        )
+        rows.select(scanned_path().alias("full"), columns.cell(levels).alias("cell"), columns.weight.alias("weight"))
         .withColumn("depth", F.explode(F.sequence(F.lit(_BAND), F.lit(deepest))))
         .withColumn(
             "prefix",
