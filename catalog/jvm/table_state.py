@@ -103,3 +103,11 @@ class TableState:
             files: rows of ``files()``.
         """
         return data_frame(self._java.rowsStored(java_data(files)), self.spark)
+
+    def numbered_rows(self, files: DataFrame) -> DataFrame:
+        """Returns the live rows of some files; ``_metadata.row_index`` is the position of a row in its file.
+
+        Args:
+            files: rows of ``files()``.
+        """
+        return data_frame(self._java.numberedRows(java_data(files)), self.spark)

@@ -1,4 +1,4 @@
-"""A transaction that replaces files of a table by files with the same rows."""
+"""A transaction that replaces files of a table by files with the same rows, or with some of them."""
 
 from __future__ import annotations
 
@@ -34,33 +34,73 @@ class TableTransaction(FileWriter):
         """Returns the rows of the files taken: without rows that deletion vectors hide, with row ids where kept."""
         return data_frame(self._java.read(), self.spark)
 
-    def read_runs(self, runs: Sequence[Sequence[str]]) -> DataFrame:
-        """Returns the rows of files taken, one Spark partition per run, in the order of the run and of each file.
+    def depend_on(self, files: Iterable[tuple[str, str]]) -> int:
+        """Names further files that the commit leaves as they are, and that no other commit may change before it.
+
+        Args:
+            files: as for ``take``.
+
+        Returns:
+            How many of them are live in the version that the transaction reads.
+        """
+        identities = list(files)
+        paths = java_list(self.spark, (path for path, _ in identities))
+        vectors = java_list(self.spark, (vector for _, vector in identities))
+        return int(self._java.dependOn(paths, vectors))
+
+    def read_dependencies(self) -> DataFrame:
+        """Returns the rows of the files that the transaction depends on, without row ids."""
+        return data_frame(self._java.readDependencies(), self.spark)
+
+    def scan(self, paths: Iterable[str], numbered: bool = False) -> DataFrame:
+        """Returns the same as ``read`` for some of the files taken.
+
+        Args:
+            paths: as in the log.
+            numbered: whether ``_metadata.row_index`` is needed, the position of a row in its file.
+        """
+        return data_frame(self._java.scan(java_list(self.spark, paths), numbered), self.spark)
+
+    def in_runs(self, rows: DataFrame, runs: Sequence[Sequence[str]]) -> DataFrame:
+        """Returns the rows with one Spark partition per run, in the order of the run and of each file.
 
         To be called once, in a session of its own: it changes how the session reads files.
 
         Args:
-            runs: paths of files, as in the log, at least one in each run and none twice; a file that was taken and is
-                in no run is not read.
+            rows: those of ``scan``, or some of them, without a shuffle.
+            runs: paths of the files of the scan, as in the log, at least one in each run and each file once.
         """
         lists = java_list(self.spark, (java_list(self.spark, run) for run in runs))
-        return data_frame(self._java.readRuns(lists), self.spark)
+        return data_frame(self._java.inRuns(java_data(rows), lists), self.spark)
+
+    def write_deleted(self, rows: DataFrame) -> None:
+        """Writes rows that the commit deletes to the change feed of the table; does nothing if it has none.
+
+        Args:
+            rows: rows with the columns of the table.
+        """
+        self._java.writeDeleted(java_data(rows))
 
     def commit(
-        self, operation: str, parameters: Mapping[str, str], tags_by_path: Mapping[str, Mapping[str, str]]
+        self,
+        operation: str,
+        parameters: Mapping[str, str],
+        tags_by_path: Mapping[str, Mapping[str, str]],
+        data_change: bool = False,
     ) -> int:
-        """Removes the files taken and adds the files written, in one commit without data change.
+        """Removes the files taken and adds the files written, in one commit.
 
         Args:
             operation: name in the table's history.
             parameters: operation parameters in the table's history.
             tags_by_path: tags of the files written.
+            data_change: whether rows were left out, so that readers of changes see the commit.
 
         Returns:
             The version committed.
         """
         tags = java_maps(self.spark, tags_by_path)
-        return int(self._java.commit(operation, java_map(self.spark, parameters), tags))
+        return int(self._java.commit(operation, java_map(self.spark, parameters), tags, data_change))
 
     def restate(self, files: DataFrame, operation: str, parameters: Mapping[str, str], large: bool) -> int:
         """Commits other metadata of live files, and what was configured, without data change.

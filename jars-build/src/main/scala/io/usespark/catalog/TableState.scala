@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
+import org.apache.spark.sql.delta.usespark.NumberedRows
 
 /** One version of a table, for Python to look at. */
 final class TableState(snapshot: Snapshot, metadata: Metadata) {
@@ -41,6 +42,12 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     import org.apache.spark.sql.delta.implicits._
     val stored = files.as[AddFile].collect().toSeq.map(_.copy(deletionVector = null))
     snapshot.deltaLog.createDataFrame(snapshot, stored)
+  }
+
+  /** The live rows of these files (AddFile rows); the scan's metadata has the position of each row in its file. */
+  def numberedRows(files: DataFrame): DataFrame = {
+    import org.apache.spark.sql.delta.implicits._
+    new NumberedRows(snapshot).rowsOf(files.as[AddFile].collect().toSeq)
   }
 
   /** The live files: the columns of Delta's AddFile. */

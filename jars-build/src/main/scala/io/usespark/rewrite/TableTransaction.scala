@@ -8,9 +8,11 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession, classic}
 import org.apache.spark.sql.delta.{DeltaCommitTag, DeltaOperations, RowTracking}
-import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.actions.{AddFile, FileAction}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.usespark.{FileWriter, RewriteTransaction}
+import org.apache.spark.sql.delta.commands.cdc.CDCReader
+import org.apache.spark.sql.delta.usespark.{FileWriter, NumberedRows, RewriteTransaction}
+import org.apache.spark.sql.functions.lit
 import org.apache.spark.sql.usespark.FileRuns
 
 /** Our entry in `DESCRIBE HISTORY`; the parameters, the event among them, come from Python. */
@@ -24,7 +26,7 @@ final case class UseOperation(operation: String, entries: Map[String, String], i
 }
 
 /**
- * One Delta transaction that replaces files by files with the same rows, step by step as Python asks.
+ * One Delta transaction that replaces files by files with the same rows, or with some of them, step by step as Python asks.
  *
  * Every step runs with `session` active.
  */
@@ -35,6 +37,8 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
       constraints = Nil
     ) {
   private var inputs: Seq[AddFile] = Nil
+  private var dependencies: Seq[AddFile] = Nil
+  private var changeFiles: Seq[FileAction] = Nil
 
   override def state: TableState = new TableState(transaction.snapshot)
 
@@ -46,36 +50,71 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
 
   /** Takes the files with these identities; returns how many of them are live in the transaction's snapshot. */
   def take(paths: ju.List[String], deletionVectors: ju.List[String]): Int = step {
+    inputs = live(paths, deletionVectors)
+    inputs.size
+  }
+
+  /**
+   * Depends on further files, which the commit leaves as they are: it conflicts with a commit that changes one of them.
+   * Returns how many of them are live.
+   */
+  def dependOn(paths: ju.List[String], deletionVectors: ju.List[String]): Int = step {
+    dependencies = live(paths, deletionVectors)
+    dependencies.size
+  }
+
+  private def live(paths: ju.List[String], deletionVectors: ju.List[String]): Seq[AddFile] = {
     val wanted = paths.asScala.zip(deletionVectors.asScala).toMap
     val files = transaction.snapshot.allFiles
-    inputs = files
+    val found = files
       .filter(files.col("path").isInCollection(paths))
       .collect()
       .toSeq
       .filter(file => wanted.get(file.path).contains(file.getDeletionVectorUniqueId.getOrElse("")))
-    transaction.trackFilesRead(inputs)
-    inputs.size
+    transaction.trackFilesRead(found)
+    found
   }
 
   /** The rows of the files taken, deletion vectors applied, row ids kept where the table has them. */
-  def read(): DataFrame = step {
-    val rows = transaction.deltaLog.createDataFrame(transaction.snapshot, inputs, actionTypeOpt = Some("Optimize"))
-    RowTracking.preserveRowTrackingColumns(rows, transaction.snapshot)
-  }
+  def read(): DataFrame = step(withRowIds(rowsOf(inputs)))
 
   /**
-   * The rows of the files taken, one Spark partition per run. A run is a list of paths as in the log, and each file is in
-   * one run at most: those in none are not read. To be called once, since it changes how the session reads files.
+   * The same for some of the files taken, by path as in the log. A `numbered` scan has the position of each row in its
+   * file, `_metadata.row_index`.
    */
-  def readRuns(runs: ju.List[ju.List[String]]): DataFrame = step {
-    val places = runs.asScala.zipWithIndex.flatMap { case (files, run) =>
-      files.asScala.zipWithIndex.map { case (file, place) => file -> (run, place) }
+  def scan(paths: ju.List[String], numbered: Boolean): DataFrame = step {
+    val chosen = paths.asScala.toSet
+    val files = inputs.filter(file => chosen(file.path))
+    withRowIds(if (numbered) new NumberedRows(transaction.snapshot).rowsOf(files) else rowsOf(files))
+  }
+
+  /** The rows of the files that it depends on, without row ids. */
+  def readDependencies(): DataFrame = step(rowsOf(dependencies))
+
+  private def rowsOf(files: Seq[AddFile]): DataFrame =
+    transaction.deltaLog.createDataFrame(transaction.snapshot, files, actionTypeOpt = Some("Optimize"))
+
+  private def withRowIds(rows: DataFrame): DataFrame =
+    RowTracking.preserveRowTrackingColumns(rows, transaction.snapshot)
+
+  /**
+   * Rows of `scan`, one Spark partition per run. A run is a list of paths as in the log, and each file of the scan is in
+   * one run. To be called once, since it changes how the session reads files.
+   */
+  def inRuns(rows: DataFrame, runs: ju.List[ju.List[String]]): DataFrame = step {
+    val root = transaction.deltaLog.dataPath
+    val placeOf = runs.asScala.zipWithIndex.flatMap { case (files, run) =>
+      files.asScala.zipWithIndex.map { case (file, place) => new Path(root, new Path(new URI(file))) -> (run, place) }
     }.toMap
-    val chosen = inputs.filter(file => places.contains(file.path))
-    val log = transaction.deltaLog
-    val rows = log.createDataFrame(transaction.snapshot, chosen, actionTypeOpt = Some("Optimize"))
-    val placeOf = chosen.map(file => new Path(log.dataPath, new Path(new URI(file.path))) -> places(file.path)).toMap
-    FileRuns.read(RowTracking.preserveRowTrackingColumns(rows, transaction.snapshot), runs.size, placeOf)
+    FileRuns.read(rows, runs.size, placeOf)
+  }
+
+  /** Writes rows that the commit deletes to the table's change feed, if it has one. */
+  def writeDeleted(rows: DataFrame): Unit = step {
+    if (CDCReader.isCDCEnabledOnTable(transaction.metadata, session)) {
+      val changes = rows.withColumn(CDCReader.CDC_TYPE_COLUMN_NAME, lit(CDCReader.CDC_TYPE_DELETE_STRING))
+      changeFiles = transaction.writeFiles(changes, None, isOptimize = false, Nil)
+    }
   }
 
   /**
@@ -97,21 +136,26 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
     }
   }
 
-  /** Removes the files taken, adds the written ones with their tags (by path), in one commit; returns its version. */
+  /**
+   * Removes the files taken, adds the written ones with their tags (by path), in one commit; returns its version.
+   *
+   * @param dataChange whether the rows differ: readers of changes then see the commit
+   */
   def commit(
       operation: String,
       parameters: ju.Map[String, String],
-      tagsByPath: ju.Map[String, ju.Map[String, String]]
+      tagsByPath: ju.Map[String, ju.Map[String, String]],
+      dataChange: Boolean
   ): Long = step {
     setTags(tagsByPath)
     val now = System.currentTimeMillis()
-    val removes = inputs.map(_.removeWithTimestamp(now, dataChange = false))
+    val removes = inputs.map(_.removeWithTimestamp(now, dataChange = dataChange))
     val snapshot = transaction.snapshot
     val commitTags =
       if (RowTracking.isEnabled(snapshot.protocol, snapshot.metadata))
         Map(DeltaCommitTag.PreservedRowTrackingTag.key -> "true")
       else Map.empty[String, String]
-    val actions = addedFiles.map(_.copy(dataChange = false)) ++ removes
+    val actions = addedFiles.map(_.copy(dataChange = dataChange)) ++ changeFiles ++ removes
     transaction.commit(actions, UseOperation(operation, parameters.asScala.toMap), commitTags)
   }
 
