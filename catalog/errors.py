@@ -223,6 +223,12 @@ class IndexConfigurationError(UseError):
         return cls(text, code="USE_INDEXED_COLUMN", sql_state="2BP01")
 
     @classmethod
+    def needed(cls, column: str, key: str) -> IndexConfigurationError:
+        """A statement drops a column that a property names."""
+        text = f"The column {column} cannot be dropped, because {key} names it: unset that property first."
+        return cls(text, code="USE_INDEXED_COLUMN", sql_state="2BP01")
+
+    @classmethod
     def unindexable(cls, column: str, data_type: str, accepted: str) -> IndexConfigurationError:
         """The type of the column cannot be indexed."""
         text = f"use.index.columns: column '{column}' of type {data_type} cannot be indexed: {accepted}."

@@ -16,7 +16,9 @@ from catalog.properties.index_properties import (
     TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
 )
+from catalog.properties.lifecycle_properties import ORDER_BY_KEY, PRIMARY_KEY_KEY
 from catalog.properties.names import PROPERTIES, ignored_property, in_namespace
+from catalog.table.key_columns import key_columns, order_column
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
 
@@ -42,6 +44,10 @@ def check_property(key: str, text: str, schema: StructType, partition: tuple[str
         IndexConfiguration.of({key: text}, schema, None, partition)
     elif key == COLUMN_STATS_KEY and schema.fields:
         declared_stats(text, schema)
+    elif key == PRIMARY_KEY_KEY and schema.fields:
+        key_columns(schema, key, text)
+    elif key == ORDER_BY_KEY and schema.fields:
+        order_column(schema, key, text)
 
 
 def check_index(configuration: Mapping[str, str], schema: StructType, partition: tuple[str, ...]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.errors import UnknownNameError
-from catalog.properties.setting import BOOLEAN, SIZE, Setting, ValueType, duration, whole_number
+from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.properties.setting import BOOLEAN, SIZE, TEXT, Setting, ValueType, duration, whole_number
 
 CLUSTERING_PREFIX = "use.clustering."
 COMPACTION_PREFIX = "use.compaction."
@@ -47,6 +47,15 @@ COMPACTION_DELETED_RATIO = Setting(
     "Rewrites a file if deletion vectors hide more than this share of its rows.",
     unset="0.05",
 )
+PRIMARY_KEY_KEY, ORDER_BY_KEY = f"{COMPACTION_PREFIX}primaryKey", f"{COMPACTION_PREFIX}orderBy"
+COMPACTION_PRIMARY_KEY = Setting(
+    PRIMARY_KEY_KEY,
+    TEXT,
+    "Compaction keeps only the latest row of each key: columns that together name a row, separated by commas.",
+)
+COMPACTION_ORDER_BY = Setting(
+    ORDER_BY_KEY, TEXT, "Column whose greatest value is that of the latest row of a key; it must have no nulls."
+)
 # Options of SizeTieredClustering, which has the defaults.
 _CLUSTERING_OPTIONS: tuple[tuple[str, Setting[object]], ...] = (
     (
@@ -84,6 +93,8 @@ LIFECYCLE_SETTINGS: tuple[Setting[object], ...] = (
     COMPACTION_INTERVAL,
     COMPACTION_COMMITS,
     COMPACTION_DELETED_RATIO,
+    COMPACTION_PRIMARY_KEY,
+    COMPACTION_ORDER_BY,
 )
 _NAMES = tuple(setting.name for setting in LIFECYCLE_SETTINGS)
 
@@ -136,13 +147,16 @@ def lifecycle_policies(configuration: Mapping[str, str]) -> tuple[Policy, ...]:
         configuration: all properties of the table.
 
     Raises:
-        InvalidArgumentError: a value that is not accepted.
+        InvalidArgumentError: a value that is not accepted, or a primary key without its order.
         UnknownNameError: a property below ``use.clustering.`` or ``use.compaction.`` that does not exist.
     """
     given = {k: v for k, v in configuration.items() if k.startswith((CLUSTERING_PREFIX, COMPACTION_PREFIX))}
     for key in given:
         if key not in _NAMES:
             raise UnknownNameError.of("property", key, _NAMES)
+    for name, other in ((PRIMARY_KEY_KEY, ORDER_BY_KEY), (ORDER_BY_KEY, PRIMARY_KEY_KEY)):
+        if name in given and other not in given:
+            raise InvalidArgumentError.missing(other, f"{name} needs it")
     policies = []
     interval, commits = COMPACTION_INTERVAL.optional_value(given), COMPACTION_COMMITS.optional_value(given)
     ratio = COMPACTION_DELETED_RATIO.optional_value(given)
@@ -150,6 +164,9 @@ def lifecycle_policies(configuration: Mapping[str, str]) -> tuple[Policy, ...]:
         options = {} if ratio is None else {"min_deleted_ratio": str(ratio)}
         pace = Pace(None if interval is None else int(interval), commits)
         asked = {key: value for key, value in given.items() if key.startswith(COMPACTION_PREFIX)}
+        if PRIMARY_KEY_KEY in given:
+            latest = {"primary_key": given[PRIMARY_KEY_KEY], "order_by": given[ORDER_BY_KEY]}
+            policies.append(Policy("LatestRowCompaction", latest, pace, asked))
         policies.append(Policy("DeleteCompaction", options, pace, asked))
     options, pace = _clustering_options(given), Pace(int(CLUSTERING_INTERVAL.value(given)))
     if CLUSTERING_ENABLED.value(given):

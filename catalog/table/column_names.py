@@ -68,6 +68,11 @@ def _quoted(parts: tuple[str, ...]) -> str:
     return ".".join(_in_backquotes(part) if _NEEDS_QUOTES.search(part) else part for part in parts)
 
 
+def quoted_name(name: str) -> str:
+    """The name of a top-level column as ``F.col`` reads it, whatever letters it has."""
+    return _in_backquotes(name)
+
+
 def _in_backquotes(part: str) -> str:
     return "`" + part.replace("`", "``") + "`"
 

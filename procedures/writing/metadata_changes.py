@@ -11,7 +11,12 @@ from catalog.errors import IndexConfigurationError, UseError
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
-from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX
+from catalog.properties.lifecycle_properties import (
+    CLUSTERING_PREFIX,
+    COMPACTION_PREFIX,
+    ORDER_BY_KEY,
+    PRIMARY_KEY_KEY,
+)
 from catalog.properties.names import in_namespace, unknown_property
 from catalog.properties.optimization_properties import PREFIX
 from catalog.table.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
@@ -88,7 +93,7 @@ def _moved_columns(before: TableMetadata, after: TableMetadata) -> dict[str, str
     configuration = after.configuration
     entries: dict[str, str | None] = {}
     _check_dropped(before, after)
-    for key in (COLUMNS_KEY, AS_INDEXED_KEY):
+    for key in (COLUMNS_KEY, AS_INDEXED_KEY, PRIMARY_KEY_KEY, ORDER_BY_KEY):
         if key in configuration:
             entries[key] = _moved_text(configuration[key], before.schema, after.schema)
     if COLUMN_STATS_KEY in configuration:
@@ -137,6 +142,19 @@ def _check_dropped(before: TableMetadata, after: TableMetadata) -> None:
             check_distinct(after.schema, to)
     if dropped:
         raise IndexConfigurationError.dropped(dropped)
+    for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY):
+        for column in _named(after.configuration.get(key), before.schema):
+            if find_path(after.schema, column.stored_path) is None:
+                raise IndexConfigurationError.needed(column.plain_name, key)
+
+
+def _named(text: str | None, schema: StructType) -> list[FoundColumn]:
+    """The columns that a list of names leads to; another engine may have written anything."""
+    try:
+        entries = split_names(text or "")
+    except ValueError:
+        return []
+    return [column for name, _ in entries if (column := find_column(schema, name)) is not None]
 
 
 def _indexed(metadata: TableMetadata) -> list[FoundColumn]:
@@ -145,10 +163,9 @@ def _indexed(metadata: TableMetadata) -> list[FoundColumn]:
     text = configuration.get(COLUMNS_KEY)
     try:
         latest = newest_revision(configuration)
-        if text is not None and (latest is None or configuration.get(AS_INDEXED_KEY) != text):
-            found = [find_column(schema, name) for name, _ in split_names(text)]
-        else:
-            found = [find_stored(schema, column) for column in latest.columns] if latest is not None else []
-    except (ValueError, IndexFormatError):
+    except IndexFormatError:
         return []
+    if text is not None and (latest is None or configuration.get(AS_INDEXED_KEY) != text):
+        return _named(text, schema)
+    found = [find_stored(schema, column) for column in latest.columns] if latest is not None else []
     return [column for column in found if column is not None]
