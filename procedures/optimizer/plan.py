@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pyspark.sql import DataFrame
+
+from catalog.table.key_columns import KeyOrder
+
 # Reason code of files that a run leaves to the next one.
 ARRIVED = "ARRIVED_DURING_RUN"
 
@@ -45,6 +49,24 @@ class FileRun:
 
 
 @dataclass(frozen=True)
+class RowRemoval:
+    """Live rows that a rewrite leaves out, because a later row of their key exists.
+
+    Attributes:
+        rows: ``file`` and ``position`` BIGINT of each; see ``outdated_rows``.
+        count: how many.
+        order: the key, and what orders its rows.
+        dependencies: path, and deletion vector or '', of the other files that have later rows. The rewrite is valid
+            as long as they are unchanged.
+    """
+
+    rows: DataFrame
+    count: int
+    order: KeyOrder
+    dependencies: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class FileGroup:
     """Files that are rewritten together, in one commit.
 
@@ -57,6 +79,7 @@ class FileGroup:
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
         runs: where rows are not laid out anew: each run becomes a file, and files in no run have no rows left. The
             revision is then that of the files, 0 for unindexed ones.
+        removal: live rows that are left out; None if all stay. Only with ``runs``.
     """
 
     strategy: str
@@ -66,6 +89,7 @@ class FileGroup:
     note: str = ""
     weight_span: float = 1.0
     runs: tuple[FileRun, ...] | None = None
+    removal: RowRemoval | None = None
 
     @property
     def bytes(self) -> int:

@@ -20,8 +20,16 @@ def commit(
     transaction: TableTransaction,
     event: OptimizationEvent,
     tags_by_path: Mapping[str, Mapping[str, str]],
+    data_change: bool = False,
 ) -> int:
     """Commits, the event included, and says for certain whether it happened, where that can be known.
+
+    Args:
+        table: the table.
+        transaction: has taken and written files.
+        event: what the commit tells of itself.
+        tags_by_path: tags of the files written.
+        data_change: whether live rows were left out.
 
     Returns:
         The version committed.
@@ -36,7 +44,7 @@ def commit(
     if event.overflow_file is not None:
         table.write_state(event.overflow_file, event.to_json())
     try:
-        return transaction.commit(OPERATION, entries, tags_by_path)
+        return transaction.commit(OPERATION, entries, tags_by_path, data_change)
     except BaseException as error:
         # A commit that is sent twice below Delta, as a store's client does when an answer is lost, meets itself: that
         # looks like another writer's, and deleting our files would then delete the table's.

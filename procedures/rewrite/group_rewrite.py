@@ -105,7 +105,7 @@ def _committed(
         table_bytes=snapshot.bytes - inputs_stats.bytes + outputs_stats.bytes,
     )
     context.observe(Step.COMMIT)
-    version = commit(table, inputs.transaction, event, output.tags)
+    version = commit(table, inputs.transaction, event, output.tags, group.removal is not None)
     rows = sum(file.rows or 0 for file in output.facts)
     return RewriteResult(
         version,

@@ -43,6 +43,11 @@ class Inputs:
             raise ConcurrentChangeError(
                 f"{gone} of the plan's {len(group.files)} files were changed since it was made."
             )
+        if group.removal is not None:
+            needed = group.removal.dependencies
+            changed = len(needed) - transaction.depend_on(needed)
+            if changed:
+                raise ConcurrentChangeError(f"{changed} files with later rows were changed since the plan was made.")
         return cls(transaction, TableSnapshot.of(transaction.state(), table.location))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import RowsChangedError
 from catalog.history.events import FileFacts
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.session import MOST_ROWS_KEY
+from catalog.table.column_names import quoted_name
 from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.tree import Tree
 from procedures.layout.layout_writer import LayoutWriter
@@ -19,6 +20,7 @@ from procedures.layout.tags import carry_thresholds, facts_of, tags_of
 from procedures.optimizer.plan import FileGroup, FileRun
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.results import RewriteContext, RewriteOutput
+from procedures.rewrite.row_removal import check_keys, removed_only, without_removed
 
 # Delta names a file after the Spark partition that wrote it.
 _PART = re.compile(r"(?:^|/)part-(\d+)-[^/]*$")
@@ -48,15 +50,42 @@ def write_runs(
         context: see there.
 
     Raises:
-        RowsChangedError: the files written have more rows or fewer than the log tells of the inputs.
+        RowsChangedError: the files written have more rows or fewer than the log tells of the inputs, less those that
+            are removed; or a key was lost.
     """
+    if group.removal is None:
+        return _written(session, inputs, group, facts, write_id, context)
+    inputs.transaction.write_deleted(removed_only(_table_columns(inputs, group), group.removal))
+    output = _written(session, inputs, group, facts, write_id, context)
+    check_keys(inputs.transaction, group.removal.order)
+    return output
+
+
+def _table_columns(inputs: Inputs, group: FileGroup) -> DataFrame:
+    """The rows of all inputs without row ids, which the change feed has no columns for."""
+    rows = inputs.transaction.scan([file.path for file in group.files], numbered=True)
+    return rows.select(*map(quoted_name, inputs.snapshot.schema.names))
+
+
+def _written(
+    session: SparkSession,
+    inputs: Inputs,
+    group: FileGroup,
+    facts: InputFacts,
+    write_id: str,
+    context: RewriteContext,
+) -> RewriteOutput:
+    """Writes the rows of the runs that stay."""
     runs = group.runs or ()
     if not runs:
         return RewriteOutput(-1, (), {})
     context.observe(Step.PLACE)
     session.conf.set(_WRITERS_KEY, "1")
     session.conf.set(MOST_ROWS_KEY, "0")
-    rows = inputs.transaction.read_runs([run.paths for run in runs])
+    rows = inputs.transaction.scan([path for run in runs for path in run.paths], group.removal is not None)
+    if group.removal is not None:
+        rows = without_removed(rows, group.removal)
+    rows = inputs.transaction.in_runs(rows, [run.paths for run in runs])
     writer = LayoutWriter(session, inputs.transaction, inputs.snapshot, context.observe, strict=True)
     if group.revision_id == 0:
         files = writer.write_unplaced(rows)
@@ -82,8 +111,10 @@ def write_runs(
 
 def _check_rows(group: FileGroup, written: Sequence[int | None]) -> None:
     count = sum(rows or 0 for rows in written)
-    if group.rows is not None and None not in written and count != group.rows:
-        raise RowsChangedError(f"{group.rows} rows were to be read and {count} were written; nothing was committed.")
+    removed = 0 if group.removal is None else group.removal.count
+    if group.rows is not None and None not in written and count != group.rows - removed:
+        expected = f"{group.rows - removed} rows were to be written and {count} were"
+        raise RowsChangedError(f"{expected}; nothing was committed.")
 
 
 def _unindexed_facts(files: Sequence[DataFile]) -> tuple[FileFacts, ...]:

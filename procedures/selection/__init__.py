@@ -6,6 +6,7 @@ from procedures.application import application
 from procedures.selection.cube_defragmentation import CubeDefragmentation
 from procedures.selection.delete_compaction import DeleteCompaction
 from procedures.selection.file_list import FileList
+from procedures.selection.latest_row_compaction import LatestRowCompaction
 from procedures.selection.leveled_compaction import LeveledCompaction
 from procedures.selection.revision_rewrite import RevisionRewrite
 from procedures.selection.sampling_overhead import SamplingOverheadReduction
@@ -29,6 +30,7 @@ def built_in_strategies() -> tuple[Strategy, ...]:
         FileList(),
         SizeTieredClustering(),
         DeleteCompaction(),
+        LatestRowCompaction(),
     )
 
 

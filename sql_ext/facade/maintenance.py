@@ -146,6 +146,9 @@ class Maintenance:
         *,
         min_deleted_ratio: float = 0.05,
         min_deleted_rows: int | None = None,
+        primary_key: list[str] | tuple[str, ...] | None = None,
+        order_by: str | None = None,
+        ties: str = "all",
         where: str | None = None,
         bytes_per_iter: int | None = None,
         max_iterations: int | None = None,
@@ -154,11 +157,16 @@ class Maintenance:
         parallelism: int = 1,
         dry_run: bool = False,
     ) -> list[OptimizeRow]:
-        """Rewrites files many of whose rows are deleted, without these rows; tables need no index for it.
+        """Rewrites files without their deleted rows; with ``primary_key``, only the latest row of each key stays.
+
+        Tables need no index for it.
 
         Args:
             min_deleted_ratio: rewrites a file if deletion vectors hide more than this share of its rows.
             min_deleted_rows: also rewrites a file if so many of its rows are hidden.
+            primary_key: columns that together name a row. Of the rows of one key only the latest stays.
+            order_by: with ``primary_key``, the column whose greatest value is the latest.
+            ties: with ``primary_key``, whether ``all`` rows with the greatest value of a key stay, or ``any`` one.
             where: rewrites only files that may contain rows that match this predicate.
             bytes_per_iter: bytes of files rewritten in a commit; 1,000,000,000 by default.
             max_iterations: maximum number of commits.
@@ -181,6 +189,9 @@ class Maintenance:
             table=self.name,
             min_deleted_ratio=min_deleted_ratio,
             min_deleted_rows=min_deleted_rows,
+            primary_key=primary_key,
+            order_by=order_by,
+            ties=ties,
             where=where,
             bytes_per_iter=bytes_per_iter,
             max_iterations=max_iterations,

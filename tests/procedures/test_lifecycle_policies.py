@@ -57,6 +57,20 @@ def test_properties_become_options():
     assert effective_type(given) == "DeleteCompaction,SizeTieredClustering"
 
 
+def test_a_primary_key_adds_a_strategy():
+    given = {"use.compaction.commits": "5", "use.compaction.primaryKey": "a,b", "use.compaction.orderBy": "ts"}
+    schedule = Schedule.of_table(given)
+    assert schedule.strategies == ("LatestRowCompaction", "DeleteCompaction")
+    assert schedule.arguments["options"] == {"primary_key": "a,b", "order_by": "ts"}
+    assert set(schedule.paces.values()) == {Pace(None, 5)}
+    assert schedule.only(["DeleteCompaction"]).arguments["options"] == {}
+    for name in ("primaryKey", "orderBy"):
+        with pytest.raises(UseError, match="is missing"):
+            lifecycle_policies({f"use.compaction.{name}": "a"})
+    # Without a condition that starts it, nothing removes rows.
+    assert lifecycle_policies({"use.compaction.primaryKey": "a", "use.compaction.orderBy": "ts"}) == ()
+
+
 def test_what_applies_without_a_property_is_what_the_strategy_declares():
     declared = {o.name: o.default for o in strategy("SizeTieredClustering").options}
     unset = {name.rsplit(".", 1)[1]: setting.unset for name, setting in PROPERTIES.items() if "clustering" in name}
