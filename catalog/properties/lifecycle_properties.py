@@ -47,6 +47,9 @@ COMPACTION_DELETED_RATIO = Setting(
     "Rewrites a file if deletion vectors hide more than this share of its rows.",
     unset="0.05",
 )
+CLUSTERING_ISOLATE_BYTES = Setting(
+    f"{CLUSTERING_PREFIX}isolateBytes", SIZE, "Files of this size are never merged again.", unset="128MB"
+)
 # Options of SizeTieredClustering, which has the defaults.
 _CLUSTERING_OPTIONS: tuple[tuple[str, Setting[object]], ...] = (
     (
@@ -68,10 +71,7 @@ _CLUSTERING_OPTIONS: tuple[tuple[str, Setting[object]], ...] = (
             unset="4",
         ),
     ),
-    (
-        "isolate_bytes",
-        Setting(f"{CLUSTERING_PREFIX}isolateBytes", SIZE, "Files of this size are never merged again.", unset="128MB"),
-    ),
+    ("isolate_bytes", CLUSTERING_ISOLATE_BYTES),
     (
         "max_time_range",
         Setting(f"{CLUSTERING_PREFIX}maxTimeRange", _INTERVAL, "Time that the rows of a merged file span, at most."),
