@@ -181,7 +181,7 @@ def curve_places(low: Floats, high: Floats) -> Integers:
 class _Obstacles:
     """Boxes that do not overlap, and grow as they are merged.
 
-    They are in the order of their lower ends in one dimension. Blocks of them know the largest upper end of their boxes.
+    They are in the order of their lower ends in one dimension. Blocks of them know their largest upper end.
     A merged box takes the slot of its member that begins first, which keeps the order.
     """
 
