@@ -164,6 +164,7 @@ def test_a_plain_table_is_consolidated_without_its_deleted_rows(spark, new_table
     assert table.optimize(strategy=STEPS)[0].reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_files_of_one_revision_keep_their_cubes_and_bands(spark, new_table):
     table = new_table(NUMBERS, index="x,y", cube_size=200, file_bytes="8kb", properties=VECTORS)
     table.append(numbers(spark, 1500)).index()
@@ -194,6 +195,7 @@ def _bands(table):
     return {(first >= weight_of(0.1), end > weight_of(0.1)) for first, end in ranges}
 
 
+@pytest.mark.slow
 def test_boxes_and_times_restrict_steps(spark, new_table):
     table = new_table("id BIGINT, x DOUBLE")
     for first in (0, 10, 5000, 5010):
@@ -230,6 +232,7 @@ def test_a_large_log_is_read_by_jobs_and_chooses_the_same(spark, new_table, monk
     assert table.checksum() == before
 
 
+@pytest.mark.slow
 def test_files_that_clustering_has_done_with_stay_alone(spark, new_table):
     table = new_table("id BIGINT", properties={"use.clustering.isolateBytes": "2kb"})
     for first in (0, 10, 20):
