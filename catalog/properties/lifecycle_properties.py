@@ -56,6 +56,9 @@ COMPACTION_PRIMARY_KEY = Setting(
 COMPACTION_ORDER_BY = Setting(
     ORDER_BY_KEY, TEXT, "Column whose greatest value is that of the latest row of a key; it must have no nulls."
 )
+CLUSTERING_ISOLATE_BYTES = Setting(
+    f"{CLUSTERING_PREFIX}isolateBytes", SIZE, "Files of this size are never merged again.", unset="128MB"
+)
 # Options of SizeTieredClustering, which has the defaults.
 _CLUSTERING_OPTIONS: tuple[tuple[str, Setting[object]], ...] = (
     (
@@ -77,10 +80,7 @@ _CLUSTERING_OPTIONS: tuple[tuple[str, Setting[object]], ...] = (
             unset="4",
         ),
     ),
-    (
-        "isolate_bytes",
-        Setting(f"{CLUSTERING_PREFIX}isolateBytes", SIZE, "Files of this size are never merged again.", unset="128MB"),
-    ),
+    ("isolate_bytes", CLUSTERING_ISOLATE_BYTES),
     (
         "max_time_range",
         Setting(f"{CLUSTERING_PREFIX}maxTimeRange", _INTERVAL, "Time that the rows of a merged file span, at most."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -14,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from catalog.table.column_names import find_stored
+from catalog.table.column_names import FoundColumn, find_stored
 from otree.revision import Revision
 
 # Bytes of a text that become a number, by which texts are ordered.
@@ -32,16 +34,25 @@ def bounds(schema: StructType, revision: Revision | None) -> tuple[Column, Colum
         Two columns ARRAY<DOUBLE>, named low and high, with an entry per indexed column, NULL where the statistics do
         not tell.
     """
+    columns = revision.columns if revision is not None else ()
+    return bounds_of([find_stored(schema, column) for column in columns])
+
+
+def bounds_of(columns: Sequence[FoundColumn | None]) -> tuple[Column, Column]:
+    """The same for any columns.
+
+    Args:
+        columns: of the table; None for one that it no longer has.
+    """
     arrays = []
     for key, name in (("minValues", "low"), ("maxValues", "high")):
-        values = [_bound(schema, column, key) for column in (revision.columns if revision is not None else ())]
+        values = [_bound(column, key) for column in columns]
         array = F.array(*values) if values else F.array().cast("array<double>")
         arrays.append(array.alias(name))
     return arrays[0], arrays[1]
 
 
-def _bound(schema: StructType, name: str, key: str) -> Column:
-    column = find_stored(schema, name)
+def _bound(column: FoundColumn | None, key: str) -> Column:
     if column is None or any("'" in part for part in column.stored_path):
         return F.lit(None).cast("double")
     path = "".join(f"['{part}']" for part in column.stored_path)

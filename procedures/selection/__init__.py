@@ -13,6 +13,7 @@ from procedures.selection.sampling_overhead import SamplingOverheadReduction
 from procedures.selection.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
 from procedures.selection.size_tiered_clustering import SizeTieredClustering
 from procedures.selection.sorted_run_compaction import SortedRunCompaction
+from procedures.selection.step_consolidation import StepConsolidation
 from procedures.selection.unindexed_files import UnindexedFiles
 
 DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction")
@@ -31,6 +32,7 @@ def built_in_strategies() -> tuple[Strategy, ...]:
         SizeTieredClustering(),
         DeleteCompaction(),
         LatestRowCompaction(),
+        StepConsolidation(),
     )
 
 

@@ -109,6 +109,8 @@ def _columns(rows):
 
 
 def _sql(default):
+    if isinstance(default, bool):
+        return str(default).lower()
     return "NULL" if default is None else str(default)
 
 

@@ -1,0 +1,1 @@
+"""What is worth rewriting, as plans that are made of metadata alone."""

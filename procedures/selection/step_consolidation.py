@@ -1,0 +1,239 @@
+"""StepConsolidation: runs of files that are neighbours in time become one file, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from catalog.errors import InvalidArgumentError
+from catalog.table.column_names import split_names
+from catalog.table.file_columns import Integers
+from catalog.table.snapshot import TableSnapshot
+from procedures.declaration import Parameter
+from procedures.optimizer.plan import FileGroup, FileRun, Selection
+from procedures.selection.consolidation_steps import consolidation
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
+from procedures.selection.step_candidates import Place, Scope, StepCandidates
+from procedures.selection.step_runs import MOST_FILES_WITH_BOXES, StepPolicy
+from procedures.selection.timestamps import WrittenTime, instant
+
+NAME = "StepConsolidation"
+MAX_FILE_BYTES = 1024 * 1024 * 1024
+_START, _END = "timestamp_start", "timestamp_end"
+_TIME = "epoch milliseconds, or 'yyyy-MM-dd HH:mm:ss' in the session's time zone unless one follows."
+
+
+class StepConsolidation(Strategy):
+    """Consolidates the files of a place, which are of one revision, partition and band; see ``consolidation_steps``.
+
+    A merged file has the rows of its files in the order in which they were written, without deleted rows. Indexed files
+    keep their revision.
+    """
+
+    name: ClassVar[str] = NAME
+    doc: ClassVar[str] = "Merges runs of files that are neighbours in time, step by step; any table has use for it."
+    needs_index_columns: ClassVar[bool] = False
+    options: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("steps", "INT", "Steps in each partition and band, at most.", None),
+        Parameter("step_min_files", "INT", "Files that a step takes, at least 2.", 2),
+        Parameter("step_max_files", "INT", "Files that a step takes, at most.", None),
+        Parameter(
+            "step_size_ratio", "DOUBLE", "Size of a file in proportion to that of a larger neighbour, at least.", 0.0
+        ),
+        Parameter(
+            "amplification",
+            "DOUBLE",
+            "Volume of the box around the files of a step, at most, in multiples of the sum of their volumes; a step "
+            f"takes at most {MOST_FILES_WITH_BOXES} files then.",
+            None,
+        ),
+        Parameter(
+            "purge_deleted", "BOOLEAN", "Whether to take files with deletion vectors, without deleted rows.", True
+        ),
+        Parameter("max_file_bytes", "BIGINT", "Bytes of a merged file, at most.", MAX_FILE_BYTES),
+        Parameter(_START, "STRING", f"Takes only files whose rows were written at this time or later: {_TIME}", None),
+        Parameter(_END, "STRING", f"Takes only files whose rows were written at this time or earlier: {_TIME}", None),
+        Parameter("columns", "STRING", "Columns of the boxes, separated by commas; the indexed ones by default.", None),
+    )
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """See ``Strategy.check_options``."""
+        policy_of(options)
+        for name in (_START, _END):
+            if options[name] is not None:
+                WrittenTime.of(name, options[name])
+        if options["columns"] is not None:
+            _check_columns(options["columns"], options["amplification"])
+
+    def begin(self, settings: SelectionSettings) -> Selector:
+        """See ``Strategy.begin``."""
+        return _StepSelector(settings)
+
+
+def policy_of(options: Mapping[str, Any]) -> StepPolicy:
+    """The policy that options ask for.
+
+    Args:
+        options: values of the strategy's options, all of them.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
+    """
+    for name, least in (("steps", 1), ("step_min_files", 2), ("max_file_bytes", 1)):
+        value = options[name]
+        if value is not None and value < least:
+            raise InvalidArgumentError.of(name, value, f"a whole number of at least {least}")
+    least, most = options["step_min_files"], options["step_max_files"]
+    if most is not None and most < least:
+        raise InvalidArgumentError.of("step_max_files", most, f"a whole number of at least step_min_files = {least}")
+    ratio, amplification = options["step_size_ratio"], options["amplification"]
+    if not 0.0 <= ratio <= 1.0:
+        raise InvalidArgumentError.of("step_size_ratio", ratio, "a number from 0 to 1")
+    if amplification is not None and not 0.0 < amplification < float("inf"):
+        raise InvalidArgumentError.of("amplification", amplification, "a finite number above 0")
+    return StepPolicy(options["steps"], least, most, ratio, amplification, options["max_file_bytes"])
+
+
+def _check_columns(text: str, amplification: float | None) -> None:
+    if amplification is None:
+        raise InvalidArgumentError.of("columns", text, "columns only together with amplification")
+    try:
+        entries = split_names(text)
+    except ValueError as error:
+        raise InvalidArgumentError.of("columns", text, f"names separated by commas; {error}") from error
+    if not all(name and not kind for name, kind in entries):
+        raise InvalidArgumentError.of("columns", text, "names of columns, separated by commas")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """Files that become one.
+
+    Attributes:
+        place: their place.
+        positions: of the files, in their order.
+    """
+
+    place: Place
+    positions: tuple[int, ...]
+
+
+def runs_of(files: StepCandidates, policy: StepPolicy, done: dict[Place, int]) -> Iterator[PlannedRun]:
+    """The files that become one, place by place; pure but for ``done``.
+
+    Args:
+        files: files that may be taken; those without rows are left out.
+        policy: which runs qualify.
+        done: steps that were taken in each place before; those that are planned here are added.
+    """
+    for place, positions in files.places():
+        of_place: Integers = positions[files.rows[positions] != 0]
+        left = None if policy.steps is None else policy.steps - done.get(place, 0)
+        found = consolidation(files.step_files(of_place), replace(policy, steps=left))
+        done[place] = done.get(place, 0) + len(found.steps)
+        for first, end in found.results:
+            for start in range(first, end, MAX_FILES_PER_GROUP):
+                run = of_place[start : min(start + MAX_FILES_PER_GROUP, end)]
+                if len(run) > 1:
+                    yield PlannedRun(place, tuple(run.tolist()))
+
+
+def groups_of(
+    files: StepCandidates, policy: StepPolicy, most_bytes: int, done: dict[Place, int], retention_hours: float = 0.0
+) -> Iterator[FileGroup]:
+    """The groups to rewrite; first those files that have no rows left, which are not read.
+
+    Args:
+        files: files that may be taken.
+        policy: which runs qualify.
+        most_bytes: bytes after which a group takes no further run.
+        done: see ``runs_of``.
+        retention_hours: how long the table keeps removed files, for people.
+    """
+    for revision in np.unique(files.revision).tolist():
+        empty = np.flatnonzero((files.rows == 0) & (files.revision == revision))
+        for start in range(0, len(empty), MAX_FILES_PER_GROUP):
+            yield _removal(files, revision, empty[start : start + MAX_FILES_PER_GROUP], retention_hours)
+    taken: list[PlannedRun] = []
+    size = count = 0
+    for run in runs_of(files, policy, done):
+        is_elsewhere = bool(taken) and _commit_of(taken[0].place) != _commit_of(run.place)
+        if taken and (is_elsewhere or size >= most_bytes or count + len(run.positions) > MAX_FILES_PER_GROUP):
+            yield _group(files, taken)
+            taken, size, count = [], 0, 0
+        taken.append(run)
+        size += int(files.size[list(run.positions)].sum())
+        count += len(run.positions)
+    if taken:
+        yield _group(files, taken)
+
+
+def _commit_of(place: Place) -> tuple[int, str]:
+    """Runs of one revision and partition are rewritten in one commit."""
+    return place.revision_id, place.partition
+
+
+def _removal(files: StepCandidates, revision_id: int, positions: Integers, retention_hours: float) -> FileGroup:
+    chosen = tuple(files.input_file(int(position)) for position in positions)
+    note = (
+        f"{len(chosen)} files without a live row are removed without reading them; vacuum deletes them after "
+        f"{retention_hours:g} hours"
+    )
+    return FileGroup(NAME, revision_id, f"NO_ROWS_{len(chosen)}", chosen, note, runs=())
+
+
+def _group(files: StepCandidates, taken: list[PlannedRun]) -> FileGroup:
+    place = taken[0].place
+    chosen = tuple(files.input_file(position) for run in taken for position in run.positions)
+    runs = tuple(
+        FileRun(
+            tuple(str(files.path[position]) for position in run.positions),
+            int(files.tier[list(run.positions)].max()) or None,
+        )
+        for run in taken
+    )
+    where = f" of partition {place.partition}" if place.partition else ""
+    left_out = f"; {files.with_vectors} files with deletion vectors stay as they are" if files.with_vectors else ""
+    note = f"{len(chosen)} files{where} become {len(runs)}{left_out}"
+    return FileGroup(NAME, place.revision_id, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)
+
+
+class _StepSelector(Selector):
+    """Looks at the table once, gives the groups one by one, and looks again when all are rewritten."""
+
+    def __init__(self, settings: SelectionSettings) -> None:
+        super().__init__(settings)
+        self._policy = policy_of(settings.options)
+        self._done: dict[Place, int] = {}
+        self._version = -1
+        self._groups: Iterator[FileGroup] = iter(())
+        self._left_out = 0
+
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """See ``Selector.select``."""
+        group = next(self._groups, None)
+        if group is None and snapshot.version != self._version:
+            self._version = snapshot.version
+            files = self._candidates(snapshot)
+            self._left_out = files.with_vectors
+            limits = self.settings.bytes_per_iter, self._done, snapshot.retention_hours
+            self._groups = groups_of(files, self._policy, *limits)
+            group = next(self._groups, None)
+        if group is not None:
+            return Selection(group)
+        left_out = f"; {self._left_out} files with deletion vectors stay as they are" if self._left_out else ""
+        return Selection(note=f"{NAME}: no run of neighbours qualifies for a step{left_out}")
+
+    def _candidates(self, snapshot: TableSnapshot) -> StepCandidates:
+        options = self.settings.options
+        start, end = (
+            None if options[name] is None else instant(snapshot.spark, name, options[name]).millis
+            for name in (_START, _END)
+        )
+        if start is not None and end is not None and start > end:
+            raise InvalidArgumentError.of(_END, options[_END], f"a time from {_START} = {options[_START]} on")
+        files = StepCandidates.of(snapshot, Scope(self.settings.revision_id, options["purge_deleted"], start, end))
+        return files if self._policy.amplification is None else files.with_boxes(snapshot, options["columns"])

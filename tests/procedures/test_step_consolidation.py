@@ -1,0 +1,243 @@
+"""StepConsolidation: its groups without Spark, and its rewrites of plain, unindexed and indexed files."""
+
+import numpy as np
+import pytest
+from placement import check_placement
+from pyspark.sql import functions as F
+from staging import settings_of
+from tables import NUMBERS, numbers
+
+import sql_ext
+from catalog.table.file_columns import UNKNOWN
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
+from procedures.selection.step_candidates import Place, StepCandidates
+from procedures.selection.step_consolidation import groups_of
+from procedures.selection.step_runs import StepPolicy
+
+STEPS = "StepConsolidation"
+VECTORS = {"delta.enableDeletionVectors": "true"}
+ALL = (MIN_WEIGHT, MAX_WEIGHT + 1)
+
+
+def _candidates(count, **columns):
+    """Files f0, f1 and so on of 10 bytes and 5 rows."""
+    numbers_of = {
+        "size": 10, "rows": 5, "revision": 0, "first_time": 0, "last_time": 0, "tier": 0,
+        "band_first": UNKNOWN, "band_end": UNKNOWN, "level": -1,
+    }  # fmt: skip
+    texts = {"path": [f"f{n}" for n in range(count)], "deletion_vector": [""] * count, "partition": [""] * count}
+    values = {name: columns.get(name, [default] * count) for name, default in numbers_of.items()}
+    return StepCandidates(
+        **{name: np.array(columns.get(name, texts[name]), np.object_) for name in texts},
+        **{name: np.array(value, np.int64) for name, value in values.items()},
+    )
+
+
+def _paths(groups):
+    return [[run.paths for run in group.runs] for group in groups]
+
+
+def test_partitions_and_revisions_are_commits_of_their_own():
+    files = _candidates(8, partition=["a", "b", "a", "b"] * 2, revision=[0] * 4 + [3] * 4)
+    groups = list(groups_of(files, StepPolicy(), 10**9, {}))
+    assert [(g.revision_id, _paths([g])) for g in groups] == [
+        (0, [[("f0", "f2")]]), (0, [[("f1", "f3")]]), (3, [[("f4", "f6")]]), (3, [[("f5", "f7")]]),
+    ]  # fmt: skip
+
+
+def test_files_of_another_band_stay_in_files_of_their_own():
+    whole, half, fifth, tenth = MAX_WEIGHT + 1, *map(weight_of, (0.5, 0.2, 0.1))
+    bands = [
+        # The lowest band, which begins wherever its smallest weight happens to be.
+        (MIN_WEIGHT + 5, tenth),
+        (MIN_WEIGHT + 10**6, tenth - 7),
+        # The band above it, and finer ones within.
+        (tenth, whole),
+        (tenth + 3, whole - 2),
+        (half + 1, whole),
+        (fifth, half),
+        (fifth + 9, half - 9),
+        # All weights, and unknown ones.
+        (MIN_WEIGHT, whole - 9),
+        (UNKNOWN, UNKNOWN),
+    ]
+    files = _candidates(9, revision=[2] * 9, band_first=[b[0] for b in bands], band_end=[b[1] for b in bands])
+    assert {place.band: positions.tolist() for place, positions in files.places()} == {
+        (MIN_WEIGHT, tenth): [0, 1],
+        (tenth, whole): [2, 3],
+        (half, whole): [4],
+        (fifth, half): [5, 6],
+        ALL: [7, 8],
+    }
+    (group,) = groups_of(files, StepPolicy(), 10**9, {})
+    assert sorted(run.paths for run in group.runs) == [("f0", "f1"), ("f2", "f3"), ("f5", "f6"), ("f7", "f8")]
+
+
+def test_unindexed_files_have_one_place_whatever_their_tags_say():
+    files = _candidates(2, band_first=[5, MIN_WEIGHT], band_end=[9, 0])
+    assert [place for place, _ in files.places()] == [Place(0, "", ALL)]
+
+
+def test_files_without_rows_are_removed_first_and_not_read():
+    files = _candidates(5, rows=[5, 0, 5, 0, UNKNOWN])
+    removal, merge = groups_of(files, StepPolicy(), 10**9, {}, 168.0)
+    assert ([f.path for f in removal.files], removal.runs, removal.reason) == (["f1", "f3"], (), "NO_ROWS_2")
+    assert "168 hours" in removal.note
+    assert _paths([merge]) == [[("f0", "f2", "f4")]]
+
+
+def test_groups_end_at_their_bytes_and_keep_the_highest_tier():
+    files = _candidates(8, tier=[0, 3, 0, 0, 0, 0, 0, 0])
+    groups = list(groups_of(files, StepPolicy(max_bytes=20), 40, {}))
+    assert _paths(groups) == [[("f0", "f1"), ("f2", "f3")], [("f4", "f5"), ("f6", "f7")]]
+    assert [run.tier for run in groups[0].runs] == [3, None]
+
+
+def test_steps_are_counted_over_all_looks_of_a_run():
+    files, done = _candidates(6), {}
+    policy = StepPolicy(steps=2, max_files=2)
+    assert _paths(groups_of(files, policy, 10**9, done)) == [[("f0", "f1"), ("f2", "f3")]]
+    assert _paths(groups_of(files, policy, 10**9, done)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"steps": "0"}, "steps"),
+        ({"step_min_files": "1"}, "step_min_files"),
+        ({"step_min_files": "5", "step_max_files": "4"}, "step_max_files"),
+        ({"step_size_ratio": "1.5"}, "step_size_ratio"),
+        ({"amplification": "0"}, "amplification"),
+        ({"amplification": "1", "columns": "a,,b"}, "columns"),
+        ({"amplification": "1", "columns": "`a"}, "columns"),
+        ({"columns": "a"}, "columns"),
+        ({"max_file_bytes": "0"}, "max_file_bytes"),
+        ({"timestamp_start": "soon"}, "timestamp_start"),
+        ({"timestamp_end": "2024-13-01"}, "timestamp_end"),
+        ({"purge_deleted": "perhaps"}, "purge_deleted"),
+    ],
+    ids=str,
+)
+def test_options_out_of_range(options, named):
+    with pytest.raises(sql_ext.UseError, match=named):
+        settings_of(strategy=STEPS, options=options)
+
+
+# ------------------------------------------------------------------------------------------------------------- Spark
+
+
+def _ids_in_file_order(table):
+    rows = table.data.select("id", F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("at"))
+    files = {}
+    for row in rows.orderBy("file", "at").collect():
+        files.setdefault(row.file, []).append(row.id)
+    return list(files.values())
+
+
+def _run(table, **options):
+    return [
+        (r.state, r.reason, r.input_files, r.output_files)
+        for r in table.optimize(strategy=STEPS, options={name: str(value) for name, value in options.items()})
+    ]
+
+
+def test_a_plain_table_is_consolidated_without_its_deleted_rows(spark, new_table):
+    table = new_table("id BIGINT", properties={**VECTORS, "delta.enableRowTracking": "true"})
+    for first in range(0, 500, 100):
+        table.append(spark.range(first, first + 100, 1, 1).sort(F.desc("id")))
+    table.sql("DELETE FROM {t} WHERE id BETWEEN 120 AND 129")
+    times = [file.modification_time for file in table.files]
+    version, count = table.version, table.data.count()
+    before = table.data.select("id", "_metadata.row_id").orderBy("id").collect()
+    # The file with a deletion vector is left out, and does not separate its neighbours.
+    (row,) = table.optimize(strategy=STEPS, options={"purge_deleted": "false", "step_max_files": "4"}, dry_run=True)
+    assert (row.reason, row.input_files) == ("FILES_4_TO_1", 4)
+    assert "1 files with deletion vectors stay" in row.message
+    assert _run(table) == [("committed", "FILES_5_TO_1", 5, 1)]
+    ids = [n for first in range(0, 500, 100) for n in reversed(range(first, first + 100)) if not 120 <= n < 130]
+    assert _ids_in_file_order(table) == [ids]
+    assert table.data.select("id", "_metadata.row_id").orderBy("id").collect() == before
+    (added,) = table.added(table.version)
+    assert added["dataChange"] is False
+    assert added["tags"]["use.timeRange"] == f"{min(times)},{max(times)}"
+    assert spark.sql(f"SELECT count(*) FROM {table.name} VERSION AS OF {version}").collect()[0][0] == count
+    assert table.optimize(strategy=STEPS)[0].reason == "NOTHING_TO_DO"
+
+
+@pytest.mark.slow
+def test_files_of_one_revision_keep_their_cubes_and_bands(spark, new_table):
+    table = new_table(NUMBERS, index="x,y", cube_size=200, file_bytes="8kb", properties=VECTORS)
+    table.append(numbers(spark, 1500)).index()
+    table.append(numbers(spark, 100, 3000)).append(numbers(spark, 100, 3100))
+    table.sql("DELETE FROM {t} WHERE id % 10 = 0")
+    rows, samples = table.checksum(), [sorted(r.id for r in table.data.sample(f).collect()) for f in (0.05, 0.3)]
+    indexed = [file for file in table.files if file.revision]
+    bands, revisions = _bands(table), {file.revision for file in table.files}
+    report = _run(table)
+    assert all(state == "committed" for state, *_ in report)
+    assert report[0][1:] == ("FILES_2_TO_1", 2, 1)
+    assert len([file for file in table.files if file.revision]) < len(indexed)
+    assert len(table.unindexed) == 1
+    assert table.checksum() == rows
+    # A file that is alone in its band keeps its deletion vector, and the rows that it hides.
+    assert 1350 <= check_placement(table) < 1500
+    assert [sorted(r.id for r in table.data.sample(f).collect()) for f in (0.05, 0.3)] == samples
+    assert {file.revision for file in table.files} == revisions == {0, 1}
+    # No file has rows of two bands unless one had them before.
+    assert _bands(table) == bands
+    assert table.optimize(strategy=STEPS)[0].reason == "NOTHING_TO_DO"
+
+
+def _bands(table):
+    """The bands of the indexed files by their weights; each ends at 0.1 or 1 here."""
+    tags = [(add.get("tags") or {}).get("use.band") for add in table.replayed()[0].values()]
+    ranges = [tuple(map(int, text.split(","))) for text in tags if text]
+    return {(first >= weight_of(0.1), end > weight_of(0.1)) for first, end in ranges}
+
+
+@pytest.mark.slow
+def test_boxes_and_times_restrict_steps(spark, new_table):
+    table = new_table("id BIGINT, x DOUBLE")
+    for first in (0, 10, 5000, 5010):
+        table.append(spark.range(first, first + 10, 1, 1).selectExpr("id", "id / 10D AS x"))
+    with pytest.raises(sql_ext.UseError, match="columns"):
+        table.optimize(strategy=STEPS, options={"amplification": "2"})
+    with pytest.raises(sql_ext.UseError, match="no_column"):
+        table.optimize(strategy=STEPS, options={"amplification": "2", "columns": "x,no_column"})
+    with pytest.raises(sql_ext.UseError, match="timestamp_end"):
+        table.optimize(strategy=STEPS, options={"timestamp_start": "2030-01-02", "timestamp_end": "2030-01-01"})
+    (row,) = table.optimize(strategy=STEPS, options={"timestamp_start": "2100-01-01"}, dry_run=True)
+    assert row.reason == "NOTHING_TO_DO"
+    before = table.checksum()
+    assert _run(table, amplification=1.5, columns="x") == [("committed", "FILES_4_TO_2", 4, 2)]
+    per_file = table.data.groupBy(F.col("_metadata.file_path")).agg(F.min("id").alias("first")).collect()
+    assert sorted(r.first for r in per_file) == [0, 5000]
+    assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_a_large_log_is_read_by_jobs_and_chooses_the_same(spark, new_table, monkeypatch):
+    from catalog.table import file_columns
+
+    table = new_table("id BIGINT, p INT", properties=VECTORS, tail="PARTITIONED BY (p)")
+    for first in range(0, 80, 20):
+        table.append(spark.range(first, first + 20).selectExpr("id", "cast(id % 2 AS INT) p"))
+    table.sql("DELETE FROM {t} WHERE id = 3")
+    options = {"step_max_files": "3", "max_file_bytes": "1500"}
+    in_memory = table.optimize(strategy=STEPS, options=options, dry_run=True)
+    monkeypatch.setattr(file_columns, "MAX_FILES", 0)
+    assert table.optimize(strategy=STEPS, options=options, dry_run=True) == in_memory
+    before = table.checksum()
+    table.optimize(strategy=STEPS, options=options)
+    assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_files_that_clustering_has_done_with_stay_alone(spark, new_table):
+    table = new_table("id BIGINT", properties={"use.clustering.isolateBytes": "2kb"})
+    for first in (0, 10, 20):
+        table.append(spark.range(first, first + 10, 1, 1))
+    table.append(spark.range(0, 3000, 1, 1))
+    large = max(table.files, key=lambda file: file.size).path
+    assert _run(table) == [("committed", "FILES_3_TO_1", 3, 1)]
+    assert large in table.replayed()[0]
