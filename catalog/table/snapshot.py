@@ -200,7 +200,7 @@ class TableSnapshot:
             deleted BIGINT (rows that a deletion vector hides), tier BIGINT (size tier that clustering has lifted the
             file to, 0 without one) and partition STRING (equal for files of one partition).
         """
-        return self._rows_of(self.log_files)
+        return self.rows_of(self.log_files)
 
     @cached_property
     def columns(self) -> FileColumns | None:
@@ -277,7 +277,7 @@ class TableSnapshot:
     def rows_in(self, session: SparkSession) -> DataFrame:
         """The rows that ``FileColumns`` needs of all files, computed with the settings of a session."""
         newest = self._newest_readable
-        rows = self._rows_of(self.state.files_in(session), *bounds(self.schema, newest))
+        rows = self.rows_of(self.state.files_in(session), *bounds(self.schema, newest))
         return rows.drop("partition_values")
 
     def rows_with_bounds(self, revision: Revision) -> DataFrame:
@@ -286,9 +286,15 @@ class TableSnapshot:
         Args:
             revision: the revision.
         """
-        return self._rows_of(self.log_files, *bounds(self.schema, revision))
+        return self.rows_of(self.log_files, *bounds(self.schema, revision))
 
-    def _rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
+    def rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
+        """The rows of ``file_rows`` for some rows of the log, with more columns.
+
+        Args:
+            log_files: rows with the columns of Delta's AddFile.
+            more: columns of these rows.
+        """
         rows = log_files.withColumn("blocks", self.blocks_of_tags())
         partition = partition_text(bool(self.partition_columns))
         return rows.select(*map(F.expr, (*FILE_ROW, partition)), *more)

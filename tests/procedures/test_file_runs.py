@@ -12,6 +12,8 @@ import sql_ext
 from procedures.layout.step import Step, ignore_step
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.runs import Run
+from procedures.selection import size_tiered_clustering
+from procedures.selection.small_file_lists import KeptLists
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CLUSTERING = "SizeTieredClustering"
@@ -151,6 +153,7 @@ def test_a_large_log_is_read_by_jobs_and_chooses_the_same(spark, new_table, monk
     table.sql("DELETE FROM {t} WHERE id = 3")
     in_memory = [table.optimize(strategy=name, dry_run=True)[0] for name in (CLUSTERING, "DeleteCompaction")]
     monkeypatch.setattr(file_columns, "MAX_FILES", 0)
+    monkeypatch.setattr(size_tiered_clustering, "_KEPT_LISTS", KeptLists(0))
     by_jobs = [table.optimize(strategy=name, dry_run=True)[0] for name in (CLUSTERING, "DeleteCompaction")]
     assert in_memory == by_jobs
     before = table.checksum()
