@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Any, ClassVar
@@ -140,36 +140,64 @@ def changed(lists: SmallFileLists, snapshot: TableSnapshot, isolate_bytes: int) 
     return True
 
 
-def groups_of(lists: SmallFileLists, policy: TierPolicy, most_bytes: int) -> Iterator[FileGroup]:
-    """The groups to rewrite, each of one partition; pure. Looks at the partitions that are not settled.
+@dataclass(frozen=True)
+class _Merge:
+    """A run of files of a partition."""
+
+    partition: str
+    files: PartitionFiles
+    run: MergedRun
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(str(self.files.path[position]) for position in self.run.positions)
+
+    @property
+    def bytes(self) -> int:
+        return int(self.files.size[list(self.run.positions)].sum())
+
+
+def groups_of(
+    lists: SmallFileLists, policy: TierPolicy, most_bytes: int, is_apart: Callable[[], bool] = lambda: False
+) -> Iterator[FileGroup]:
+    """The groups to rewrite; pure. Looks at the partitions that are not settled.
 
     Args:
         lists: files that may be merged.
         policy: when to merge.
         most_bytes: bytes after which a group takes no further run.
+        is_apart: whether a group has files of one partition only.
     """
+    taken: list[_Merge] = []
+    size = count = 0
+    for merge in _merges_of(lists, policy):
+        files = len(merge.run.positions)
+        is_full = size >= most_bytes or count + files > MAX_FILES_PER_GROUP
+        if taken and (is_full or (is_apart() and merge.partition != taken[-1].partition)):
+            yield _group(taken)
+            taken, size, count = [], 0, 0
+        taken.append(merge)
+        size += merge.bytes
+        count += files
+    if taken:
+        yield _group(taken)
+
+
+def _merges_of(lists: SmallFileLists, policy: TierPolicy) -> Iterator[_Merge]:
     for partition, files in lists.unsettled():
-        taken: list[MergedRun] = []
-        size = count = 0
         runs = merges(files.small_files, policy)
         if not runs:
             lists.settle(partition, files)
         for run in runs:
-            if taken and (size >= most_bytes or count + len(run.positions) > MAX_FILES_PER_GROUP):
-                yield _group(files, partition, taken)
-                taken, size, count = [], 0, 0
-            run = replace(run, positions=run.positions[:MAX_FILES_PER_GROUP])
-            taken.append(run)
-            size += int(files.size[list(run.positions)].sum())
-            count += len(run.positions)
-        if taken:
-            yield _group(files, partition, taken)
+            yield _Merge(partition, files, replace(run, positions=run.positions[:MAX_FILES_PER_GROUP]))
 
 
-def _group(files: PartitionFiles, partition: str, merged: Sequence[MergedRun]) -> FileGroup:
-    chosen = tuple(files.input_file(position) for run in merged for position in run.positions)
-    runs = tuple(FileRun(tuple(str(files.path[position]) for position in run.positions), run.tier) for run in merged)
-    where = f" of partition {partition}" if partition else ""
+def _group(merged: Sequence[_Merge]) -> FileGroup:
+    chosen = tuple(merge.files.input_file(position) for merge in merged for position in merge.run.positions)
+    runs = tuple(FileRun(merge.paths, merge.run.tier) for merge in merged)
+    partitions = {merge.partition for merge in merged}
+    of_one = f" of partition {merged[0].partition}" if merged[0].partition else ""
+    where = of_one if len(partitions) == 1 else f" of {len(partitions)} partitions"
     note = f"{len(chosen)} small files{where} become {len(runs)}"
     return FileGroup(NAME, 0, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)
 
@@ -187,13 +215,21 @@ class _TierSelector(Selector):
         self._groups: Iterator[FileGroup] = iter(())
         # Files of the groups since the last look.
         self._chosen: set[str] = set()
+        # After a conflict, a group has one partition, so that a writer of one partition does not stop the others.
+        self._is_contended = False
+
+    def limit_batches(self, most_bytes: int | None) -> None:
+        """See ``Selector.limit_batches``."""
+        super().limit_batches(most_bytes)
+        self._is_contended = most_bytes is not None
 
     def select(self, snapshot: TableSnapshot) -> Selection:
         """See ``Selector.select``."""
         group = next(self._groups, None)
         if group is None and snapshot.version != self._version:
             self._version = snapshot.version
-            self._groups = groups_of(self._look(snapshot), self._policy, self.settings.bytes_per_iter)
+            lists, most_bytes = self._look(snapshot), self.settings.bytes_per_iter
+            self._groups = groups_of(lists, self._policy, most_bytes, lambda: self._is_contended)
             self._chosen.clear()
             group = next(self._groups, None)
         if group is None:

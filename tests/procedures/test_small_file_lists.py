@@ -42,8 +42,8 @@ def looks(monkeypatch):
     return counted
 
 
-def planned(lists):
-    return [{file.path for file in group.files} for group in groups_of(lists, POLICY, 10**9)]
+def planned(lists, most_bytes=10**9, is_apart=lambda: True):
+    return [{file.path for file in group.files} for group in groups_of(lists, POLICY, most_bytes, is_apart)]
 
 
 def test_an_unchanged_table_is_looked_at_once(looks):
@@ -72,10 +72,31 @@ def test_only_the_partitions_that_changed_are_looked_at_again(looks):
 
 def test_groups_that_were_not_rewritten_are_found_again(looks):
     lists = lists_of(partitions=3, files_each=4)
-    first = next(groups_of(lists, POLICY, 10**9))
+    first = next(groups_of(lists, POLICY, 10**9, lambda: True))
     assert {file.path for file in first.files} == {f"p0-{n}" for n in range(4)}
     assert len(planned(lists)) == 3
     assert lists.has_any(["p0-0"])
+
+
+def test_a_group_has_several_partitions_up_to_its_bytes(monkeypatch):
+    lists = lists_of(partitions=5, files_each=4)
+    (whole,) = groups_of(lists, POLICY, 10**9)
+    assert (len(whole.files), len(whole.runs), whole.reason) == (20, 5, "FILES_20_TO_5")
+    assert whole.note == "20 small files of 5 partitions become 5"
+    assert all(len({path.split("-")[0] for path in run.paths}) == 1 for run in whole.runs)
+    assert [len(paths) for paths in planned(lists, 500, lambda: False)] == [8, 8, 4]
+    assert [len(paths) for paths in planned(lists)] == [4] * 5
+    monkeypatch.setattr(size_tiered_clustering, "MAX_FILES_PER_GROUP", 9)
+    assert [len(paths) for paths in planned(lists, 10**9, lambda: False)] == [8, 8, 4]
+
+
+def test_after_a_conflict_groups_have_one_partition():
+    lists = lists_of(partitions=4, files_each=4)
+    conflicts = [False]
+    groups = groups_of(lists, POLICY, 500, lambda: conflicts[0])
+    assert len(next(groups).files) == 8
+    conflicts[0] = True
+    assert [len(group.files) for group in groups] == [4, 4]
 
 
 def test_what_another_run_changed_is_not_settled_by_a_look_at_what_was_there_before():
