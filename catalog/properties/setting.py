@@ -124,6 +124,18 @@ class Setting(Generic[T_co]):
             raise LookupError(f"{self.name} has no default")
         return self.parse((conf(self.name, self.default) or self.default).strip())
 
+    def optional_of_conf(self, conf: Callable[[str, str], str | None]) -> T_co | None:
+        """The value in a configuration of Spark; None if there is none, or an empty one.
+
+        Args:
+            conf: gives the value of a setting, or the default that it is handed.
+
+        Raises:
+            UseError: the value is not accepted.
+        """
+        text = (conf(self.name, "") or "").strip()
+        return self.parse(text) if text else None
+
     def of_conf_or_default(self, conf: Callable[[str, str], str | None]) -> T_co:
         """The same, with the default in place of a value that is not accepted: for what is read while a query runs.
 

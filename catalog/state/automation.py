@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SCHEDULED, RUNNING, SUSPENDED, FAILED = "scheduled", "running", "suspended", "failed"
+SCHEDULED, WAITING, RUNNING, SUSPENDED, FAILED = "scheduled", "waiting", "running", "suspended", "failed"
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Automation:
     Attributes:
         table: full name.
         location: the table's root in its one spelling; see ``log_probe.qualified``.
-        state: ``scheduled``, ``running``, ``suspended`` or ``failed``.
+        state: ``scheduled``, ``waiting`` (due, while the cluster is busy), ``running``, ``suspended`` or ``failed``.
         strategies: names, in the order in which they are asked; what the properties say where they are wrong.
         last_run: end of the last run, epoch milliseconds.
         next_run: when the next one is due, epoch milliseconds; None when only a trigger of the table can tell.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -34,6 +34,30 @@ class PathFilter:
         """Whether each of the files is kept."""
         is_named = columns.with_paths(self.paths)
         return is_named if self.keeps else ~is_named
+
+
+def restricted(
+    columns: FileColumns,
+    restrictions: Sequence[Callable[[DataFrame], DataFrame]],
+    log_files: Callable[[], DataFrame],
+) -> FileColumns:
+    """The columns of the files that restrictions keep; one Spark job if any of them is not a ``PathFilter``.
+
+    Args:
+        columns: the columns of all files of a version.
+        restrictions: see ``TableSnapshot``.
+        log_files: the rows of all files of the version.
+    """
+    by_path = [r for r in restrictions if isinstance(r, PathFilter)]
+    others = [r for r in restrictions if not isinstance(r, PathFilter)]
+    if others:
+        files = log_files()
+        for restrict in others:
+            files = restrict(files)
+        by_path.append(PathFilter(frozenset(files.select("path").toArrow()["path"].to_pylist()), keeps=True))
+    for restriction in by_path:
+        columns = columns.where(restriction.of(columns))
+    return columns
 
 
 class KeptColumns:

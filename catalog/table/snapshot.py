@@ -18,17 +18,17 @@ from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table import file_columns
+from catalog.table.block_rows import BLOCKS_SCHEMA, block_rows, states_of
 from catalog.table.file_bounds import bounds
 from catalog.table.file_columns import UNKNOWN, FileColumns
 from catalog.table.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
-from catalog.table.kept_columns import KeptColumns, PathFilter
+from catalog.table.kept_columns import KeptColumns, PathFilter, restricted
 from otree.block import BLOCKS_TAG, REVISION_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
 from otree.tree import CubeState
 
 _KEPT_COLUMNS = KeptColumns(file_columns.MAX_KEPT_BYTES)
-BLOCKS_SCHEMA = "array<struct<cubeId:string,minWeight:int,maxWeight:int,elementCount:bigint>>"
 
 
 class FilesTotal(NamedTuple):
@@ -200,7 +200,7 @@ class TableSnapshot:
             deleted BIGINT (rows that a deletion vector hides), tier BIGINT (size tier that clustering has lifted the
             file to, 0 without one) and partition STRING (equal for files of one partition).
         """
-        return self._rows_of(self.log_files)
+        return self.rows_of(self.log_files)
 
     @cached_property
     def columns(self) -> FileColumns | None:
@@ -216,16 +216,7 @@ class TableSnapshot:
         columns = self._columns_of_version()
         if columns is None:
             return None
-        by_path = [r for r in self.restrictions if isinstance(r, PathFilter)]
-        others = [r for r in self.restrictions if not isinstance(r, PathFilter)]
-        if others:
-            files = self.state.files()
-            for restrict in others:
-                files = restrict(files)
-            by_path.append(PathFilter(frozenset(files.select("path").toArrow()["path"].to_pylist()), keeps=True))
-        for restriction in by_path:
-            columns = columns.where(restriction.of(columns))
-        return columns
+        return restricted(columns, self.restrictions, self.state.files)
 
     def _columns_of_version(self) -> FileColumns | None:
         """The columns of all files of the version."""
@@ -277,7 +268,7 @@ class TableSnapshot:
     def rows_in(self, session: SparkSession) -> DataFrame:
         """The rows that ``FileColumns`` needs of all files, computed with the settings of a session."""
         newest = self._newest_readable
-        rows = self._rows_of(self.state.files_in(session), *bounds(self.schema, newest))
+        rows = self.rows_of(self.state.files_in(session), *bounds(self.schema, newest))
         return rows.drop("partition_values")
 
     def rows_with_bounds(self, revision: Revision) -> DataFrame:
@@ -286,9 +277,15 @@ class TableSnapshot:
         Args:
             revision: the revision.
         """
-        return self._rows_of(self.log_files, *bounds(self.schema, revision))
+        return self.rows_of(self.log_files, *bounds(self.schema, revision))
 
-    def _rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
+    def rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
+        """The rows of ``file_rows`` for some rows of the log, with more columns.
+
+        Args:
+            log_files: rows with the columns of Delta's AddFile.
+            more: columns of these rows.
+        """
         rows = log_files.withColumn("blocks", self.blocks_of_tags())
         partition = partition_text(bool(self.partition_columns))
         return rows.select(*map(F.expr, (*FILE_ROW, partition)), *more)
@@ -341,19 +338,7 @@ class TableSnapshot:
         files = self.files if files is None else files
         if revision_id is not None:
             files = files.where(F.col("revision") == revision_id)
-        return files.select(
-            "revision", "path", "deletion_vector", "size", "write_id", F.explode("blocks").alias("block")
-        ).select(
-            "revision",
-            "path",
-            "deletion_vector",
-            "size",
-            "write_id",
-            F.col("block.cubeId").alias("cube_id"),
-            F.col("block.minWeight").alias("min_weight"),
-            F.col("block.maxWeight").alias("max_weight"),
-            F.col("block.elementCount").alias("element_count"),
-        )
+        return block_rows(files)
 
     def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
         """The current tree of a revision: per cube the smallest maximum weight and the sum of elements.
@@ -369,32 +354,4 @@ class TableSnapshot:
         blocks = self.blocks(revision.revision_id)
         if without:
             blocks = blocks.where(~F.col("path").isin(list(without)))
-        rows = (
-            blocks.groupBy("cube_id")
-            .agg(F.min("max_weight").alias("max_weight"), F.sum("element_count").alias("elements"))
-            .collect()
-        )
-        return {CubeId.parse(r.cube_id, revision.dimensions): CubeState(r.max_weight, r.elements) for r in rows}
-
-
-def file_levels(blocks: DataFrame) -> DataFrame:
-    """The level of each file, by its largest block; the blocks of one cube and one write count as one block.
-
-    Args:
-        blocks: as ``TableSnapshot.blocks`` gives them.
-
-    Returns:
-        path STRING, level INT; no row for a file whose blocks are all empty.
-    """
-    blocks = blocks.where("element_count > 0")
-    per_write = blocks.groupBy("revision", "cube_id", "write_id").agg(F.sum("element_count").alias("of_write"))
-    return (
-        blocks.join(per_write, ["revision", "cube_id", "write_id"])
-        .groupBy("path")
-        .agg(level_column(F.max("of_write")).alias("level"))
-    )
-
-
-def level_column(element_count: Column) -> Column:
-    """floor(log10(count)) in exact integer arithmetic: the number of decimal digits less one."""
-    return F.greatest(F.length(element_count.cast("string")) - 1, F.lit(0))
+        return states_of(blocks, revision)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.table.block_rows import file_levels
 from catalog.table.managed_table import ManagedTable
-from catalog.table.snapshot import file_levels
 from catalog.virtual_tables.virtual_table import VirtualTable
 
 _SCHEMA = (

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from catalog.table.block_rows import BLOCKS_SCHEMA
 from catalog.table.full_paths import full_path, one_spelling
 from catalog.table.managed_table import ManagedTable
-from catalog.table.snapshot import BLOCKS_SCHEMA, TableSnapshot
+from catalog.table.snapshot import TableSnapshot
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
 from otree.cube import BITS_PER_SYMBOL, SYMBOLS, symbols_per_level
 from otree.errors import IndexFormatError

@@ -24,6 +24,8 @@ class InputFile:
         level: level of its largest block; -1 when unindexed.
         first_time: first modification time (epoch ms) of the files its rows came from.
         last_time: last one.
+        rewrites: how many times optimizations have written the rows of an unindexed file, on average; None = the log
+            tells.
     """
 
     path: str
@@ -33,6 +35,7 @@ class InputFile:
     level: int
     first_time: int
     last_time: int
+    rewrites: float | None = None
 
 
 @dataclass(frozen=True)

@@ -67,13 +67,16 @@ class InputFacts:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot, group: FileGroup) -> InputFacts:
-        """Looks the files up; in memory where the list of files is there.
+        """Takes what the plan tells, or looks the files up; in memory where the list of files is there.
 
         Args:
             snapshot: the version that they are read from.
             group: the files.
         """
         sizes = {file.path: file.size for file in group.files}
+        planned = {file.path: file.rewrites for file in group.files if file.rewrites is not None}
+        if len(planned) == len(group.files):
+            return cls(tuple(FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files), planned, sizes)
         columns = snapshot.columns
         if columns is not None:
             positions = {file.path: columns.position_of(file.path) for file in group.files}

@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
-from catalog.table.snapshot import TableSnapshot, file_levels
+from catalog.table.block_rows import file_levels
+from catalog.table.snapshot import TableSnapshot
 from otree.level import next_level_elements
 from otree.revision import Revision
 from procedures.optimizer.plan import Selection

@@ -7,8 +7,9 @@ from typing import ClassVar
 import numpy as np
 from pyspark.sql import functions as F
 
+from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns
-from catalog.table.snapshot import TableSnapshot, file_levels
+from catalog.table.snapshot import TableSnapshot
 from procedures.optimizer.plan import FileGroup, InputFile, Selection
 from procedures.selection.columns import input_file, levels_or
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy

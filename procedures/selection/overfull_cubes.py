@@ -9,8 +9,9 @@ import numpy as np
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns, group_numbers, sums
-from catalog.table.snapshot import TableSnapshot, file_levels
+from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.overfull import OVERFULL_FACTOR, can_be_split
 from otree.revision import Revision

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
+from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns
-from catalog.table.snapshot import TableSnapshot, file_levels
+from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
 from procedures.declaration import Parameter

@@ -9,7 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.local_rows import local_data_frame
-from catalog.table.snapshot import TableSnapshot, file_levels
+from catalog.table.block_rows import file_levels
+from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT
 from procedures.optimizer.plan import InputFile

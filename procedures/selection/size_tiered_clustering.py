@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError
 from catalog.properties.setting import duration
-from catalog.table.file_columns import UNKNOWN, Integers
+from catalog.table.log_changes import changes_since
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection
+from procedures.optimizer.plan import FileGroup, FileRun, Selection
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
-from procedures.selection.size_tiers import MergedRun, SmallFiles, TierPolicy, merges
+from procedures.selection.size_tiers import MergedRun, TierPolicy, merges
+from procedures.selection.small_file_lists import (
+    COLUMNS,
+    MAX_KEPT_FILES,
+    KeptLists,
+    PartitionFiles,
+    SmallFileLists,
+    columns_of,
+)
 
 NAME = "SizeTieredClustering"
 # Small files that the driver judges at once; each takes about half a kilobyte of its memory.
 MAX_FILES = 200_000
+_KEPT_LISTS = KeptLists(MAX_KEPT_FILES)
 MIN_FILES, TIER_RATIO, ISOLATE_BYTES = 4, 4, 128 * 1024 * 1024
 _DURATION = duration("a positive duration such as '1 hour' or '7 days'", spark_syntax=False)
 
@@ -88,138 +98,155 @@ def policy_of(options: Mapping[str, Any]) -> TierPolicy:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Files that may be merged, by partition, time of their first rows, and path. One entry per file.
-
-    Attributes:
-        path: as in the log.
-        size: bytes.
-        rows: number of rows, ``UNKNOWN`` without statistics.
-        first_time: when the first rows were written, in epoch milliseconds.
-        last_time: when the last ones were.
-        tier: see ``SmallFiles.lifted_to``.
-        partition: values of the partition columns, as text.
-    """
-
-    path: NDArray[np.object_]
-    size: Integers
-    rows: Integers
-    first_time: Integers
-    last_time: Integers
-    tier: Integers
-    partition: NDArray[np.object_]
-
-    @classmethod
-    def of(cls, snapshot: TableSnapshot, isolate_bytes: int) -> Candidates:
-        """Reads the oldest files of a version that may be merged, at most ``MAX_FILES``; see ``FileColumns``.
-
-        Args:
-            snapshot: the version.
-            isolate_bytes: larger files are left out.
-        """
-        columns = snapshot.columns
-        if columns is not None:
-            fits = (columns.revision == 0) & (columns.deletion_vector == "") & (columns.size < isolate_bytes)
-            kept = columns.where(fits)
-            return cls._sorted(
-                kept.path,
-                kept.size,
-                kept.rows,
-                kept.first_time,
-                kept.last_time,
-                kept.tier,
-                kept.partition.astype(object),
-            )
-        small = snapshot.file_rows.where(
-            (F.col("revision") == 0) & (F.col("deletion_vector") == "") & (F.col("size") < isolate_bytes)
-        )
-        wanted = ("path", "size", "rows", "first_time", "last_time", "tier", "partition")
-        found = small.select(*wanted).orderBy("first_time", "path").limit(MAX_FILES).toArrow()
-        values = {name: found.column(name).to_numpy() for name in wanted if name != "rows"}
-        rows = found.column("rows").combine_chunks().fill_null(UNKNOWN).to_numpy()
-        times = values["first_time"], values["last_time"]
-        return cls._sorted(values["path"], values["size"], rows, *times, values["tier"], values["partition"])
-
-    @classmethod
-    def _sorted(cls, path: NDArray[np.object_], *others: NDArray[Any]) -> Candidates:
-        size, rows, first, last, tier, partition = others
-        partitions, number = np.unique(partition, return_inverse=True) if len(path) else (partition, np.array([], int))
-        order = np.lexsort((path.astype(str), first, number)) if len(path) else number
-        return cls(
-            path[order], size[order], rows[order], first[order], last[order], tier[order], partitions[number][order]
-        )
-
-    def partitions(self) -> Iterator[tuple[str, Integers]]:
-        """Each partition with the positions of its files."""
-        if not len(self.path):
-            return
-        _, first = np.unique(self.partition, return_index=True)
-        for start, end in zip(first, [*first[1:], len(self.path)], strict=True):
-            yield str(self.partition[start]), np.arange(start, end)
-
-    def input_file(self, position: int) -> InputFile:
-        """A file as a plan has it."""
-        rows = int(self.rows[position])
-        times = int(self.first_time[position]), int(self.last_time[position])
-        size = int(self.size[position])
-        return InputFile(str(self.path[position]), "", size, None if rows == UNKNOWN else rows, -1, *times)
-
-
-def groups_of(files: Candidates, policy: TierPolicy, most_bytes: int) -> Iterator[FileGroup]:
-    """The groups to rewrite, each of one partition; pure.
+def small_files(snapshot: TableSnapshot, isolate_bytes: int) -> SmallFileLists:
+    """Reads the oldest files of a version that may be merged, at most ``MAX_FILES``; see ``FileColumns``.
 
     Args:
-        files: files that may be merged.
+        snapshot: the version.
+        isolate_bytes: larger files are left out.
+    """
+    columns = snapshot.columns
+    if columns is not None:
+        fits = (columns.revision == 0) & (columns.deletion_vector == "") & (columns.size < isolate_bytes)
+        return SmallFileLists(snapshot.version, {name: getattr(columns, name)[fits] for name in COLUMNS})
+    may_be_merged = F.col("revision") == 0, F.col("deletion_vector") == "", F.col("size") < isolate_bytes
+    small = snapshot.file_rows.where(reduce(and_, may_be_merged)).select(*COLUMNS)
+    found = small.orderBy("first_time", "path").limit(MAX_FILES).toArrow()
+    return SmallFileLists(snapshot.version, columns_of(found), is_whole=found.num_rows < MAX_FILES)
+
+
+def changed(lists: SmallFileLists, snapshot: TableSnapshot, isolate_bytes: int) -> bool:
+    """Makes lists those of a newer version with the same metadata; reads the commits in between only.
+
+    Args:
+        lists: the lists.
+        snapshot: the newer version.
+        isolate_bytes: larger files are left out.
+
+    Returns:
+        Whether that was possible.
+    """
+    if lists.version == snapshot.version:
+        return True
+    changes = changes_since(snapshot, lists.version, (*COLUMNS, "revision", "deletion_vector"))
+    if changes is None:
+        return False
+    added = changes.added
+    if added.num_rows:
+        is_indexed, has_deletes = pc.not_equal(added["revision"], 0), pc.not_equal(added["deletion_vector"], "")
+        is_large = pc.greater_equal(added["size"], isolate_bytes)
+        added = added.filter(pc.invert(pc.or_(pc.or_(is_indexed, has_deletes), is_large)))
+    lists.change(snapshot.version, changes.gone, columns_of(added))
+    return True
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """A run of files of a partition."""
+
+    partition: str
+    files: PartitionFiles
+    run: MergedRun
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(str(self.files.path[position]) for position in self.run.positions)
+
+    @property
+    def bytes(self) -> int:
+        return int(self.files.size[list(self.run.positions)].sum())
+
+
+def groups_of(
+    lists: SmallFileLists, policy: TierPolicy, most_bytes: int, is_apart: Callable[[], bool] = lambda: False
+) -> Iterator[FileGroup]:
+    """The groups to rewrite; pure. Looks at the partitions that are not settled.
+
+    Args:
+        lists: files that may be merged.
         policy: when to merge.
         most_bytes: bytes after which a group takes no further run.
+        is_apart: whether a group has files of one partition only.
     """
-    for partition, positions in files.partitions():
-        columns = files.size, files.first_time, files.last_time, files.tier
-        runs = merges(SmallFiles(*(column[positions] for column in columns)), policy)
-        taken: list[MergedRun] = []
-        size = count = 0
+    taken: list[_Merge] = []
+    size = count = 0
+    for merge in _merges_of(lists, policy):
+        files = len(merge.run.positions)
+        is_full = size >= most_bytes or count + files > MAX_FILES_PER_GROUP
+        if taken and (is_full or (is_apart() and merge.partition != taken[-1].partition)):
+            yield _group(taken)
+            taken, size, count = [], 0, 0
+        taken.append(merge)
+        size += merge.bytes
+        count += files
+    if taken:
+        yield _group(taken)
+
+
+def _merges_of(lists: SmallFileLists, policy: TierPolicy) -> Iterator[_Merge]:
+    for partition, files in lists.unsettled():
+        runs = merges(files.small_files, policy)
+        if not runs:
+            lists.settle(partition, files)
         for run in runs:
-            if taken and (size >= most_bytes or count + len(run.positions) > MAX_FILES_PER_GROUP):
-                yield _group(files, partition, positions, taken)
-                taken, size, count = [], 0, 0
-            run = replace(run, positions=run.positions[:MAX_FILES_PER_GROUP])
-            taken.append(run)
-            size += int(files.size[positions[list(run.positions)]].sum())
-            count += len(run.positions)
-        if taken:
-            yield _group(files, partition, positions, taken)
+            yield _Merge(partition, files, replace(run, positions=run.positions[:MAX_FILES_PER_GROUP]))
 
 
-def _group(files: Candidates, partition: str, positions: Integers, merged: Sequence[MergedRun]) -> FileGroup:
-    members = [[int(positions[position]) for position in run.positions] for run in merged]
-    chosen = tuple(files.input_file(member) for of_run in members for member in of_run)
-    runs = tuple(
-        FileRun(tuple(str(files.path[member]) for member in of_run), run.tier)
-        for of_run, run in zip(members, merged, strict=True)
-    )
-    where = f" of partition {partition}" if partition else ""
+def _group(merged: Sequence[_Merge]) -> FileGroup:
+    chosen = tuple(merge.files.input_file(position) for merge in merged for position in merge.run.positions)
+    runs = tuple(FileRun(merge.paths, merge.run.tier) for merge in merged)
+    partitions = {merge.partition for merge in merged}
+    of_one = f" of partition {merged[0].partition}" if merged[0].partition else ""
+    where = of_one if len(partitions) == 1 else f" of {len(partitions)} partitions"
     note = f"{len(chosen)} small files{where} become {len(runs)}"
     return FileGroup(NAME, 0, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)
 
 
 class _TierSelector(Selector):
-    """Looks at the table once, gives the groups one by one, and looks again when all are rewritten."""
+    """Gives the groups of one look at the table one by one, and looks again when all are rewritten.
+
+    A look reads what changed since the last one of this process, and compares the files of the partitions that changed.
+    """
 
     def __init__(self, settings: SelectionSettings) -> None:
         super().__init__(settings)
         self._policy = policy_of(settings.options)
         self._version = -1
         self._groups: Iterator[FileGroup] = iter(())
+        # Files of the groups since the last look.
+        self._chosen: set[str] = set()
+        # After a conflict, a group has one partition, so that a writer of one partition does not stop the others.
+        self._is_contended = False
+
+    def limit_batches(self, most_bytes: int | None) -> None:
+        """See ``Selector.limit_batches``."""
+        super().limit_batches(most_bytes)
+        self._is_contended = most_bytes is not None
 
     def select(self, snapshot: TableSnapshot) -> Selection:
         """See ``Selector.select``."""
         group = next(self._groups, None)
         if group is None and snapshot.version != self._version:
             self._version = snapshot.version
-            candidates = Candidates.of(snapshot, self._policy.isolate_bytes)
-            self._groups = groups_of(candidates, self._policy, self.settings.bytes_per_iter)
+            lists, most_bytes = self._look(snapshot), self.settings.bytes_per_iter
+            self._groups = groups_of(lists, self._policy, most_bytes, lambda: self._is_contended)
+            self._chosen.clear()
             group = next(self._groups, None)
         if group is None:
             return Selection(note=f"{NAME}: no partition has {self._policy.min_files} small files of like size")
+        self._chosen.update(file.path for file in group.files)
         return Selection(group)
+
+    def _look(self, snapshot: TableSnapshot) -> SmallFileLists:
+        isolate_bytes = self._policy.isolate_bytes
+        if snapshot.restrictions or not snapshot.location:
+            return small_files(snapshot, isolate_bytes)
+        # Whether the tags of a file can be read depends on the configuration.
+        of_table = snapshot.location, snapshot.table_id, frozenset(snapshot.configuration.items())
+        key = *of_table, snapshot.partition_columns, self._policy
+        lists = _KEPT_LISTS.take(key)
+        # If a group lost its files to another writer, nothing that is kept of the table is relied on.
+        if lists is None or not changed(lists, snapshot, isolate_bytes) or lists.has_any(self._chosen):
+            lists = small_files(snapshot, isolate_bytes)
+        _KEPT_LISTS.put(key, lists)
+        return lists

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
+from catalog.jvm.task_queue import cores, tasks_queued_outside
 from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.session_settings import PROGRESS
 from catalog.table.managed_table import ManagedTable
@@ -37,6 +38,14 @@ class Files:
 
 
 @dataclass(frozen=True)
+class TaskQueue:
+    """The tasks of other pools that wait for a core, and the number of cores of the application."""
+
+    tasks: int
+    cores: int
+
+
+@dataclass(frozen=True)
 class RunOutcome:
     """The outcome of a run that did not fail.
 
@@ -50,7 +59,7 @@ class RunOutcome:
 
 
 class Engine(Protocol):
-    """All operations that access a table."""
+    """All operations that access a table or the cluster."""
 
     def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:
         """Optimizes the table."""
@@ -66,6 +75,10 @@ class Engine(Protocol):
 
     def files(self, table: str) -> Files:
         """Measures the files of a table."""
+        ...
+
+    def queue(self, pool: str) -> TaskQueue:
+        """Counts the tasks of pools other than ``pool`` that wait for a core."""
         ...
 
 
@@ -112,6 +125,10 @@ class SparkEngine:
                 F.count(F.when(size < small, 1)).alias("small_files"),
             ).collect()[0]
         return Files(totals["bytes"], totals.unindexed_bytes, totals.small_files)
+
+    def queue(self, pool: str) -> TaskQueue:
+        """See ``Engine.queue``; starts no Spark job."""
+        return TaskQueue(tasks_queued_outside(self._spark, pool), cores(self._spark))
 
 
 def background_session(spark: SparkSession) -> SparkSession:

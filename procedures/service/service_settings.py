@@ -31,7 +31,20 @@ MAX_TABLES = Setting(
     "spark.qbeast.use.service.max-tables", whole_number(1, digits=4), "Tables optimized at the same time.", "2"
 )
 POOL = Setting("spark.qbeast.use.service.pool", TEXT, "Scheduler pool of the service's Spark jobs.", "use")
-SERVICE_SETTINGS: tuple[Setting[object], ...] = (ENABLED, OPTIMIZATION_INTERVAL, LISTENER_INTERVAL, MAX_TABLES, POOL)
+MAX_QUEUED_TASKS = Setting(
+    "spark.qbeast.use.service.max-queued-tasks",
+    whole_number(0),
+    "A run that is due waits, for one optimization interval at most, while more tasks of other pools are queued.",
+    unset="the number of cores",
+)
+SERVICE_SETTINGS: tuple[Setting[object], ...] = (
+    ENABLED,
+    OPTIMIZATION_INTERVAL,
+    LISTENER_INTERVAL,
+    MAX_TABLES,
+    POOL,
+    MAX_QUEUED_TASKS,
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,7 @@ class ServiceSettings:
         listener_interval: time between two checks of the tables.
         max_tables: tables optimized at the same time.
         pool: scheduler pool of its Spark jobs.
+        max_queued_tasks: a due run waits while more tasks of other pools are queued; None = the number of cores.
     """
 
     enabled: bool = ENABLED.value({})
@@ -51,6 +65,7 @@ class ServiceSettings:
     listener_interval: int = int(LISTENER_INTERVAL.value({}))
     max_tables: int = MAX_TABLES.value({})
     pool: str = POOL.value({})
+    max_queued_tasks: int | None = None
 
     @classmethod
     def of(cls, conf: Callable[[str, str], str | None]) -> ServiceSettings:
@@ -68,4 +83,5 @@ class ServiceSettings:
             listener_interval=int(LISTENER_INTERVAL.of_conf(conf)),
             max_tables=MAX_TABLES.of_conf(conf),
             pool=POOL.of_conf(conf),
+            max_queued_tasks=MAX_QUEUED_TASKS.optional_of_conf(conf),
         )

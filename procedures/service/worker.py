@@ -7,6 +7,7 @@ from collections.abc import Collection
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
+from procedures.service.cluster_load import ClusterLoad, Wait
 from procedures.service.schedule import Schedule
 
 
@@ -43,6 +44,8 @@ class Worker:
         self.retries = False
         """Whether the last run left something to do, so that the next one starts after the interval."""
         self.suspended = False
+        self.wait: Wait | None = None
+        """The wait of a due run for the cluster."""
         self.next_schedule: Schedule | None = None
         """The schedule after the current run, if the properties changed during it."""
         self.ends_with_run = False
@@ -84,12 +87,29 @@ class Worker:
 
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
+        self.wait = None
         self.due_at = now + interval
         self.publish()
+
+    def waits_for(self, load: ClusterLoad, now: int, interval: int) -> bool:
+        """Whether a due run waits for the cluster, for one interval at most; the state of the table shows it.
+
+        Args:
+            load: the load of the cluster.
+            now: epoch milliseconds.
+            interval: time between the starts of two runs, milliseconds.
+        """
+        since = now if self.wait is None else self.wait.since
+        if not load.is_busy or now - since >= interval:
+            return False
+        self.wait = Wait(since, since + interval, load)
+        self.publish()
+        return True
 
     def record_not_reached(self) -> None:
         """Records that no trigger was reached; the next commit may reach one."""
         self.measured = self.version
+        self.wait = None
         self.retries = False
         self.last_error = None
         self.publish()
@@ -107,7 +127,7 @@ class Worker:
             self.next_schedule = schedule
             return
         self.schedule = schedule
-        self.settled = self.measured = None
+        self.settled = self.measured = self.wait = None
         self.last_error = None
         self.skipped_note = ""
         self.retries = self.suspended = False
@@ -119,6 +139,7 @@ class Worker:
     def begin(self, now: int, strategies: Collection[str]) -> Run:
         """Starts a run of some of the strategies."""
         self._running = frozenset(strategies)
+        self.wait = None
         self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
         self.due_at = now
         self.publish()
@@ -165,12 +186,18 @@ class Worker:
             return automation.RUNNING
         if self.suspended:
             return automation.SUSPENDED
-        return automation.FAILED if self.last_error else automation.SCHEDULED
+        if self.last_error:
+            return automation.FAILED
+        return automation.SCHEDULED if self.wait is None else automation.WAITING
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
-        notes = [self.schedule.note, f"the last run skipped {self.skipped_note}" if self.skipped_note else ""]
-        next_run_unknown = self.run is not None or self.suspended or (self.by_triggers and not self.retries)
+        wait = self.wait
+        notes = [wait.note if wait else "", self.schedule.note]
+        notes += [f"the last run skipped {self.skipped_note}" if self.skipped_note else ""]
+        next_run = self.due_at if wait is None else wait.until
+        by_trigger_only = self.by_triggers and not self.retries and wait is None
+        next_run_unknown = self.run is not None or self.suspended or by_trigger_only
         self._automations.put(
             Automation(
                 self.name,
@@ -178,7 +205,7 @@ class Worker:
                 self.state,
                 self.schedule.strategies,
                 self.last_run,
-                None if next_run_unknown else self.due_at,
+                None if next_run_unknown else next_run,
                 self.last_error,
                 self.run.run_id if self.run else None,
                 "; ".join(note for note in notes if note) or None,

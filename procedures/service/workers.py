@@ -12,6 +12,7 @@ from catalog.jvm.java_errors import known_error
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import Run
+from procedures.service.cluster_load import ClusterLoad
 from procedures.service.execution import Engine, RunOutcome
 from procedures.service.schedule import Schedule
 from procedures.service.service_settings import ServiceSettings
@@ -118,7 +119,7 @@ class Workers:
             worker = self._workers.get(location)
             if worker is None:
                 return
-            worker.suspended = suspended
+            worker.suspended, worker.wait = suspended, None
             if suspended and worker.run is not None:
                 worker.run.request_stop("SUSPENDED", "automatic optimization of the table was suspended")
             if not suspended:
@@ -134,6 +135,7 @@ class Workers:
         with self._lock:
             due = sorted((w for w in self._workers.values() if w.is_due(now)), key=lambda w: (w.due_at, w.name))
         waiting = False
+        load: ClusterLoad | None = None
         for worker in due:
             with self._lock:
                 running = sum(w.run is not None for w in self._workers.values())
@@ -145,7 +147,12 @@ class Workers:
                 with self._lock:
                     worker.skip_turn(now, self._interval)
             elif self._is_time(worker, now):
-                self._begin(worker, strategies, settings.pool)
+                # The jobs of others are counted once in a round, and only if a run has something to do.
+                load = self._load(settings) if load is None else load
+                with self._lock:
+                    waits = worker.waits_for(load, now, self._interval)
+                if not waits:
+                    self._begin(worker, strategies, settings.pool)
         if waiting:
             self._make_room(now)
 
@@ -184,6 +191,16 @@ class Workers:
             elif not reached:
                 worker.record_not_reached()
         return reached
+
+    def _load(self, settings: ServiceSettings) -> ClusterLoad:
+        """The load of the cluster; an idle one if it cannot be determined."""
+        try:
+            queue = self._engine.queue(settings.pool)
+        except Exception as error:  # noqa: BLE001 - runs do not depend on it
+            logger.warning("Cannot determine whether the cluster is busy: %s", _text(error))
+            return ClusterLoad(0, 0)
+        limit = settings.max_queued_tasks
+        return ClusterLoad(queue.tasks, queue.cores if limit is None else limit)
 
     def _is_reached(self, worker: Worker) -> bool:
         triggers = worker.schedule.triggers

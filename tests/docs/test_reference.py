@@ -158,7 +158,7 @@ def test_properties_and_settings_in_the_guides_are_those_of_the_code():
 
 def test_defaults_of_the_service_in_the_guide_are_those_of_the_code():
     (rows,) = _below("docs/automatic.md", "Settings", "conf")
-    said = {_names(row[0])[0]: _names(row[1])[0] for row in rows}
+    said = {_names(row[0])[0]: _names(row[1])[0] for row in rows if _names(row[1])}
     assert ServiceSettings.of(said.get) == ServiceSettings.of(lambda key, default: default)
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from catalog.table.snapshot import level_column
+from catalog.table.block_rows import level_column
 from otree.cube import CubeId
 from otree.level import level_of
 from procedures.selection.block_groups import block_groups, leveled_blocks

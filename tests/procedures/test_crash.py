@@ -43,23 +43,23 @@ CHILD = """
     spark = start_session(Path({folder!r}))
     table = ManagedTable.find(spark, {path!r})
     arguments = {{p.name: None if p.required else p.default for p in OPTIMIZE.parameters}}
-    plan = make_plan(table, OptimizeSettings.of({{**arguments, "table": {path!r}}}))
+    plan = make_plan(table, OptimizeSettings.of({{**arguments, "table": {path!r}, **{more!r}}}))
     rewrite(table, plan.groups[0], RewriteContext("call", {{}}, observe))
 """
 
 
-@pytest.mark.slow
-def test_killed_at_a_step(spark, tmp_path):
-    step = random.choice(["revision", "write", "verify", "commit"])
-    path, marker, child = tmp_path / "t", tmp_path / "reached", tmp_path / "child.py"
-    numbers(spark, 500).write.format("delta").save(str(path))
-    table = DeltaTable(spark, f"delta.`{path}`")
-    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='x,y', 'use.index.cubeSize'='100')")
-    before, version = table.checksum(), table.version
-    wanted = {"support": str(SUPPORT), "step": step, "marker": str(marker), "folder": str(tmp_path), "path": str(path)}
-    child.write_text(textwrap.dedent(CHILD).format(**wanted))
+def kill_at(step, table, folder, **more):
+    """Rewrites the first group of a plan in another process, and kills the process and its JVM before a step."""
+    marker, child = folder / "reached", folder / "child.py"
+    wanted = {"support": str(SUPPORT), "step": step, "marker": str(marker), "folder": str(folder), "more": more}
+    child.write_text(textwrap.dedent(CHILD).format(**wanted, path=str(table.path)))
     process = subprocess.Popen(
-        [sys.executable, str(child)], cwd=SUPPORT.parents[1], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, str(child)],
+        cwd=SUPPORT.parents[1],
+        env={**os.environ, "PYTHONPATH": str(SUPPORT.parents[1])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         while not marker.exists():
@@ -69,8 +69,19 @@ def test_killed_at_a_step(spark, tmp_path):
             except subprocess.TimeoutExpired:
                 continue
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+@pytest.mark.slow
+def test_killed_at_a_step(spark, tmp_path):
+    step = random.choice(["revision", "write", "verify", "commit"])
+    path = tmp_path / "t"
+    numbers(spark, 500).write.format("delta").save(str(path))
+    table = DeltaTable(spark, f"delta.`{path}`")
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='x,y', 'use.index.cubeSize'='100')")
+    before, version = table.checksum(), table.version
+    kill_at(step, table, tmp_path)
     # From its own commit on, the revision is there, and has no files.
     assert table.version == version + (step != "revision"), step
     assert set(table.revisions) == (set() if step == "revision" else {0, 1}), step
@@ -78,6 +89,34 @@ def test_killed_at_a_step(spark, tmp_path):
     assert [r.state for r in table.optimize()] == ["committed"], step
     assert table.checksum() == before
     assert check_placement(table) == 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["read", "place", "write", "verify", "commit"])
+@pytest.mark.parametrize("strategy", ["SizeTieredClustering", "DeleteCompaction"])
+def test_killed_at_a_step_of_the_life_cycle(spark, tmp_path, strategy, step):
+    properties = {"delta.enableDeletionVectors": "true"}
+    table = create(spark, f"delta.`{tmp_path / 't'}`", "id BIGINT, p INT", properties=properties)
+    for number in range(4):
+        rows = spark.range(number * 50, number * 50 + 50).selectExpr("id", "CAST(id % 2 AS INT) p")
+        rows.coalesce(1).write.format("delta").mode("append").save(str(table.path))
+    if strategy == "DeleteCompaction":
+        table.sql("DELETE FROM {t} WHERE id % 3 = 0")
+    before, version, files = table.checksum(), table.version, table.paths
+    kill_at(step, table, tmp_path, strategy=strategy)
+    assert (table.version, table.paths, table.checksum()) == (version, files, before)
+    assert table.paths <= table.on_disk()
+    # A file that was written and not committed is no file of the table, and the next run does what was left.
+    written = {f for f in table.on_disk() - files if "deletion_vector" not in f}
+    assert bool(written) == (step in ("verify", "commit"))
+    assert [row.state for row in table.optimize(strategy=strategy)] == ["committed"]
+    assert [row.reason for row in table.optimize(strategy=strategy)] == ["NOTHING_TO_DO"]
+    assert table.checksum() == before
+    past = spark.read.format("delta").option("versionAsOf", version).load(str(table.path))
+    assert past.count() == table.data.count()
+    sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, force=True)
+    assert table.on_disk() == table.paths
+    assert table.checksum() == before
 
 
 ENDLESS = """

@@ -12,6 +12,8 @@ import sql_ext
 from procedures.layout.step import Step, ignore_step
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.runs import Run
+from procedures.selection import size_tiered_clustering
+from procedures.selection.small_file_lists import KeptLists
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CLUSTERING = "SizeTieredClustering"
@@ -66,16 +68,35 @@ def test_small_files_become_one_in_their_order(spark, new_table):
 
 
 @pytest.mark.slow
-def test_each_partition_is_a_commit_and_unlike_files_stay(spark, new_table):
+def test_partitions_share_a_commit_and_unlike_files_stay(spark, new_table):
     table = new_table("id BIGINT, p INT", tail="PARTITIONED BY (p)")
     for _ in range(4):
         table.append(spark.range(20).selectExpr("id", "cast(id % 2 AS INT) p"))
     table.append(spark.range(5000).selectExpr("id", "2 p"))
     before = table.checksum()
     report = table.optimize(strategy=CLUSTERING, parallelism=2)
-    assert [(r.state, r.input_files, r.output_files) for r in report] == [("committed", 4, 1)] * 2
+    assert [(r.state, r.input_files, r.output_files) for r in report] == [("committed", 8, 2)]
     assert table.checksum() == before
     assert len(table.files) == 3
+
+
+@pytest.mark.slow
+def test_after_a_conflict_each_partition_is_a_commit(spark, new_table):
+    table = new_table("id BIGINT, p INT", properties=VECTORS, tail="PARTITIONED BY (p)")
+    for _ in range(4):
+        table.append(spark.range(20).selectExpr("id", "cast(id % 3 AS INT) p"))
+
+    def others():
+        table.sql("DELETE FROM {t} WHERE id = 0")
+
+    run = Run.of(table.managed, "call", {})
+    report = optimize(table.managed, settings_of(strategy=CLUSTERING), run, At(Step.COMMIT, others))
+    assert [(r.state, r.reason.split("_")[0], r.input_files) for r in report] == [
+        ("failed", "USE", 12),
+        ("committed", "FILES", 4),
+        ("committed", "FILES", 4),
+    ]
+    assert (table.data.count(), table.data.where("id = 0").count()) == (76, 0)
 
 
 @pytest.mark.slow
@@ -151,6 +172,7 @@ def test_a_large_log_is_read_by_jobs_and_chooses_the_same(spark, new_table, monk
     table.sql("DELETE FROM {t} WHERE id = 3")
     in_memory = [table.optimize(strategy=name, dry_run=True)[0] for name in (CLUSTERING, "DeleteCompaction")]
     monkeypatch.setattr(file_columns, "MAX_FILES", 0)
+    monkeypatch.setattr(size_tiered_clustering, "_KEPT_LISTS", KeptLists(0))
     by_jobs = [table.optimize(strategy=name, dry_run=True)[0] for name in (CLUSTERING, "DeleteCompaction")]
     assert in_memory == by_jobs
     before = table.checksum()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
-from procedures.service.execution import Files, RunOutcome
+from procedures.service.execution import Files, RunOutcome, TaskQueue
 from procedures.service.service import Service
 
 MINUTE = 60_000
@@ -69,6 +69,7 @@ class FakeEngine:
         self.error = None
         self.commits_of_others = 0
         self.of_files = Files(0, 0, 0)
+        self.queued, self.queue_looks = TaskQueue(0, 4), []
 
     def run(self, run, schedule, pool):
         self.runs.append((run.table, schedule.strategies, pool))
@@ -91,6 +92,12 @@ class FakeEngine:
     def files(self, table):
         self.looks.append(table)
         return self.of_files
+
+    def queue(self, pool):
+        self.queue_looks.append(pool)
+        if isinstance(self.queued, Exception):
+            raise self.queued
+        return self.queued
 
 
 class FakeThreads:

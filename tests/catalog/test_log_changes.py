@@ -1,0 +1,54 @@
+"""The changes between two versions, read from the commits in between."""
+
+import pytest
+from tables import NUMBERS, numbers
+
+from catalog.table import log_changes
+from catalog.table.log_changes import changes_since
+
+COLUMNS = ("path", "size", "rows", "deletion_vector", "revision", "tier", "partition", "rewrites")
+
+
+@pytest.fixture
+def table(spark, new_table):
+    made = new_table(NUMBERS, properties={"delta.enableDeletionVectors": "true"})
+    for number in range(4):
+        made.append(numbers(spark, 50, start=number * 50, partitions=1))
+    return made
+
+
+def test_files_that_are_added_changed_and_removed(spark, table):
+    version, before = table.version, {file.path: file for file in table.files}
+    table.sql("DELETE FROM {t} WHERE id = 3")  # a deletion vector
+    table.sql("DELETE FROM {t} WHERE id >= 50 AND id < 100")  # a file
+    table.append(numbers(spark, 50, start=200, partitions=1))
+    snapshot = table.managed.snapshot()
+    changes = changes_since(snapshot, version, COLUMNS)
+    after = {file.path: file for file in table.files}
+    same = {p for p in before if p in after and before[p].deletion_vector == after[p].deletion_vector}
+    assert len(same) == 2
+    assert changes.gone == (set(before) | set(after)) - same
+    whole = {row.path: row for row in snapshot.file_rows.select(*COLUMNS).collect()}
+    assert {row["path"]: row for row in changes.added.to_pylist()} == {
+        path: row.asDict() for path, row in whole.items() if path not in same
+    }
+
+
+def test_too_many_commits_and_a_log_that_was_cleaned_up(table, monkeypatch):
+    snapshot = table.managed.snapshot()
+    assert changes_since(snapshot, snapshot.version, COLUMNS) is None
+    assert changes_since(snapshot, -1, COLUMNS) is None
+    assert changes_since(snapshot, 1, COLUMNS) is not None
+    (table.path / "_delta_log" / f"{2:020d}.json").unlink()
+    assert changes_since(snapshot, 1, COLUMNS) is None
+    assert changes_since(snapshot, 2, COLUMNS) is not None
+    monkeypatch.setattr(log_changes, "MAX_COMMITS", 1)
+    assert changes_since(snapshot, 2, COLUMNS) is None
+
+
+def test_a_commit_that_cannot_be_read(table):
+    snapshot = table.managed.snapshot()
+    commit = table.path / "_delta_log" / f"{snapshot.version:020d}.json"
+    commit.write_text(commit.read_text() + '{"add": {"path": "x", "size": "large"')
+    (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
+    assert changes_since(snapshot, snapshot.version - 1, COLUMNS) is None
