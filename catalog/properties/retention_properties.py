@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.errors import RetentionError
+from catalog.errors import InvalidArgumentError, RetentionError
 from catalog.properties.setting import Setting, ValueType, duration
 
 RETENTION_PREFIX = "use.retention."
@@ -33,8 +33,16 @@ VACUUM_INTERVAL: Setting[float] = Setting(
     "files that the table's own retention lets go.",
     unset="1 day with use.retention.hours",
 )
+# Of Delta, whose default it is.
+DELTA_RETENTION: Setting[float] = Setting(
+    "delta.deletedFileRetentionDuration",
+    duration("a duration such as 'interval 7 days'"),
+    "How long Delta keeps removed files.",
+    "interval 1 week",
+)
 RETENTION_SETTINGS: tuple[Setting[object], ...] = (RETENTION_HOURS, VACUUM_INTERVAL)
 _DAY = 86_400_000
+_MILLIS_PER_HOUR = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -65,17 +73,24 @@ def retention_policy(configuration: Mapping[str, str]) -> RetentionPolicy | None
     return RetentionPolicy(_DAY if interval is None else int(interval), hours, asked)
 
 
-def check_retention(configuration: Mapping[str, str], floor_hours: float) -> None:
+def floor_hours_of(configuration: Mapping[str, str]) -> float:
+    """Returns how long Delta keeps removed files of a table; 0 if its property cannot be read, which Delta refuses."""
+    try:
+        return DELTA_RETENTION.value(configuration) / _MILLIS_PER_HOUR
+    except InvalidArgumentError:
+        return 0.0
+
+
+def check_retention(configuration: Mapping[str, str]) -> None:
     """Refuses a retention below that of Delta.
 
     Args:
         configuration: all properties of the table.
-        floor_hours: ``delta.deletedFileRetentionDuration``.
 
     Raises:
         RetentionError: it is below.
     """
-    hours = RETENTION_HOURS.optional_value(configuration)
+    hours, floor_hours = RETENTION_HOURS.optional_value(configuration), floor_hours_of(configuration)
     if hours is not None and hours < floor_hours:
         raise RetentionError(
             f"{RETENTION_HOURS.name} = {configuration[RETENTION_HOURS.name]} is below the table's "

@@ -1,7 +1,5 @@
 """``purge``, ``protect``, and what time travel says about versions that were reclaimed."""
 
-import datetime
-import os
 import time
 
 import pytest
@@ -70,7 +68,7 @@ def test_versions_before_the_limit_end_and_later_ones_stay(spark, new_table):
         assert "the oldest version left is 6" in reclaimed(table, version)
     with pytest.raises(AnalysisException, match="USE_VERSION_RECLAIMED"):
         spark.sql(f"SELECT * FROM {table.name} TIMESTAMP AS OF '2020-01-01'")
-    with pytest.raises(AnalysisException, match="DELTA_VERSION_NOT_FOUND|DELTA_.*"):
+    with pytest.raises(AnalysisException, match="DELTA_"):
         at(table, 99)
     assert checksum(table.data) == rows[7]
     again = steps(purge(table, older_than=6, force=True))
@@ -94,7 +92,7 @@ def test_a_protected_version_stays(new_table):
     assert "5 (v5.audit)" in reclaimed(table, 6)
     with pytest.raises(sql_ext.UseError, match=r"'v5.audit' is used already \(version 5"):
         protect(table, 7, "v5.audit")
-    with pytest.raises(sql_ext.UseError, match="Version 6 of .* was reclaimed"):
+    with pytest.raises(sql_ext.UseError, match=r"Version 6 of .* was reclaimed"):
         protect(table, 6, "late")
     sql_ext.call(table.spark, "unprotect", table=table.name, name="v5.audit").collect()
     purge(table, older_than=7, force=True)
