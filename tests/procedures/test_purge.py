@@ -1,5 +1,6 @@
 """``purge``, ``protect``, and what time travel says about versions that were reclaimed."""
 
+import datetime
 import time
 
 import pytest
@@ -98,3 +99,141 @@ def test_a_protected_version_stays(new_table):
     purge(table, older_than=7, force=True)
     reclaimed(table, 5)
     assert at(table, 4) == rows[4]
+
+
+@pytest.mark.slow
+def test_bad_input_touches_nothing(spark, new_table):
+    table = new_table("id BIGINT", properties=VECTORS)
+    for n in range(2):
+        table.append(spark.range(n, n + 1))
+    before, files = table.version, table.on_disk()
+    future = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
+    for given, code, text in (
+        ({"older_than": 3, "force": True}, "USE_UNKNOWN_VERSION", "versions from 0 to 2 are accepted"),
+        ({"older_than": -1, "force": True}, "USE_INVALID_ARGUMENT", "INTERVAL '3' DAY"),
+        ({"older_than": "-1 days", "force": True}, "USE_INVALID_ARGUMENT", "INTERVAL '3' DAY"),
+        ({"older_than": future, "force": True}, "USE_INVALID_ARGUMENT", "in the future"),
+        ({"older_than": 2}, "USE_RETENTION_TOO_SHORT", "retention of 168 hours"),
+        ({"older_than": "2 hours"}, "USE_RETENTION_TOO_SHORT", "force => true"),
+        ({"older_than": datetime.timedelta(hours=167)}, "USE_RETENTION_TOO_SHORT", "dry_run => true"),
+    ):
+        with pytest.raises(sql_ext.UseError, match=text) as refused:
+            purge(table, **given)
+        assert refused.value.code == code, given
+    for given, code in (
+        ({"version": 3, "name": "a"}, "USE_UNKNOWN_VERSION"),
+        ({"version": -1, "name": "a"}, "USE_INVALID_ARGUMENT"),
+        ({"version": 1, "name": "../a"}, "USE_INVALID_ARGUMENT"),
+        ({"version": 1, "name": ""}, "USE_INVALID_ARGUMENT"),
+    ):
+        with pytest.raises(sql_ext.UseError) as refused:
+            protect(table, **given)
+        assert refused.value.code == code, given
+    protect(table, 1, "a")
+    with pytest.raises(sql_ext.UseError, match=r"There is no protection 'b'\. Known: a"):
+        sql_ext.call(spark, "unprotect", table=table.name, name="b")
+    # Nobody knows what a damaged file protects.
+    protection = table.path / "_use" / "protected" / "a.json"
+    protection.write_text('{"version": "one"}')
+    for procedure, given in (("purge", {"older_than": 2}), ("vacuum", {"retention_hours": 0.0})):
+        with pytest.raises(sql_ext.UseError, match=r"a\.json cannot be read") as refused:
+            sql_ext.call(spark, procedure, table=table.name, force=True, **given)
+        assert refused.value.code == "USE_PROTECTION_UNREADABLE"
+    protection.write_text('{"version": 99, "since": 1, "by": "me"}')
+    with pytest.raises(sql_ext.UseError, match="is not in the log, which has versions 0 to 2"):
+        purge(table, older_than=2, force=True)
+    assert (table.version, table.on_disk()) == (before, files)
+    protection.write_text("")
+    (row,) = sql_ext.call(spark, "unprotect", table=table.name, name="a").collect()
+    assert row.version is None
+    assert not protection.exists()
+
+
+@pytest.mark.slow
+def test_what_sql_binds(spark, new_table):
+    table = new_table("id BIGINT")
+    table.append(spark.range(3))
+    for limit in (
+        "INTERVAL '9' DAY",
+        "INTERVAL '200:30' HOUR TO MINUTE",
+        "'9 days'",
+        "TIMESTAMP '2026-01-01 00:00:00'",
+        "TIMESTAMP_NTZ '2026-01-01 00:00:00'",
+        "DATE '2026-01-01'",
+        "'2026-01-01 00:00:00 Europe/Madrid'",
+        "0",
+        "'0'",
+        "NULL",
+    ):
+        rows = spark.sql(f"CALL use.purge('{table.name}', older_than => {limit})").collect()
+        assert [row.step for row in rows] == ["compaction", "files", "log", "events", "versions"], limit
+        assert rows[-1].lost_from is None
+    for limit in ("INTERVAL '-1' DAY", "INTERVAL '1' MONTH", "1.5", "true", "TIMESTAMP '2100-01-01 00:00:00'"):
+        with pytest.raises(AnalysisException, match="USE_INVALID_ARGUMENT"):
+            spark.sql(f"CALL use.purge('{table.name}', older_than => {limit}, force => true)")
+    with pytest.raises(AnalysisException, match="USE_INVALID_ARGUMENT"):
+        spark.sql(f"CALL use.optimize('{table.name}', max_duration => INTERVAL '1' DAY)")
+    with pytest.raises(AnalysisException, match="USE_RETENTION_TOO_SHORT"):
+        table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.retention.hours' = '24')")
+    with pytest.raises(AnalysisException, match="USE_RETENTION_TOO_SHORT"):
+        spark.sql(f"CREATE TABLE {table.name}x (a INT) USING delta TBLPROPERTIES ('use.retention.hours' = '24')")
+
+
+@pytest.mark.slow
+def test_files_of_a_shallow_clone_stay(spark, new_table):
+    table = new_table("id BIGINT", properties=VECTORS)
+    rows = fill(table)
+    clone = f"{table.name}_clone"
+    spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {table.name} VERSION AS OF 5")
+    try:
+        spark.sql(f"DELETE FROM {clone} WHERE id < 50")
+        before = [checksum(spark.sql(f"SELECT * FROM {clone} VERSION AS OF {v}")) for v in (0, 1)]
+        assert before[0] == rows[5]
+        planned = sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, dry_run=True).collect()
+        assert [r.state for r in planned if r.reason == "CLONED"] == ["kept"]
+        table.sql("DELETE FROM {t} WHERE id % 10 > 2")
+        purge(table, older_than=table.version, force=True)
+        assert [checksum(spark.sql(f"SELECT * FROM {clone} VERSION AS OF {v}")) for v in (0, 1)] == before
+        # The log of the table goes on without them.
+        reclaimed(table, 4)
+    finally:
+        spark.sql(f"DROP TABLE {clone}")
+    done = sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, force=True).collect()
+    assert "EXPIRED" in [row.reason for row in done]
+
+
+@pytest.mark.slow
+def test_history_that_nobody_can_reach_goes_with_time(spark, new_table):
+    """What the service does in the end, on a clock that is ahead: rows, files, vectors, log and events."""
+    table = new_table("id BIGINT", properties={**VECTORS, "use.retention.hours": "200"})
+    rows = fill(table)
+    for n in range(12):
+        table.append(spark.range(1000 + n, 1001 + n))
+    expected = checksum(table.data)
+    sql_ext.call(spark, "vacuum", table=table.name).collect()
+    assert list((table.path / "_use" / "events").glob("*.json"))
+    assert steps(purge(table))["versions"].lost_from is None
+    deleted = vectors(table)
+    assert deleted
+    with later(300):
+        done = steps(purge(table))
+        assert done["compaction"].files == len(deleted)
+        assert vectors(table) == []
+        assert done["versions"].oldest_version == 19
+        assert done["log"].files > 19
+    assert checksum(table.data) == expected
+    assert at(table, 19) == expected
+    reclaimed(table, 7)
+    assert rows
+    with later(600):
+        done = steps(purge(table))
+        assert done["files"].files >= len(deleted)
+        assert done["events"].files > 0
+    assert checksum(table.data) == expected
+    assert {file for file in table.on_disk() if "deletion_vector" in file} == set()
+
+
+def vectors(table):
+    """The deletion vectors of the newest version."""
+    versions = table.managed.handle.versions(table.spark)
+    return [row.deletion_vector for row in versions.files_with_deletes(versions.newest()).collect()]
