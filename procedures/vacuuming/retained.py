@@ -105,6 +105,8 @@ class RetainedVersions:
         Returns:
             The columns of ``candidates``, and ``kept``: ``PROTECTED`` or ``CLONED``; NULL for files to delete.
         """
+        if candidates.isEmpty():
+            return candidates.select("*", F.lit("").alias("key"), F.lit(None).cast("string").alias("kept"))
         young = F.col("modificationTime") >= self._cutoff.unreferenced_before
         files = candidates.where(~((F.col("reason") == UNREFERENCED) & young))
         files = files.withColumn("key", key_of(F.col("path"))).join(self._needed, "key", "left_anti")

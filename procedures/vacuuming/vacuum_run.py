@@ -180,7 +180,8 @@ class VacuumRun:
                 self._delete_by_delta()
             else:
                 self._delete_at(rate)
-        if covered is not None:
+        # A covered file that is kept now would never be found again.
+        if covered is not None and not self.kept_by_reason:
             self._vacuum.cover(covered)
 
     def _delete_by_delta(self) -> None:
