@@ -9,7 +9,10 @@ from pyspark.errors import AnalysisException
 from tables import checksum
 
 import sql_ext
+from catalog.state.lease import acquire
+from catalog.state.protection import protections
 from procedures.application import Application, active
+from procedures.vacuuming import vacuum_run
 
 HOUR = 3_600_000
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -53,6 +56,22 @@ def reclaimed(table, version):
     return str(refused.value)
 
 
+def test_versions_from_the_limit_on_stay(spark, new_table):
+    """A deletion vector that is both made and replaced after the limit belongs to a version that stays."""
+    table = new_table("id BIGINT", properties=VECTORS).append(spark.range(50))
+    rows = {}
+    for n in range(3):
+        table.sql(f"DELETE FROM {{t}} WHERE id % 10 = {n}")
+        rows[table.version] = at(table, table.version)
+    done = steps(purge(table, older_than=2, force=True))
+    assert (done["versions"].lost_from, done["versions"].lost_to, done["versions"].oldest_version) == (None, None, 0)
+    done = steps(purge(table, older_than=3, force=True))
+    assert (done["versions"].lost_to, done["versions"].oldest_version, done["files"].files) == (2, 3, 1)
+    assert {version: at(table, version) for version in (3, 4)} == {version: rows[version] for version in (3, 4)}
+    assert "the oldest version left is 3" in reclaimed(table, 2)
+
+
+@pytest.mark.slow
 def test_versions_before_the_limit_end_and_later_ones_stay(spark, new_table):
     table = new_table("id BIGINT", properties=VECTORS)
     rows = fill(table)
@@ -77,6 +96,7 @@ def test_versions_before_the_limit_end_and_later_ones_stay(spark, new_table):
     assert again["versions"].lost_from is None
 
 
+@pytest.mark.slow
 def test_a_protected_version_stays(new_table):
     table = new_table("id BIGINT", properties=VECTORS)
     rows = fill(table)
@@ -229,6 +249,47 @@ def test_history_that_nobody_can_reach_goes_with_time(spark, new_table):
     assert {version for version in rows if "is" in reclaimed(table, version)} == set(rows)
     assert {file for file in table.on_disk() if "deletion_vector" in file} == set()
     assert not list((table.path / "_delta_log").glob(f"{newest - 1:020d}.*"))
+
+
+@pytest.mark.slow
+def test_a_protection_that_is_made_during_a_purge(new_table, monkeypatch):
+    """It either keeps its version or fails, whichever of the two writes first."""
+    table = new_table("id BIGINT", properties=VECTORS)
+    rows = fill(table)
+    real = vacuum_run.record_reclaimed
+
+    def protect_before(*given):
+        monkeypatch.setattr(vacuum_run, "record_reclaimed", real)
+        protect(table, 5, "early")
+        return real(*given)
+
+    monkeypatch.setattr(vacuum_run, "record_reclaimed", protect_before)
+    purge(table, older_than=6, force=True)
+    assert at(table, 5) == rows[5]
+
+    def protect_after(*given):
+        monkeypatch.setattr(vacuum_run, "record_reclaimed", real)
+        oldest = real(*given)
+        with pytest.raises(sql_ext.UseError, match="was reclaimed"):
+            protect(table, 6, "late")
+        return oldest
+
+    monkeypatch.setattr(vacuum_run, "record_reclaimed", protect_after)
+    purge(table, older_than=7, force=True)
+    reclaimed(table, 6)
+    assert [p.name for p in protections(table.managed)] == ["early"]
+    assert at(table, 5) == rows[5]
+
+
+@pytest.mark.slow
+def test_another_run_keeps_its_files(new_table):
+    table = new_table("id BIGINT", properties=VECTORS)
+    rows = fill(table)
+    acquire(table.managed, "other", "call", time.time_ns() // 1_000_000)
+    with pytest.raises(sql_ext.UseError, match="is being optimized by") as refused:
+        purge(table, older_than=7, force=True)
+    assert refused.value.code == "USE_CONCURRENT_CHANGE"
+    assert at(table, 3) == rows[3]
 
 
 def vectors(table):

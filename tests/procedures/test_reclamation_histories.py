@@ -33,7 +33,7 @@ class History:
         numbers = range(self.next_id, self.next_id + self.chance.choice((3, 40)))
         self.next_id = numbers.stop
         rows = [(n, n % 7) for n in numbers]
-        self.rows.update(rows)
+        self.rows = self.rows + Counter(rows)
         self.table.append(self.spark.createDataFrame(rows, "id BIGINT, v BIGINT"), files=self.chance.choice((1, 2)))
 
     def delete(self):
