@@ -105,7 +105,8 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   def logGuard: String = {
     val snapshot = table.update()
     if (!log.enableExpiredLogCleanup(snapshot.metadata)) "delta.enableExpiredLogCleanup is false"
-    else if (snapshot.protocol.isFeatureSupported(CheckpointProtectionTableFeature)) "the table has checkpointProtection"
+    else if (snapshot.protocol.isFeatureSupported(CheckpointProtectionTableFeature))
+      "the table has checkpointProtection"
     else if (snapshot.isCatalogOwned || snapshot.tableCommitCoordinatorClientOpt.isDefined)
       "a catalog coordinates the commits of the table"
     else ""
@@ -174,7 +175,7 @@ final private class FilePlaces(root: String) extends Serializable {
     val removed =
       Option(action.remove).toSeq.flatMap(file => of(file.path, file.size.getOrElse(-1L), file.deletionVector))
     added.map { case (path, size) => (version, true, path, size) } ++
-    removed.map { case (path, size) => (version, false, path, size) }
+      removed.map { case (path, size) => (version, false, path, size) }
   }
 
   private def absolute(path: String): String = qualified(DeltaFileOperations.absolutePath(root, path))
