@@ -37,7 +37,7 @@ class TableVersions:
         return int(self._java.newest())
 
     def at(self, millis: int) -> int:
-        """Returns the newest version at a time; -1 if all commits in the log are later.
+        """Returns the newest version at a time; the oldest one in the log, or -1, if all its commits are later.
 
         Args:
             millis: epoch milliseconds.

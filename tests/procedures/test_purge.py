@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from fake_clock import FakeClock
 from pyspark.errors import AnalysisException
-from tables import checksum
+from tables import DeltaTable, checksum
 
 import sql_ext
 from catalog.state.lease import acquire
@@ -290,6 +290,30 @@ def test_another_run_keeps_its_files(new_table):
         purge(table, older_than=7, force=True)
     assert refused.value.code == "USE_CONCURRENT_CHANGE"
     assert at(table, 3) == rows[3]
+
+
+@pytest.mark.slow
+def test_paths_that_nobody_would_choose(spark, tmp_path):
+    """Paths are encoded in the log, and not in a listing; a mismatch would delete files of versions that stay."""
+    table = DeltaTable(spark, f"delta.`{tmp_path / 'a b%20ä'}`")
+    texts = "VALUES (0, 'a b'), (1, 'ä/c=1'), (2, '50%'), (3, NULL), (4, 'x:y'), (5, 'q%2Fq'), (6, 'a+b#?') AS t(id, p)"
+    spark.sql(
+        f"CREATE TABLE {table.name} (id INT, p STRING) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true')"
+    )
+    for _ in range(2):
+        table.sql(f"INSERT INTO {{t}} SELECT id + 10 * n AS id, p FROM {texts} CROSS JOIN range(3) AS r(n)")
+        table.sql("UPDATE {t} SET id = id + 100 WHERE id % 20 < 10")
+        table.sql("DELETE FROM {t} WHERE id % 10 < 4")
+    table.sql("DELETE FROM {t} WHERE true")
+    rows = {version: at(table, version) for version in range(1, table.version + 1)}
+    files = len(table.on_disk())
+    for keep in (2, 4, 6):
+        purge(table, older_than=keep, force=True)
+        for version in range(keep, 8):
+            assert at(table, version) == rows[version], (keep, version)
+        reclaimed(table, keep - 2)
+    assert len(table.on_disk()) < files
 
 
 def vectors(table):

@@ -29,7 +29,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
 
   def newest: Long = table.update().version
 
-  /** The newest version at a time, -1 if all commits are later. */
+  /** The newest version at a time; the oldest one in the log, or -1, if all commits are later. */
   def at(millis: Long): Long =
     try history.getActiveCommitAtTime(new Timestamp(millis), table.catalogTable, true, false, true).version
     catch { case _: DeltaErrors.TimestampEarlierThanCommitRetentionException => -1L }
