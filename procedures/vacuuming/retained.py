@@ -79,7 +79,8 @@ class RetainedVersions:
     @cached_property
     def _needed(self) -> DataFrame:
         """The ``key`` of the files of the versions from ``version`` on."""
-        added = self._changes.where(F.col("is_added") & (F.col("version") > self.version)).select("key")
+        # The change feed of the version itself is no part of its files.
+        added = self._changes.where(F.col("is_added") & (F.col("version") >= self.version)).select("key")
         return self._files_of(self.version).union(added).distinct()
 
     @cached_property

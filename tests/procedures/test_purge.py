@@ -27,6 +27,12 @@ def protect(table, version, name):
     return row
 
 
+def put(file, text):
+    """Writes a file as an editor would, without the checksum that Hadoop keeps beside it."""
+    file.write_text(text)
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+
+
 def at(table, version):
     return checksum(table.spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {version}"))
 
@@ -60,14 +66,14 @@ def test_versions_from_the_limit_on_stay(spark, new_table):
     """A deletion vector that is both made and replaced after the limit belongs to a version that stays."""
     table = new_table("id BIGINT", properties=VECTORS).append(spark.range(50))
     rows = {}
-    for n in range(3):
+    for n in range(4):
         table.sql(f"DELETE FROM {{t}} WHERE id % 10 = {n}")
         rows[table.version] = at(table, table.version)
     done = steps(purge(table, older_than=2, force=True))
     assert (done["versions"].lost_from, done["versions"].lost_to, done["versions"].oldest_version) == (None, None, 0)
     done = steps(purge(table, older_than=3, force=True))
     assert (done["versions"].lost_to, done["versions"].oldest_version, done["files"].files) == (2, 3, 1)
-    assert {version: at(table, version) for version in (3, 4)} == {version: rows[version] for version in (3, 4)}
+    assert {version: at(table, version) for version in (3, 4, 5)} == {v: rows[v] for v in (3, 4, 5)}
     assert "the oldest version left is 3" in reclaimed(table, 2)
 
 
@@ -154,16 +160,16 @@ def test_bad_input_touches_nothing(spark, new_table):
         sql_ext.call(spark, "unprotect", table=table.name, name="b")
     # Nobody knows what a damaged file protects.
     protection = table.path / "_use" / "protected" / "a.json"
-    protection.write_text('{"version": "one"}')
+    put(protection, '{"version": "one"}')
     for procedure, given in (("purge", {"older_than": 2}), ("vacuum", {"retention_hours": 0.0})):
         with pytest.raises(sql_ext.UseError, match=r"a\.json cannot be read") as refused:
             sql_ext.call(spark, procedure, table=table.name, force=True, **given)
         assert refused.value.code == "USE_PROTECTION_UNREADABLE"
-    protection.write_text('{"version": 99, "since": 1, "by": "me"}')
+    put(protection, '{"version": 99, "since": 1, "by": "me"}')
     with pytest.raises(sql_ext.UseError, match="is not in the log, which has versions 0 to 2"):
         purge(table, older_than=2, force=True)
     assert (table.version, table.on_disk()) == (before, files)
-    protection.write_text("")
+    put(protection, "")
     (row,) = sql_ext.call(spark, "unprotect", table=table.name, name="a").collect()
     assert row.version is None
     assert not protection.exists()
@@ -295,7 +301,7 @@ def test_another_run_keeps_its_files(new_table):
 @pytest.mark.slow
 def test_paths_that_nobody_would_choose(spark, tmp_path):
     """Paths are encoded in the log, and not in a listing; a mismatch would delete files of versions that stay."""
-    table = DeltaTable(spark, f"delta.`{tmp_path / 'a b%20ä'}`")
+    table = DeltaTable(spark, f"delta.`{tmp_path / 'a b ä'}`")
     texts = "VALUES (0, 'a b'), (1, 'ä/c=1'), (2, '50%'), (3, NULL), (4, 'x:y'), (5, 'q%2Fq'), (6, 'a+b#?') AS t(id, p)"
     spark.sql(
         f"CREATE TABLE {table.name} (id INT, p STRING) USING delta PARTITIONED BY (p) "
@@ -312,7 +318,8 @@ def test_paths_that_nobody_would_choose(spark, tmp_path):
         purge(table, older_than=keep, force=True)
         for version in range(keep, 8):
             assert at(table, version) == rows[version], (keep, version)
-        reclaimed(table, keep - 2)
+        if keep > 2:
+            reclaimed(table, keep - 2)
     assert len(table.on_disk()) < files
 
 
