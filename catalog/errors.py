@@ -293,6 +293,66 @@ class RetentionError(UseError):
     sql_state = "22023"
 
 
+class VersionError(UseError):
+    """A version of a table does not exist, or its files were reclaimed."""
+
+    code = "USE_VERSION_RECLAIMED"
+    sql_state = "22003"
+
+    @classmethod
+    def reclaimed(cls, table: str, version: int | None, oldest: int, protected: Iterable[str] = ()) -> VersionError:
+        """The files of the version were reclaimed; ``version`` is None for a time before the oldest version."""
+        what = "This time" if version is None else f"Version {version}"
+        kept = ", ".join(protected)
+        return cls(
+            f"{what} of {table} was reclaimed: the oldest version left is {oldest}"
+            f"{f', and these versions are protected: {kept}' if kept else ''}."
+        )
+
+    @classmethod
+    def missing(cls, version: int, oldest: int, newest: int) -> VersionError:
+        """There is no such version."""
+        text = f"version = {version} does not exist: versions from {oldest} to {newest} are accepted."
+        return cls(text, code="USE_UNKNOWN_VERSION")
+
+    @classmethod
+    def incomplete(cls, version: int, files: int) -> VersionError:
+        """Files of the version are missing."""
+        text = f"version = {version} cannot be read any more: {files} of its files are missing. Choose a later version."
+        return cls(text, code="USE_UNKNOWN_VERSION")
+
+
+class ProtectionError(UseError):
+    """A protection exists already, cannot be read, or names a version that the log has lost."""
+
+    code = "USE_PROTECTION"
+    sql_state = "55000"
+
+    @classmethod
+    def exists(cls, name: str, detail: str) -> ProtectionError:
+        """The name is taken."""
+        text = f"name = '{name}' is used already ({detail}): choose another name, or call use.unprotect first."
+        return cls(text, code="USE_ALREADY_PROTECTED", sql_state="42710")
+
+    @classmethod
+    def unreadable(cls, path: str, problem: str) -> ProtectionError:
+        """The file of a protection cannot be read."""
+        return cls(
+            f"{path} cannot be read ({problem}), so that it is unknown which version it protects. No file is deleted "
+            "until the file can be read, or use.unprotect has removed it.",
+            code="USE_PROTECTION_UNREADABLE",
+        )
+
+    @classmethod
+    def lost(cls, name: str, version: int, oldest: int, newest: int) -> ProtectionError:
+        """The log no longer has the protected version, so that its files are unknown."""
+        return cls(
+            f"Version {version}, protected as '{name}', is not in the log, which has versions {oldest} to {newest}: "
+            f"its files are unknown. No file is deleted until use.unprotect has removed '{name}'.",
+            code="USE_PROTECTED_VERSION_LOST",
+        )
+
+
 class WriteDeniedError(UseError):
     """The file system denies writing below the table."""
 

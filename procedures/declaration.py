@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +24,7 @@ PARAMETER_TYPES = (
     "ARRAY<STRING>",
     "MAP<STRING,STRING>",
 )
+PythonTypes: TypeAlias = tuple[type, ...]
 _REQUIRED = object()
 _WHOLE_NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-(2**63), 2**63 - 1)}
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*")
@@ -63,12 +64,14 @@ class Parameter:
         type: one of ``PARAMETER_TYPES``.
         doc: one sentence.
         default: Python value; absent for a required parameter.
+        accepts: types of Python whose values are accepted beside those of ``type``; the procedure tells them apart.
     """
 
     name: str
     type: str
     doc: str
     default: Any = _REQUIRED
+    accepts: PythonTypes = ()
 
     @property
     def required(self) -> bool:
@@ -114,6 +117,8 @@ class Parameter:
             if self.required:
                 raise InvalidArgumentError.of(self.name, None, expected(self.type, "required"))
             return self.default
+        if self.accepts and isinstance(value, self.accepts) and not isinstance(value, bool):
+            return value
         if not _fits(value, self.type):
             raise InvalidArgumentError.of(self.name, value, expected(self.type))
         return float(value) if self.type == "DOUBLE" else value

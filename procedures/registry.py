@@ -13,10 +13,13 @@ from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
 from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
+from procedures.protect import PROTECT
+from procedures.purge import PURGE
 from procedures.quantiles import QUANTILES_PROCEDURE
 from procedures.resume import RESUME
 from procedures.status import STATUS
 from procedures.suspend import SUSPEND
+from procedures.unprotect import UNPROTECT
 from procedures.vacuum import VACUUM
 
 
@@ -32,6 +35,9 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         CLUSTERING_INFORMATION,
         CHECK,
         VACUUM,
+        PURGE,
+        PROTECT,
+        UNPROTECT,
         CANCEL,
         SUSPEND,
         RESUME,

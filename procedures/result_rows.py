@@ -96,7 +96,7 @@ class VacuumRow:
 
     Attributes:
         path: file or empty folder of a dry run; None in a total.
-        reason: ``EXPIRED``, ``UNREFERENCED``, ``EMPTY_FOLDER`` or ``KEPT``.
+        reason: ``EXPIRED``, ``UNREFERENCED``, ``EMPTY_FOLDER``, ``PROTECTED``, ``CLONED`` or ``KEPT``.
         files: number of files; of folders in a total of ``EMPTY_FOLDER``.
         bytes: their size.
         state: ``planned``, ``deleted`` or ``kept``.
@@ -107,6 +107,65 @@ class VacuumRow:
     files: int
     bytes: int
     state: str
+
+
+@dataclass(frozen=True)
+class PurgeRow:
+    """A step of a purge, or a protected version.
+
+    Attributes:
+        step: ``compaction``, ``files``, ``log``, ``events``, ``protected`` or ``versions``.
+        files: number of files that the step rewrote, deleted or kept; of a dry run, that it would.
+        bytes: their size; None if it is unknown.
+        lost_from: first version that can no longer be read; None except in the row ``versions``.
+        lost_to: last version that can no longer be read.
+        oldest_version: oldest version left, apart from protected ones; the version of a protected one.
+        message: one-sentence summary.
+    """
+
+    step: str
+    files: int
+    bytes: int | None
+    lost_from: int | None
+    lost_to: int | None
+    oldest_version: int | None
+    message: str
+
+
+@dataclass(frozen=True)
+class ProtectRow:
+    """A protected version.
+
+    Attributes:
+        name: of the protection.
+        version: the version.
+        committed_at: time of its commit.
+        files: files that it needs and the newest version does not.
+        bytes: their size.
+        message: what the protection does not cover.
+    """
+
+    name: str
+    version: int
+    committed_at: datetime
+    files: int
+    bytes: int
+    message: str
+
+
+@dataclass(frozen=True)
+class UnprotectRow:
+    """A protection that was ended.
+
+    Attributes:
+        name: of the protection.
+        version: the version; None if the file of the protection could not be read.
+        message: one-sentence summary.
+    """
+
+    name: str
+    version: int | None
+    message: str
 
 
 @dataclass(frozen=True)

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from catalog.errors import InvalidArgumentError, NotSupportedError, RetentionError, UseError
-from catalog.history.event_store import record_failure, record_vacuum
-from catalog.history.events import DELETED, FilesTotals, OptimizationEvent, event_of_vacuum
-from catalog.jvm.java_errors import known_error
+from catalog.errors import InvalidArgumentError, RetentionError
+from catalog.history.events import DELETED
 from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import VacuumRow, data_frame_of, ddl_of
+from procedures.vacuuming.cutoff import Cutoff
 from procedures.vacuuming.inventory import read_inventory
 from procedures.vacuuming.reasons import KEPT
+from procedures.vacuuming.recorded_vacuum import TASKS_PER_CORE, check_place, deleted, vacuum_settings
 from procedures.vacuuming.vacuum_run import VacuumRun
 
 MODES = ("full", "lite")
-_TASKS_PER_CORE = 4
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
@@ -57,63 +53,24 @@ def _retention(call: Call, floor: float) -> float:
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
-    if table.root.endswith("/"):
-        raise NotSupportedError(f"{table.root} is the root of a file system; use Delta's VACUUM for a table there.")
+    check_place(table)
     snapshot = table.snapshot()
     retention = _retention(call, snapshot.retention_hours)
     session = work_session(call.spark, snapshot.extent.log_bytes)
-    tasks = call["parallelism"] or _TASKS_PER_CORE * session.sparkContext.defaultParallelism
-    for key, value in _settings(tasks).items():
+    tasks = call["parallelism"] or TASKS_PER_CORE * session.sparkContext.defaultParallelism
+    for key, value in vacuum_settings(tasks).items():
         session.conf.set(key, value)
     inventory = None if call["inventory"] is None else read_inventory(session, call["inventory"])
-    run = VacuumRun(table, session, retention, call["mode"].upper(), tasks, inventory)
+    cutoff = Cutoff.of_retention(retention, application().clock.now())
+    run = VacuumRun(table, session, cutoff, call["mode"].upper(), tasks, inventory)
     with described_jobs(session, f"USE vacuum: {table.name}"), run:
         if call["dry_run"]:
             return data_frame_of(table.spark, VacuumRow, run.planned())
         table.check_writable()
-        return data_frame_of(table.spark, VacuumRow, _deleted(call, table, run))
-
-
-def _settings(tasks: int) -> dict[str, str]:
-    """Returns the settings of Delta's vacuum; ``tasks`` list and delete files at the same time."""
-    vacuum = "spark.databricks.delta.vacuum"
-    return {
-        # The check of the retention above replaces the first one. With the second one, Delta ignores a given retention.
-        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-        f"{vacuum}.retentionWindowIgnore.enabled": "false",
-        f"{vacuum}.logging.enabled": "true",
-        # Spark's default of 10,000 listing tasks takes minutes on a small table.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(tasks),
-        f"{vacuum}.parallelDelete.enabled": "true",
-        f"{vacuum}.parallelDelete.parallelism": str(tasks),
-    }
-
-
-def _deleted(call: Call, table: ManagedTable, run: VacuumRun) -> list[VacuumRow]:
-    """Deletes, records the vacuum as an event, and returns its rows."""
-    started = application().clock.now()
-    try:
-        kept = run.kept()
-        run.delete(call["max_files_per_second"])
-    except BaseException as error:
-        record_failure(table, _event(call, started, run), known_error(error))
-        raise
-    try:
-        table_bytes = table.snapshot().bytes
-    except (UseError, Py4JJavaError, PySparkException):
-        # The files are deleted even if the table cannot be read now.
-        table_bytes = None
-    record_vacuum(table, replace(_event(call, started, run), table_bytes=table_bytes), run.version)
-    rows = [VacuumRow(None, reason, total.files, total.bytes, DELETED) for reason, total in run.deleted.items()]
-    return [*rows, VacuumRow(None, KEPT, kept.files, kept.bytes, "kept")]
-
-
-def _event(call: Call, started: int, run: VacuumRun) -> OptimizationEvent:
-    totals = run.deleted.values()
-    removed = FilesTotals(sum(total.files for total in totals), sum(total.bytes for total in totals))
-    reason = ", ".join(sorted(run.deleted)) or "NOTHING_TO_DO"
-    times = started, application().clock.now()
-    return event_of_vacuum(call.trigger, reason, _parameters(call), times, removed)
+        kept = deleted(table, run, call.trigger, _parameters(call), call["max_files_per_second"])
+        rows = [VacuumRow(None, reason, total.files, total.bytes, DELETED) for reason, total in run.deleted.items()]
+        total = VacuumRow(None, KEPT, kept.files, kept.bytes, "kept")
+        return data_frame_of(table.spark, VacuumRow, [*rows, *run.kept_rows(), total])
 
 
 def _parameters(call: Call) -> dict[str, str]:

@@ -79,7 +79,7 @@ def register_procedure(spark: SparkSession, declared: Procedure) -> None:
     _declare(spark)
 
 
-def call(spark: SparkSession, name: str, **arguments: Any) -> DataFrame:
+def call(spark: SparkSession, name: str, /, **arguments: Any) -> DataFrame:
     """Calls a procedure from Python: the same as ``CALL use.<name>(…)``, with typed errors.
 
     Args:

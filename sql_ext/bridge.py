@@ -12,9 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.errors import IndexUnreadableError, UseError, first_line
 from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error
+from catalog.jvm.java_time import python_time
 from catalog.jvm.python_handler import Refusal
 from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
+from catalog.state.reclaimed import check_not_reclaimed
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
@@ -35,6 +37,7 @@ from sql_ext.bridge_operations import (
     CheckMetadata,
     CheckOptions,
     CheckTable,
+    CheckVersion,
     IndexSettings,
     ManualTrigger,
     PlanRead,
@@ -115,7 +118,8 @@ def _answers(
 
 @_answers(CallProcedure)
 def _call(spark: SparkSession, given: CallProcedure) -> DataFrame:
-    return procedure(given.name).call(spark, given.arguments)
+    arguments = {name: python_time(value) for name, value in given.arguments.items()}
+    return procedure(given.name).call(spark, arguments)
 
 
 @_answers(UnknownProcedure)
@@ -140,6 +144,12 @@ def _system_table(spark: SparkSession, given: SystemTableRows) -> DataFrame:
 def _check_table(spark: SparkSession, given: CheckTable) -> None:
     # A damaged log may be found out only when a version is read.
     ManagedTable.find(spark, given.table).state()
+
+
+@_answers(CheckVersion)
+def _check_version(spark: SparkSession, given: CheckVersion) -> None:
+    table = ManagedTable.find(spark, given.location)
+    check_not_reclaimed(table, None if given.version < 0 else given.version)
 
 
 @_answers(PlanSample)

@@ -92,6 +92,20 @@ class CheckTable(Arguments):
 
 
 @dataclass(frozen=True)
+class CheckVersion(Arguments):
+    """Refuse time travel to a version that was reclaimed.
+
+    Attributes:
+        location: root of the table.
+        version: the version; -1 for a time before the log begins.
+    """
+
+    operation: ClassVar[str] = "check_version"
+    location: Text
+    version: Integer
+
+
+@dataclass(frozen=True)
 class PlanSample(Arguments):
     """Turn the fractions of a sample into weights.
 
@@ -239,6 +253,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         VirtualTableRows,
         SystemTableRows,
         CheckTable,
+        CheckVersion,
         PlanSample,
         PlanRead,
         CheckMetadata,

@@ -10,6 +10,7 @@ from catalog.jvm.java_values import JavaValue, data_frame, java_class, jvm_sessi
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.jvm.table_vacuum import TableVacuum
+from catalog.jvm.table_versions import TableVersions
 
 
 class TableHandle:
@@ -78,6 +79,14 @@ class TableHandle:
             retention_hours: the retention for Delta's history, in whole hours.
         """
         return TableVacuum(session, self._java.vacuum(jvm_session(session), delete_before, retention_hours))
+
+    def versions(self, session: SparkSession) -> TableVersions:
+        """Returns the versions of the table.
+
+        Args:
+            session: session of the work.
+        """
+        return TableVersions(session, self._java.versions(jvm_session(session)))
 
     def list_files(self, session: SparkSession) -> DataFrame:
         """Returns the ``path`` of every file below the table, apart from its log; Spark tasks list them."""

@@ -14,6 +14,8 @@ from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.task_queue import cores, tasks_queued_outside
 from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
+from catalog.properties.retention_properties import RetentionPolicy, check_retention
 from catalog.properties.session_settings import PROGRESS
 from catalog.table.managed_table import ManagedTable
 from procedures.application import Application
@@ -21,7 +23,9 @@ from procedures.optimizer.engine import optimize
 from procedures.optimizer.plan import ARRIVED
 from procedures.optimizer.report import FAILED, ReportRow, passed_over
 from procedures.optimizer.runs import Run
+from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
 from procedures.service.schedule import Schedule
+from procedures.vacuuming.cutoff import Cutoff
 
 # Reasons without a strategy on which an owner can act.
 _NOTED_REASONS = ("LEASE_HELD", "NO_PROGRESS")
@@ -65,6 +69,10 @@ class Engine(Protocol):
         """Optimizes the table."""
         ...
 
+    def reclaim(self, run: Run, retention: RetentionPolicy, pool: str) -> bool:
+        """Reclaims history of the table; returns True."""
+        ...
+
     def suspended(self, location: str) -> bool:
         """Whether the table is suspended."""
         ...
@@ -99,6 +107,25 @@ class SparkEngine:
         prepare_thread(self._spark, pool)
         rows = optimize(ManagedTable.find(self._spark, run.table), schedule.settings(), run, app=self._app)
         return RunOutcome(settled_version(rows, run), note_of(rows))
+
+    def reclaim(self, run: Run, retention: RetentionPolicy, pool: str) -> bool:
+        """See ``Engine.reclaim``; must be called in a separate thread.
+
+        Raises:
+            RetentionError: another engine has set a retention below that of Delta.
+        """
+        prepare_thread(self._spark, pool)
+        table = ManagedTable.find(self._spark, run.table)
+        snapshot = table.snapshot()
+        floor, now = snapshot.retention_hours, self._app.clock.now()
+        check_retention(snapshot.configuration)
+        ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.configuration)
+        hours = floor if retention.hours is None else max(retention.hours, floor)
+        settings = ReclamationSettings(
+            Cutoff.of_retention(hours, now, floor), ratio or 0.0, whole=retention.hours is not None
+        )
+        Reclamation(table, settings, run.trigger, retention.asked).run()
+        return True
 
     def suspended(self, location: str) -> bool:
         """See ``Engine.suspended``."""

@@ -11,11 +11,14 @@ from catalog.jvm.java_errors import known_error
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.names import unknown_property
 from catalog.properties.optimization_properties import TYPE_KEY, OptimizationProperties, Triggers, option_key
+from catalog.properties.retention_properties import RetentionPolicy, retention_policy
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings, option_value
 from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
+
+RECLAMATION = "Reclamation"
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Schedule:
         parameters: the properties that it comes from, for events.
         note: one sentence for display; '' if none.
         paces: how often strategies run that do not run each time, by name.
+        retention: what is reclaimed besides; None for nothing.
     """
 
     strategies: tuple[str, ...]
@@ -37,6 +41,7 @@ class Schedule:
     parameters: Mapping[str, str]
     note: str = ""
     paces: Mapping[str, Pace] = field(default_factory=dict)
+    retention: RetentionPolicy | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -46,10 +51,12 @@ class Schedule:
             UseError: a property or value is invalid.
         """
         properties = OptimizationProperties.of(configuration, _options())
-        policies = lifecycle_policies(configuration)
-        if properties is None and not policies:
+        policies, retention = lifecycle_policies(configuration), retention_policy(configuration)
+        if properties is None and not policies and retention is None:
             return None
-        return cls._checked(properties or OptimizationProperties(()), policies)
+        schedule = cls._checked(properties or OptimizationProperties(()), policies)
+        asked = {} if retention is None else retention.asked
+        return replace(schedule, retention=retention, parameters={**schedule.parameters, **asked})
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
@@ -79,18 +86,26 @@ class Schedule:
         parameters = {**properties.asked, **{key: value for policy in policies for key, value in policy.asked.items()}}
         paces = {policy.strategy: policy.pace for policy in policies}
         schedule = cls(names, arguments, properties.triggers, parameters, properties.note, paces)
-        schedule.settings()
+        if names:
+            schedule.settings()
         return schedule
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The strategies, and ``Reclamation`` if the service reclaims history, for display."""
+        return self.strategies if self.retention is None else (*self.strategies, RECLAMATION)
 
     def settings(self) -> OptimizeSettings:
         """Returns the settings of a run."""
         return replace(OptimizeSettings.of(self.arguments), parameters=self.parameters)
 
     def only(self, names: Collection[str]) -> Schedule:
-        """Returns the schedule of a run with some of the strategies, at least one, and their options."""
+        """Returns the schedule of a run with some of the strategies and their options."""
         chosen = tuple(name for name in self.strategies if name in names)
         if chosen == self.strategies:
             return self
+        if not chosen:
+            return replace(self, strategies=())
         declared = {option.name for name in chosen for option in strategy(name).options}
         options = {name: text for name, text in self.arguments["options"].items() if name in declared}
         rewrites = self.arguments["revision_rewrite"] and any(name not in self.paces for name in chosen)

@@ -54,6 +54,7 @@ class Worker:
         """The strategies of the current run, or of the last one."""
         self._last_runs: dict[str, tuple[int, int]] = {}
         """When a strategy with a pace last ran: epoch milliseconds, and the newest version then."""
+        self._last_reclamation: int | None = None
 
     # ------------------------------------------------------------------------------------------------- what to do next
 
@@ -61,6 +62,8 @@ class Worker:
         """Whether the conditions of a run have to be checked."""
         if self.run is not None:
             return False
+        if self.reclaims(now) and now >= self.due_at:
+            return True
         if self.by_triggers and not self.retries and not self.suspended:
             # Triggers are evaluated whenever the table changed.
             return self.version != self.settled and self.version != self.measured
@@ -84,6 +87,11 @@ class Worker:
             if pace is None or last is None or pace.is_met(now - last[0], (self.version or 0) - last[1]):
                 due.append(name)
         return tuple(due)
+
+    def reclaims(self, now: int) -> bool:
+        """Whether history may be reclaimed again, which takes no new commit."""
+        retention, last = self.schedule.retention, self._last_reclamation
+        return retention is not None and (last is None or now - last >= retention.interval)
 
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
@@ -145,7 +153,16 @@ class Worker:
         self.publish()
         return self.run
 
-    def end(self, settled: int | None, error: str | None, now: int, interval: int, note: str = "") -> None:
+    def end(
+        self,
+        settled: int | None,
+        error: str | None,
+        now: int,
+        interval: int,
+        note: str = "",
+        *,
+        reclaimed: bool = False,
+    ) -> None:
         """Ends the current run.
 
         Args:
@@ -154,6 +171,7 @@ class Worker:
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
             note: what it skipped and why, for display.
+            reclaimed: whether it has reclaimed history.
         """
         started = now if self.run is None else self.run.started_at
         self.run = None
@@ -163,10 +181,13 @@ class Worker:
         if error is None:
             version = max(self.version or 0, settled or 0)
             self._last_runs |= {name: (started, version) for name in self._running if name in self.schedule.paces}
-        # The strategies whose pace was not met may have something to do.
-        self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
-        self.retries = self.settled is None
-        self.measured = None
+        if reclaimed:
+            self._last_reclamation = started
+        if self._running or error is not None:
+            # The strategies whose pace was not met may have something to do.
+            self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
+            self.retries = self.settled is None
+            self.measured = None
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
@@ -203,7 +224,7 @@ class Worker:
                 self.name,
                 self.location,
                 self.state,
-                self.schedule.strategies,
+                self.schedule.names,
                 self.last_run,
                 None if next_run_unknown else next_run,
                 self.last_error,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
+from typing import TypeVar
 
 from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
+from catalog.properties.retention_properties import RetentionPolicy
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import Run
@@ -20,6 +23,7 @@ from procedures.service.worker import Worker
 
 logger = logging.getLogger(__name__)
 
+_Outcome = TypeVar("_Outcome")
 Spawn = Callable[[str, Callable[[], None]], threading.Thread | None]
 
 
@@ -142,17 +146,18 @@ class Workers:
             if running >= settings.max_tables:
                 waiting = True
                 break
-            strategies = worker.due_strategies(now)
-            if not strategies:
-                with self._lock:
-                    worker.skip_turn(now, self._interval)
-            elif self._is_time(worker, now):
+            strategies, reclaims = worker.due_strategies(now), worker.reclaims(now)
+            chosen = strategies if strategies and self._is_time(worker, now) else ()
+            if chosen or (reclaims and self._may_reclaim(worker, now)):
                 # The jobs of others are counted once in a round, and only if a run has something to do.
                 load = self._load(settings) if load is None else load
                 with self._lock:
                     waits = worker.waits_for(load, now, self._interval)
                 if not waits:
-                    self._begin(worker, strategies, settings.pool)
+                    self._begin(worker, chosen, settings.pool, reclaims=reclaims)
+            elif not strategies:
+                with self._lock:
+                    worker.skip_turn(now, self._interval)
         if waiting:
             self._make_room(now)
 
@@ -202,6 +207,19 @@ class Workers:
         limit = settings.max_queued_tasks
         return ClusterLoad(queue.tasks, queue.cores if limit is None else limit)
 
+    def _may_reclaim(self, worker: Worker, now: int) -> bool:
+        """Whether the table is not suspended; history is reclaimed even if there are no new commits."""
+        try:
+            suspended = self._engine.suspended(worker.location)
+        except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
+            self._record_failed_check(worker, error)
+            return False
+        with self._lock:
+            worker.suspended = suspended
+            if suspended:
+                worker.skip_turn(now, self._interval)
+        return not suspended
+
     def _is_reached(self, worker: Worker) -> bool:
         triggers = worker.schedule.triggers
         if triggers.commits is not None:
@@ -225,31 +243,43 @@ class Workers:
         with self._lock:
             worker.record_failed_check(_text(error), self._clock.now(), self._interval)
 
-    def _begin(self, worker: Worker, strategies: Collection[str], pool: str) -> None:
+    def _begin(self, worker: Worker, strategies: Collection[str], pool: str, *, reclaims: bool) -> None:
         with self._lock:
             run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
-        thread = self._spawn(f"use-optimize-{run.run_id}", lambda: self._work(worker, run, schedule, pool))
+        retention = worker.schedule.retention if reclaims else None
+        work = partial(self._work, worker, run, schedule, retention, pool)
+        thread = self._spawn(f"use-optimize-{run.run_id}", work)
         if thread is not None and thread.is_alive():
             with self._lock:
                 self._threads[run.run_id] = thread
 
-    def _work(self, worker: Worker, run: Run, schedule: Schedule, pool: str) -> None:
-        outcome = RunOutcome(None)
-        problem: str | None = None
-        try:
-            outcome = self._engine.run(run, schedule, pool)
-        except ConcurrentChangeError:
-            logger.info("%s: conflict with another writer; the next run continues", worker.name)
-        except Exception as error:  # noqa: BLE001 - shown in the table's state; the next run retries
-            problem = _text(error)
-            if not self.is_silent():
-                logger.warning("%s: automatic optimization failed: %s", worker.name, problem)
+    def _work(self, worker: Worker, run: Run, schedule: Schedule, retention: RetentionPolicy | None, pool: str) -> None:
+        outcome, reclaimed, problems = RunOutcome(None), False, []
+
+        def attempt(step: Callable[[], _Outcome], default: _Outcome) -> _Outcome:
+            try:
+                return step()
+            except ConcurrentChangeError:
+                logger.info("%s: conflict with another writer; the next run continues", worker.name)
+            except Exception as error:  # noqa: BLE001 - shown in the table's state; the next run retries
+                problems.append(_text(error))
+                if not self.is_silent():
+                    logger.warning("%s: automatic optimization failed: %s", worker.name, problems[-1])
+            return default
+
+        if schedule.strategies:
+            outcome = attempt(lambda: self._engine.run(run, schedule, pool), outcome)
+        if retention is not None and run.stop_reason is None:
+            # Files age even if the optimization of the table fails.
+            reclaimed = attempt(lambda: self._engine.reclaim(run, retention, pool), False)
+        problem = problems[0] if problems else None
         with self._lock:
             self._threads.pop(run.run_id, None)
             if worker.ends_with_run:
                 self._leave(worker)
             else:
-                worker.end(outcome.settled, problem, self._clock.now(), self._interval, outcome.note)
+                now = self._clock.now()
+                worker.end(outcome.settled, problem, now, self._interval, outcome.note, reclaimed=reclaimed)
         self._wake()
 
     def _leave(self, worker: Worker) -> None:

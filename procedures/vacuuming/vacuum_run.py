@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from functools import cached_property
 from types import TracebackType
@@ -13,18 +12,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.state.protection import Protection
+from catalog.state.reclaimed import record_reclaimed
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import FilesTotal
 from procedures.application import application
 from procedures.optimizer.progress import Progress
 from procedures.result_rows import VacuumRow
+from procedures.vacuuming.cutoff import Cutoff
 from procedures.vacuuming.paced_deletion import Doomed, PacedDeletion
 from procedures.vacuuming.reasons import EMPTY_FOLDER, kept_total, totals_by_reason, with_reasons
+from procedures.vacuuming.retained import RetainedVersions, kept_totals
 
 MAX_PATHS_SHOWN = 1000
-_MILLIS_PER_HOUR = 3_600_000
-# More than a century; larger numbers do not fit the arithmetic of Delta's vacuum.
-_MOST_HOURS = 1_000_000
 
 
 class VacuumRun:
@@ -33,7 +33,7 @@ class VacuumRun:
     Args:
         table: the table.
         session: session of the work, with the settings of Delta's vacuum.
-        retention: hours.
+        cutoff: what may be deleted.
         mode: ``FULL`` or ``LITE``.
         tasks: number of concurrent tasks and requests.
         inventory: the files that exist, None if they are to be listed.
@@ -41,25 +41,26 @@ class VacuumRun:
     Attributes:
         deleted: totals of what was deleted so far, by reason.
         version: of the commit in which Delta's history records the end; None without one.
+        retained: the versions whose files stay.
     """
 
     def __init__(
         self,
         table: ManagedTable,
         session: SparkSession,
-        retention: float,
+        cutoff: Cutoff,
         mode: str,
         tasks: int,
         inventory: DataFrame | None,
     ) -> None:
-        hours = min(retention, _MOST_HOURS)
         self._table = table
         self._session = session
-        self._delete_before = max(0, application().clock.now() - round(hours * _MILLIS_PER_HOUR))
+        self._delete_before = cutoff.delete_before
+        self.retained = RetainedVersions(table, session, cutoff)
         self._mode = mode
         self._tasks = tasks
         self._inventory = inventory
-        self._vacuum = table.handle.vacuum(session, self._delete_before, math.ceil(hours))
+        self._vacuum = table.handle.vacuum(session, self._delete_before, cutoff.retention_hours)
         self._cached: list[DataFrame] = []
         self.deleted: dict[str, FilesTotal] = {}
         self.version: int | None = None
@@ -72,10 +73,11 @@ class VacuumRun:
     ) -> None:
         for files in self._cached:
             files.unpersist()
+        self.retained.release()
 
     @cached_property
-    def _candidates(self) -> DataFrame:
-        """What may be deleted: an inventory with reasons."""
+    def _unneeded(self) -> DataFrame:
+        """What Delta's vacuum would delete: an inventory with reasons."""
         files = self._existing
         if files is not None:
             # Delta reads its inventory more than once.
@@ -84,6 +86,48 @@ class VacuumRun:
         # An inventory may be wrong or outdated, and a log does not know which files exist.
         deletable = self._vacuum.deletable(paths, self._tasks)
         return self._cache(with_reasons(self._vacuum, deletable, self._delete_before))
+
+    @cached_property
+    def protected(self) -> tuple[Protection, ...]:
+        """The protections that count.
+
+        Raises:
+            ProtectionError: one of them cannot be read, or the log no longer has its version.
+        """
+        return self.retained.protected()
+
+    @cached_property
+    def _split(self) -> DataFrame:
+        """The files of ``_unneeded`` that no retained version needs; see ``RetainedVersions.split``."""
+        return self.retained.split(self._unneeded, self.protected)
+
+    @property
+    def _candidates(self) -> DataFrame:
+        """What is to be deleted: an inventory with reasons."""
+        return self._split.where("kept IS NULL").drop("kept", "key")
+
+    @cached_property
+    def kept_by_reason(self) -> dict[str, FilesTotal]:
+        """Totals of the files that only protected versions, or clones, keep."""
+        return kept_totals(self._split)
+
+    @cached_property
+    def oldest_left(self) -> int | None:
+        """The oldest version that can be read after the vacuum, apart from protected ones; None if all can."""
+        return self.retained.oldest_without(self._split.where("kept IS NULL")) if self.totals else None
+
+    def _record_reclaimed(self) -> None:
+        """Records the oldest version left, and looks for protections that were made since.
+
+        A protection that is made later sees the record, and fails if its version is about to be reclaimed.
+        """
+        while self.oldest_left is not None:
+            table_id = self._table.state().facts().table_id
+            record_reclaimed(self._table, table_id, self.oldest_left, application().clock.now())
+            if self.retained.protected() == self.protected:
+                return
+            for name in ("protected", "_split", "totals", "kept_by_reason", "oldest_left"):
+                self.__dict__.pop(name, None)
 
     def _cache(self, files: DataFrame) -> DataFrame:
         self._cached.append(files.persist(StorageLevel.MEMORY_AND_DISK))
@@ -96,7 +140,8 @@ class VacuumRun:
         return None if self._mode == "LITE" else self._vacuum.listing(self._tasks)
 
     @cached_property
-    def _totals(self) -> dict[str, FilesTotal]:
+    def totals(self) -> dict[str, FilesTotal]:
+        """Totals of what is to be deleted, by reason."""
         return totals_by_reason(self._candidates)
 
     def planned(self) -> list[VacuumRow]:
@@ -104,13 +149,17 @@ class VacuumRun:
         shown = self._candidates.orderBy("path").limit(MAX_PATHS_SHOWN).collect()
         rows = [VacuumRow(f.path, f.reason, 0 if f.isDir else 1, f.length, "planned") for f in shown]
         if len(shown) < MAX_PATHS_SHOWN:
-            return rows
-        for reason, total in self._totals.items():
+            return [*rows, *self.kept_rows()]
+        for reason, total in self.totals.items():
             files = total.files - sum(file.reason == reason for file in shown)
             size = total.bytes - sum(file.length for file in shown if file.reason == reason)
             if files:
                 rows.append(VacuumRow(None, reason, files, size, "planned"))
-        return rows
+        return [*rows, *self.kept_rows()]
+
+    def kept_rows(self) -> list[VacuumRow]:
+        """Returns a row for the files that only protected versions keep, and one for those that only clones keep."""
+        return [VacuumRow(None, reason, t.files, t.bytes, "kept") for reason, t in self.kept_by_reason.items()]
 
     def kept(self) -> FilesTotal:
         """Returns the total of the live files and of those removed within the retention."""
@@ -125,28 +174,30 @@ class VacuumRun:
         """
         # Removals that are committed later are younger than the retention.
         covered = self._vacuum.covered_version() if self._mode == "LITE" else None
-        if self._totals:
+        self._record_reclaimed()
+        if self.totals:
             if rate is None:
                 self._delete_by_delta()
             else:
                 self._delete_at(rate)
-        if covered is not None:
+        # A covered file that is kept now would never be found again.
+        if covered is not None and not self.kept_by_reason:
             self._vacuum.cover(covered)
 
     def _delete_by_delta(self) -> None:
         # A list without folders keeps those that become empty.
         self._vacuum.delete_all("FULL", self._candidates.drop("reason"))
         self.version, count = self._end()
-        self.deleted = self._totals
-        if count != sum(total.files for total in self._totals.values()):
+        self.deleted = self.totals
+        if count != sum(total.files for total in self.totals.values()):
             left = self._vacuum.deletable(self._candidates.select("path"), self._tasks).select("path")
             self.deleted = totals_by_reason(self._candidates.join(left, "path", "left_anti"))
 
     def _delete_at(self, rate: float) -> None:
-        size = sum(total.bytes for total in self._totals.values())
+        size = sum(total.bytes for total in self.totals.values())
         self._vacuum.started(self._candidates.select("path"), size)
         with Progress(self._session, f"vacuum {self._table.name}") as progress:
-            progress.planned(size, f"{sum(total.files for total in self._totals.values()):,} files")
+            progress.planned(size, f"{sum(total.files for total in self.totals.values()):,} files")
             deletion = PacedDeletion(self._vacuum, rate, self._tasks, application().clock, progress)
             self.deleted = deletion.deleted
             try:

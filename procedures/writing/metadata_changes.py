@@ -19,6 +19,7 @@ from catalog.properties.lifecycle_properties import (
 )
 from catalog.properties.names import in_namespace, unknown_property
 from catalog.properties.optimization_properties import PREFIX
+from catalog.properties.retention_properties import DELTA_RETENTION, RETENTION_HOURS, check_retention
 from catalog.table.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
@@ -57,6 +58,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
         UnknownNameError: a property, column, transformation or strategy that does not exist.
         InvalidArgumentError: a value that is not accepted.
         IndexConfigurationError: an indexed column is dropped, or gets a type that cannot be indexed.
+        RetentionError: ``use.retention.hours`` is below Delta's retention.
     """
     given = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
     for key in given:
@@ -69,6 +71,9 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
         check_property(key, configuration[key], after.schema, after.partition)
     if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX)) for key in given):
         check_schedule(configuration)
+    pair = (RETENTION_HOURS.name, DELTA_RETENTION.name)
+    if any(before.configuration.get(key) != configuration.get(key) for key in pair):
+        check_retention(configuration)
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)
     return moved

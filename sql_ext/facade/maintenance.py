@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
@@ -14,9 +15,12 @@ from procedures.result_rows import (
     DropIndexRow,
     IndexRow,
     OptimizeRow,
+    ProtectRow,
+    PurgeRow,
     QuantilesRow,
     ResumeRow,
     SuspendRow,
+    UnprotectRow,
     VacuumRow,
 )
 from sql_ext.facade.reach import report, status_rows
@@ -242,6 +246,55 @@ class Maintenance:
             parallelism=parallelism,
             max_files_per_second=max_files_per_second,
         )
+
+    def purge(
+        self,
+        *,
+        older_than: str | int | timedelta | datetime | date | None = None,
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> list[PurgeRow]:
+        """Deletes history that is older than a limit: deleted rows, files, log entries and events.
+
+        Args:
+            older_than: an interval, a time, or the number of a version: that version, or the newest one at that time,
+                and later ones stay; ``use.retention.hours`` or else the table's own retention by default.
+            dry_run: shows what would be deleted and lost, and changes nothing.
+            force: allows a limit below the table's own retention.
+
+        Returns:
+            A row per step, a row per protected version, and a last row with the versions that are lost.
+
+        Raises:
+            UseError: an argument is invalid, the limit is too short, a protection cannot be read, or the table is
+                being optimized; no file was deleted.
+        """
+        return report(
+            self.spark, PurgeRow, "purge", table=self.name, older_than=older_than, dry_run=dry_run, force=force
+        )
+
+    def protect(self, version: int, name: str) -> ProtectRow:
+        """Keeps a version readable: ``purge`` and ``vacuum`` keep its files until ``unprotect``.
+
+        Args:
+            version: the version.
+            name: of the protection: letters, digits, ``.``, ``_`` and ``-``, used once per table.
+
+        Raises:
+            UseError: the version does not exist or was reclaimed, or the name is invalid or used already.
+        """
+        return report(self.spark, ProtectRow, "protect", table=self.name, version=version, name=name)[0]
+
+    def unprotect(self, name: str) -> UnprotectRow:
+        """Ends the protection of a version.
+
+        Args:
+            name: of the protection.
+
+        Raises:
+            UseError: there is no protection of this name.
+        """
+        return report(self.spark, UnprotectRow, "unprotect", table=self.name, name=name)[0]
 
     def repair(self, *, deep: bool = False) -> list[CheckRow]:
         """Removes the index tags of files with errors: ``use.check`` with ``repair``.

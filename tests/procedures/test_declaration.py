@@ -160,7 +160,7 @@ def test_every_whole_number_of_every_procedure(procedure, parameter):
     for value in (1.5, Decimal("1.5"), "1", True, float("nan"), too_large, -too_large - 1):
         with pytest.raises(InvalidArgumentError, match=f"{parameter.name} = .* {parameter.type} is expected"):
             check({**given, parameter.name: value})
-    least = 0 if parameter.name == "revision_id" else 1
+    least = 0 if parameter.name in ("revision_id", "version") else 1
     for value in (-1, least - 1):
         with pytest.raises(InvalidArgumentError, match=f"{parameter.name} = {value} is not accepted"):
             check({**given, parameter.name: value})

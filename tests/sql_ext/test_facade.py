@@ -37,6 +37,9 @@ MAINTENANCE = {
     "compact": ("compact", set()),
     "optimize": ("optimize", set()),
     "vacuum": ("vacuum", set()),
+    "purge": ("purge", set()),
+    "protect": ("protect", set()),
+    "unprotect": ("unprotect", set()),
     "repair": ("check", {"repair"}),
     "store_quantiles": ("quantiles", {"store"}),
     "cancel": ("cancel", set()),
@@ -70,7 +73,8 @@ def test_a_method_has_what_its_procedure_declares(kind, method, procedure, given
     for have, want in zip(found, declared, strict=True):
         # Without an id, every run of the table is meant. A dictionary as a default could be changed.
         optional = want.name == "id" or want.default is None or want.default == {}
-        assert have.annotation == TYPES[want.type] + (" | None" if optional else ""), have
+        kinds = " | ".join([TYPES[want.type], *(kind.__name__ for kind in want.accepts)])
+        assert have.annotation == kinds + (" | None" if optional else ""), have
         default = None if optional else inspect.Parameter.empty if want.required else want.default
         assert have.default == default, have
     documented = inspect.getdoc(getattr(kind, method))

@@ -61,7 +61,7 @@ class FakeEngine:
 
     def __init__(self, tables):
         self.tables = tables
-        self.runs, self.looks = [], []
+        self.runs, self.looks, self.reclaimed = [], [], []
         self.is_suspended = set()
         self.during = lambda run: None
         self.unsettled = False
@@ -81,6 +81,12 @@ class FakeEngine:
         # As if it had found files, and committed them.
         self.tables.versions[run.location] += 1
         return RunOutcome(self.tables.versions[run.location], self.note)
+
+    def reclaim(self, run, retention, pool):
+        if self.error:
+            raise self.error
+        self.reclaimed.append((run.table, retention.hours))
+        return True
 
     def suspended(self, location):
         return location in self.is_suspended

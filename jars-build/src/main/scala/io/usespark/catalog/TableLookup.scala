@@ -15,7 +15,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.usespark.TableVacuum
+import org.apache.spark.sql.delta.usespark.{TableVacuum, TableVersions}
 import org.apache.spark.sql.delta.util.DeltaFileOperations
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.util.SerializableConfiguration
@@ -34,6 +34,9 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   /** A vacuum of the table with the settings of `session`. */
   def vacuum(session: SparkSession, deleteBefore: Long, retentionHours: Long): TableVacuum =
     new TableVacuum(session, table, deleteBefore, retentionHours)
+
+  /** The versions of the table, with the settings of `session`. */
+  def versions(session: SparkSession): TableVersions = new TableVersions(session, table)
 
   /** What lies below the table, the log left out: one row per file with its `path`, listed by Spark's tasks. */
   def listFiles(session: SparkSession): DataFrame = {

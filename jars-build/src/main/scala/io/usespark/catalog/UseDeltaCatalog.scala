@@ -43,12 +43,12 @@ class UseDeltaCatalog extends DeltaCatalog {
 
   override def loadTable(identifier: Identifier, version: String): Table = {
     refuseTimeTravel(identifier)
-    super.loadTable(identifier, version)
+    ReclaimedVersions.refused(version.toLongOption, super.loadTable(identifier))(super.loadTable(identifier, version))
   }
 
   override def loadTable(identifier: Identifier, timestamp: Long): Table = {
     refuseTimeTravel(identifier)
-    super.loadTable(identifier, timestamp)
+    ReclaimedVersions.refused(None, super.loadTable(identifier))(super.loadTable(identifier, timestamp))
   }
 
   private def refuseTimeTravel(identifier: Identifier): Unit =

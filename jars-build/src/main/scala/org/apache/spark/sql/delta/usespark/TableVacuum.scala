@@ -7,7 +7,7 @@ import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.{DataFrame, Dataset, Row, SparkSession}
 import org.apache.spark.sql.delta._
@@ -90,8 +90,9 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
     val rows = paths.rdd.map(_.getString(0)).repartition(parallelism).mapPartitions { names =>
       val files = new Path(start).getFileSystem(conf.value.value)
       names.flatMap { name =>
-        delta.deletable(files, new Path(name), before).map { size =>
-          Row(name, size.getOrElse(0L), size.isEmpty, 0L)
+        delta.deletable(files, new Path(name), before).map { status =>
+          if (status.isDirectory) Row(name, 0L, true, 0L)
+          else Row(name, status.getLen, false, status.getModificationTime)
         }
       }
     }
@@ -174,19 +175,20 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
 /** The parts of Delta's vacuum that only its subclasses can call, and the deletion of single files. */
 final private class DeltaVacuum extends VacuumCommandImpl with Serializable {
 
-  /** Some size of a file or none of a folder, within `Some` if it is older than the retention or empty. */
-  def deletable(files: FileSystem, path: Path, before: Long): Option[Option[Long]] =
+  /** A file that is older than the retention, or an empty folder. */
+  def deletable(files: FileSystem, path: Path, before: Long): Option[FileStatus] =
     try {
       val status = files.getFileStatus(path)
-      if (status.isDirectory) Option.when(!files.listStatusIterator(path).hasNext)(None)
-      else Option.when(status.getModificationTime < before)(Some(status.getLen))
+      val isOld =
+        if (status.isDirectory) !files.listStatusIterator(path).hasNext else status.getModificationTime < before
+      Option.when(isOld)(status)
     } catch { case _: FileNotFoundException => None }
 
   /** The bytes that were deleted, -1 if nothing was. */
   def delete(files: FileSystem, path: Path, before: Long): Long =
     deletable(files, path, before)
       .filter(_ => DeltaFileOperations.tryDeleteNonRecursive(files, path))
-      .fold(-1L)(_.getOrElse(0L))
+      .fold(-1L)(status => if (status.isDirectory) 0L else status.getLen)
 
   /** A path below the table as `needed` has it, relative and URL-encoded. */
   def relative(files: FileSystem, root: String, path: String): String = {

@@ -1,0 +1,99 @@
+"""The versions of a table in the JVM: which the log can make, the files that each needs, and the log behind them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.jvm.java_values import JavaValue, data_frame, java_data
+
+
+class LogFiles(NamedTuple):
+    """A number of log files, and their bytes."""
+
+    files: int
+    bytes: int
+
+
+class TableVersions:
+    """The shim's ``TableVersions``. Paths are absolute, have a scheme, and are not URL-encoded.
+
+    Args:
+        spark: session of the work.
+        java: the shim's object.
+    """
+
+    def __init__(self, spark: SparkSession, java: JavaValue) -> None:
+        self.spark = spark
+        self._java = java
+
+    def oldest(self) -> int:
+        """Returns the oldest version that the log can make."""
+        return int(self._java.oldest())
+
+    def newest(self) -> int:
+        """Returns the newest version."""
+        return int(self._java.newest())
+
+    def at(self, millis: int) -> int:
+        """Returns the newest version at a time; the oldest one in the log, or -1, if all its commits are later.
+
+        Args:
+            millis: epoch milliseconds.
+        """
+        return int(self._java.at(millis))
+
+    def time_of(self, version: int) -> int:
+        """Returns the time of a version's commit in epoch milliseconds; the log must be able to make the version."""
+        return int(self._java.timeOf(version))
+
+    def files(self, version: int) -> DataFrame:
+        """Returns ``path`` and ``size`` of the data files and deletion vectors that a version needs."""
+        return data_frame(self._java.files(version), self.spark)
+
+    def files_with_deletes(self, version: int) -> DataFrame:
+        """Returns ``path`` and ``deletion_vector`` of a version's files with deletion vectors, as the log has them."""
+        return data_frame(self._java.filesWithDeletes(version), self.spark)
+
+    def changes(self, first: int, last: int) -> DataFrame:
+        """Returns the files that the commits of some versions name; fails if the log lacks one of the commits.
+
+        Args:
+            first: first version.
+            last: last version; there are no rows if it is before the first one.
+
+        Returns:
+            version BIGINT, is_added BOOLEAN (otherwise removed), path STRING, size BIGINT (-1 if unknown), for data
+            files, deletion vectors and files of the change feed.
+        """
+        return data_frame(self._java.changes(first, last), self.spark)
+
+    def existing(self, paths: DataFrame, parallelism: int) -> DataFrame:
+        """Returns the ``path`` of the files that exist; Spark tasks look at each.
+
+        Args:
+            paths: the column ``path``.
+            parallelism: number of concurrent tasks.
+        """
+        return data_frame(self._java.existing(java_data(paths), parallelism), self.spark)
+
+    def log_guard(self) -> str:
+        """Returns why the log must be left to Delta; empty if it may be cleaned up."""
+        return str(self._java.logGuard())
+
+    def checkpoint_before(self, version: int) -> int:
+        """Returns the version of the newest checkpoint that is not newer than a version; -1 without one."""
+        return int(self._java.checkpointBefore(version))
+
+    def checkpoint(self, version: int) -> None:
+        """Writes a checkpoint of a version."""
+        self._java.checkpoint(version)
+
+    def log_before(self, version: int) -> LogFiles:
+        """Returns the log files before a version."""
+        return LogFiles(*map(int, self._java.logBefore(version)))
+
+    def delete_log_before(self, version: int) -> LogFiles:
+        """Deletes the log files before a version, oldest first; a checkpoint of the version must exist."""
+        return LogFiles(*map(int, self._java.deleteLogBefore(version)))

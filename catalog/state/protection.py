@@ -1,0 +1,165 @@
+"""Protected versions: a file below ``_use/protected`` for each, which keeps the files of the version from deletion.
+
+An unreadable file may protect any version, so that nothing may be deleted until it is gone; see decision 066.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from catalog.errors import InvalidArgumentError, ProtectionError, UnknownNameError, WriteDeniedError
+from catalog.history.moments import moment
+from catalog.state.lease import this_process
+from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read
+from catalog.table.managed_table import ManagedTable
+
+PROTECTED_FOLDER = "protected"
+ACCEPTED_NAMES = "1 to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_SUFFIX = ".json"
+_MOST_VERSION = 2**63 - 1
+_ADVICE = "No file of the table is deleted until CALL use.unprotect has removed it."
+
+
+@dataclass(frozen=True)
+class Protection:
+    """A protected version.
+
+    Attributes:
+        name: of the protection.
+        version: the version.
+        since: epoch milliseconds.
+        by: host and process that asked for it.
+    """
+
+    name: str
+    version: int
+    since: int
+    by: str
+
+    @property
+    def text(self) -> str:
+        """The same for people."""
+        since = moment(self.since)
+        when = f" since {since.isoformat(timespec='seconds')}" if since else ""
+        return f"version {self.version}, protected as '{self.name}' by {self.by}{when}"
+
+
+def check_name(name: str) -> None:
+    """Refuses a text that is no name of a protection.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise InvalidArgumentError.of("name", name, ACCEPTED_NAMES)
+
+
+def parse_protection(name: str, text: str) -> Protection | Unreadable:
+    """The protection in a file's text, or why there is none; total.
+
+    Args:
+        name: of the protection.
+        text: the text.
+    """
+    return parse(
+        text,
+        lambda fields: Protection(
+            name, fields.whole("version", most=_MOST_VERSION), fields.whole("since"), fields.text("by")
+        ),
+    )
+
+
+def protections(table: ManagedTable) -> tuple[Protection, ...]:
+    """The protections of a table, sorted by version and name.
+
+    Raises:
+        ProtectionError: one of them cannot be read.
+    """
+    try:
+        files = table.list_state(PROTECTED_FOLDER)
+    except (Py4JError, PySparkException, OSError) as error:
+        raise ProtectionError.unreadable(f"{table.state_folder}/{PROTECTED_FOLDER}", access_problem(error)) from error
+    found = []
+    for file in files:
+        protection = _protection(table, file)
+        if isinstance(protection, Unreadable):
+            raise ProtectionError.unreadable(f"{table.state_folder}/{PROTECTED_FOLDER}/{file}", str(protection))
+        if protection is not None:
+            found.append(protection)
+    return tuple(sorted(found, key=lambda p: (p.version, p.name)))
+
+
+def _protection(table: ManagedTable, file: str) -> Protection | Unreadable | None:
+    name = file.removesuffix(_SUFFIX)
+    if _NAME.fullmatch(name) is None or not file.endswith(_SUFFIX):
+        return Unreadable(NOT_ACCESSIBLE, "it has no name of a protection")
+    found = read(table, f"{PROTECTED_FOLDER}/{file}", lambda text: parse_protection(name, text), _ADVICE)
+    # It was removed since the folder was listed.
+    return None if isinstance(found, Missing) else found
+
+
+def protect(table: ManagedTable, name: str, version: int, now: int) -> Protection:
+    """Protects a version; whoever deletes files afterwards keeps those that the version needs.
+
+    Args:
+        table: the table.
+        name: of the protection.
+        version: the version.
+        now: epoch milliseconds.
+
+    Raises:
+        ProtectionError: the name is used already.
+        WriteDeniedError: the file cannot be written.
+    """
+    made = Protection(name, version, now, this_process())
+    text = json.dumps({"version": version, "since": now, "by": made.by})
+    try:
+        written = table.create_state(_file(name), text)
+    except (Py4JError, PySparkException, OSError) as error:
+        raise WriteDeniedError(
+            f"{table.state_folder}/{_file(name)} cannot be written ({access_problem(error)}). The version is not "
+            "protected: check the rights there."
+        ) from error
+    if not written:
+        there = _protection(table, name + _SUFFIX)
+        raise ProtectionError.exists(name, there.text if isinstance(there, Protection) else "its file cannot be read")
+    return made
+
+
+def unprotect(table: ManagedTable, name: str) -> Protection | None:
+    """Ends a protection.
+
+    Args:
+        table: the table.
+        name: of the protection; its file may be unreadable.
+
+    Returns:
+        What it was; None if its file could not be read.
+
+    Raises:
+        UnknownNameError: there is no protection of this name.
+        WriteDeniedError: the file cannot be deleted.
+    """
+    files = table.list_state(PROTECTED_FOLDER)
+    if name + _SUFFIX not in files:
+        raise UnknownNameError.of("protection", name, [file.removesuffix(_SUFFIX) for file in files])
+    there = _protection(table, name + _SUFFIX)
+    problem = "the file system keeps it"
+    try:
+        table.delete_state(_file(name))
+    except (Py4JError, PySparkException, OSError) as error:
+        problem = access_problem(error)
+    if name + _SUFFIX in table.list_state(PROTECTED_FOLDER):
+        path = f"{table.state_folder}/{_file(name)}"
+        raise WriteDeniedError(f"{path} cannot be deleted ({problem}). The version stays protected: check the rights.")
+    return there if isinstance(there, Protection) else None
+
+
+def _file(name: str) -> str:
+    return f"{PROTECTED_FOLDER}/{name}{_SUFFIX}"

@@ -1,0 +1,96 @@
+"""What was reclaimed of a table: the oldest version left, written below ``_use/`` before any file of it is deleted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from catalog.errors import ProtectionError, VersionError
+from catalog.state.protection import protections
+from catalog.state.state_files import Missing, Unreadable, parse, read
+from catalog.table.managed_table import ManagedTable
+
+RECLAIMED_FILE = "reclaimed.json"
+_MOST_VERSION = 2**63 - 1
+_ADVICE = "Time travel to versions that were reclaimed fails with an error of Delta. The next purge replaces the file."
+
+
+@dataclass(frozen=True)
+class Reclaimed:
+    """What was reclaimed.
+
+    Attributes:
+        table_id: Delta's metadata id; another table may be at the place now.
+        oldest: the oldest version left, apart from protected ones.
+        at: epoch milliseconds.
+    """
+
+    table_id: str
+    oldest: int
+    at: int
+
+
+def parse_reclaimed(text: str) -> Reclaimed | Unreadable:
+    """What was reclaimed according to a file's text, or why it does not tell; total."""
+    return parse(
+        text,
+        lambda fields: Reclaimed(
+            fields.text("table_id"), fields.whole("oldest", most=_MOST_VERSION), fields.whole("at")
+        ),
+    )
+
+
+def oldest_left(table: ManagedTable, table_id: str) -> int:
+    """The oldest version that was not reclaimed, apart from protected ones; 0 if nothing was.
+
+    Args:
+        table: the table.
+        table_id: Delta's metadata id of the newest version.
+    """
+    state = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
+    return state.oldest if isinstance(state, Reclaimed) and state.table_id == table_id else 0
+
+
+def record_reclaimed(table: ManagedTable, table_id: str, oldest: int, now: int) -> int:
+    """Records that versions are going to be reclaimed, before the first file is deleted.
+
+    Args:
+        table: the table.
+        table_id: Delta's metadata id of the newest version.
+        oldest: the oldest version that is left, apart from protected ones.
+        now: epoch milliseconds.
+
+    Returns:
+        The oldest version left, which never goes down.
+    """
+    before = oldest_left(table, table_id)
+    if oldest > before:
+        text = json.dumps({"table_id": table_id, "oldest": oldest, "at": now}, separators=(",", ":"))
+        table.write_state(RECLAIMED_FILE, text)
+    return max(oldest, before)
+
+
+def check_not_reclaimed(table: ManagedTable, version: int | None, besides: str | None = None) -> None:
+    """Refuses a version that was reclaimed.
+
+    Args:
+        table: the table.
+        version: the version; None for a time before the log begins.
+        besides: name of a protection that does not count.
+
+    Raises:
+        VersionError: it was reclaimed.
+    """
+    if isinstance(read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE), (Missing, Unreadable)):
+        return
+    oldest = oldest_left(table, table.state().facts().table_id)
+    if oldest == 0 or (version is not None and version >= oldest):
+        return
+    try:
+        protected = [protection for protection in protections(table) if protection.name != besides]
+    except ProtectionError:
+        # Any version may be protected; Delta finds out whether its files are there.
+        return
+    if version in [protection.version for protection in protected]:
+        return
+    raise VersionError.reclaimed(table.name, version, oldest, [f"{p.version} ({p.name})" for p in protected])

@@ -1,0 +1,40 @@
+package io.usespark
+
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.delta.DeltaErrors.TimestampEarlierThanCommitRetentionException
+import org.apache.spark.sql.delta.VersionNotFoundException
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+
+/** Time travel to versions that were reclaimed: Python refuses it, also if the log still has the version. */
+private object ReclaimedVersions {
+
+  /**
+   * A version of a table, unless it was reclaimed.
+   *
+   * @param version the version that the statement names, if it names one
+   * @param newest the newest version of the table
+   * @param table the version of the table, whose log may lack it
+   */
+  def refused(version: Option[Long], newest: => Table)(table: => Table): Table =
+    if (!Python.attached) table
+    else
+      try {
+        val loaded = table
+        loaded match {
+          case delta: DeltaTableV2 if delta.tableExists => ask(delta, delta.initialSnapshot.version)
+          case _ => ()
+        }
+        loaded
+      } catch {
+        case error @ (_: VersionNotFoundException | _: TimestampEarlierThanCommitRetentionException) =>
+          newest match {
+            // A time before the log begins is before every version that it has.
+            case delta: DeltaTableV2 => ask(delta, version.getOrElse(-1L))
+            case _ => ()
+          }
+          throw error
+      }
+
+  private def ask(table: DeltaTableV2, version: Long): Unit =
+    Python.text(Operation.CHECK_VERSION, Map("location" -> table.deltaLog.dataPath.toString, "version" -> version))
+}

@@ -1,0 +1,67 @@
+"""Shallow clones: Delta tables that name files of another table, which a vacuum of that table must not delete."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from py4j.protocol import Py4JJavaError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from catalog.errors import UseError
+from catalog.jvm.java_errors import known_error
+from catalog.jvm.log_probe import qualified
+from catalog.jvm.metastore import tables_of
+from catalog.table.managed_table import ManagedTable
+
+logger = logging.getLogger(__name__)
+
+# Scheme, and authority where there is one: a clone may name the same place by another scheme, such as s3 and s3a.
+_SCHEME = "^[a-zA-Z][a-zA-Z0-9+.-]*:(//[^/]*)?"
+
+
+def key_of(path: Column) -> Column:
+    """A path without the scheme and authority of its file system."""
+    return F.regexp_replace(path, _SCHEME, "")
+
+
+def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
+    """Returns the ``key`` of the files of a table that other tables need, one cached DataFrame per clone.
+
+    All Delta tables of the session's catalog are looked at. A clone needs the files of each version that its log can
+    make. A table that cannot be read is left out, and logged.
+
+    Args:
+        session: session of the work.
+        table: the table whose files may be deleted.
+    """
+    place, found = qualified(session, table.location), []
+    for known in tables_of(session):
+        try:
+            if qualified(session, known.location) == place:
+                continue
+            files = _named_below(session, ManagedTable.find(session, known.full_name), table.root)
+        except (UseError, Py4JJavaError, PySparkException) as error:
+            text = known_error(error).message
+            logger.warning("%s cannot be read, so that files it has of %s are unknown: %s", known, table.name, text)
+            continue
+        if files is not None:
+            found.append(files)
+    return found
+
+
+def _named_below(session: SparkSession, other: ManagedTable, root: str) -> DataFrame | None:
+    versions = other.handle.versions(session)
+    oldest, newest = versions.oldest(), versions.newest()
+    added = versions.changes(oldest + 1, newest).where("is_added").select("path")
+    paths = versions.files(oldest).select("path").union(added)
+    start = re.sub(_SCHEME, "", root).rstrip("/") + "/"
+    keys = paths.select(key_of(F.col("path")).alias("key")).where(F.col("key").startswith(start))
+    cached = keys.distinct().persist(StorageLevel.MEMORY_AND_DISK)
+    if cached.isEmpty():
+        cached.unpersist()
+        return None
+    return cached

@@ -1,0 +1,129 @@
+"""When the service reclaims history: clock, engine and catalog are fakes, and no Spark is needed."""
+
+import pytest
+from pyspark.sql.types import StructType
+from service_fakes import MINUTE, FakeService
+
+from catalog.errors import InvalidArgumentError, RetentionError, UnknownNameError, UseError
+from catalog.properties.retention_properties import RetentionPolicy, check_retention, retention_policy
+from procedures.application import application
+from procedures.service.schedule import NoSchedule, schedule_of
+from procedures.writing.metadata_changes import TableMetadata, checked_change
+
+DAY = 24 * 60 * MINUTE
+KEEPS = {"use.retention.hours": "720"}
+_EMPTY = StructType()
+WANTED = {"use.optimization.type": "UnindexedFiles", **KEEPS}
+
+
+@pytest.fixture(autouse=True)
+def _clean():
+    yield
+    for known in application().automations.all():
+        application().automations.remove(known.location)
+
+
+def known():
+    (state,) = application().automations.all()
+    return state
+
+
+def test_history_is_reclaimed_once_a_day_without_new_commits():
+    fake = FakeService()
+    fake.tables.put("t", KEEPS)
+    fake.tick()
+    assert (fake.engine.runs, fake.engine.reclaimed) == ([], [("t", 720.0)])
+    assert (known().state, known().strategies, known().last_error) == ("scheduled", ("Reclamation",), None)
+    for _ in range(24 * 6 - 1):
+        fake.tick(10 * MINUTE)
+    assert len(fake.engine.reclaimed) == 1
+    fake.tick(10 * MINUTE)
+    assert len(fake.engine.reclaimed) == 2
+    assert fake.engine.runs == []
+
+
+def test_beside_an_optimization_which_stays_settled():
+    fake = FakeService()
+    fake.tables.put("t", {**WANTED, "use.vacuum.interval": "1 hour"})
+    assert fake.tick() == ["t"]
+    assert len(fake.engine.reclaimed) == 1
+    for _ in range(12):
+        fake.tick(10 * MINUTE)
+    assert len(fake.engine.runs) == 1
+    assert len(fake.engine.reclaimed) == 3
+
+
+def test_beside_triggers_that_are_not_reached():
+    fake = FakeService()
+    fake.tables.put("t", {**WANTED, "use.optimization.trigger.commits": "5"})
+    fake.tick()
+    assert (fake.engine.runs, len(fake.engine.reclaimed)) == ([], 1)
+    fake.tick(DAY)
+    assert (fake.engine.runs, len(fake.engine.reclaimed)) == ([], 2)
+
+
+def test_a_suspended_table_keeps_its_history():
+    fake = FakeService()
+    place = fake.tables.put("t", KEEPS)
+    fake.engine.is_suspended.add(place)
+    fake.tick()
+    fake.tick(DAY)
+    assert fake.engine.reclaimed == []
+    fake.engine.is_suspended.clear()
+    fake.tick(10 * MINUTE)
+    assert len(fake.engine.reclaimed) == 1
+
+
+def test_a_failure_is_shown_and_tried_again_after_the_interval():
+    fake = FakeService()
+    fake.tables.put("t", KEEPS)
+    fake.engine.error = UseError("It broke.", code="USE_BROKEN")
+    fake.tick()
+    assert (known().state, known().last_error) == ("failed", "USE_BROKEN: It broke.")
+    fake.engine.error = None
+    fake.tick(MINUTE)
+    assert fake.engine.reclaimed == []
+    fake.tick(10 * MINUTE)
+    assert (len(fake.engine.reclaimed), known().state) == (1, "scheduled")
+
+
+def test_nothing_is_reclaimed_without_a_property():
+    assert retention_policy({"use.clustering.enabled": "true"}) is None
+    assert isinstance(schedule_of({"delta.deletedFileRetentionDuration": "interval 1 hours"}), NoSchedule)
+    fake = FakeService()
+    fake.tables.put("t", {"use.optimization.type": "UnindexedFiles"})
+    fake.tick()
+    fake.tick(DAY)
+    assert fake.engine.reclaimed == []
+
+
+def test_what_the_properties_mean():
+    assert retention_policy(KEEPS) == RetentionPolicy(DAY, 720.0, KEEPS)
+    asked = {"use.vacuum.interval": "6 hours"}
+    assert retention_policy(asked) == RetentionPolicy(DAY // 4, None, asked)
+    for key, text in (("use.retention.hours", "0"), ("use.retention.hours", "nan"), ("use.vacuum.interval", "never")):
+        with pytest.raises(InvalidArgumentError, match=key):
+            retention_policy({key: text})
+    with pytest.raises(UnknownNameError, match=r"Did you mean use\.retention\.hours"):
+        checked_change(TableMetadata({}, _EMPTY), TableMetadata({"use.retention.hour": "9"}, _EMPTY))
+
+
+def test_a_retention_below_that_of_delta_is_refused():
+    check_retention({"use.retention.hours": "168"})
+    with pytest.raises(RetentionError, match=r"use.retention.hours = 167 .*deletedFileRetentionDuration of 168 hours"):
+        change({}, {"use.retention.hours": "167"})
+    lowered = {"delta.deletedFileRetentionDuration": "interval 2 hours"}
+    change({}, {**lowered, "use.retention.hours": "2"})
+    # Delta's own retention must not be raised above it either.
+    with pytest.raises(RetentionError, match="of 3 hours"):
+        change(
+            {**lowered, "use.retention.hours": "2"},
+            {"delta.deletedFileRetentionDuration": "interval 3 hours", "use.retention.hours": "2"},
+        )
+    # Another engine has set it; statements about something else still work.
+    broken = {"use.retention.hours": "1"}
+    change(broken, {**broken, "owner": "me"})
+
+
+def change(before, after):
+    return checked_change(TableMetadata(before, _EMPTY), TableMetadata(after, _EMPTY))
