@@ -16,6 +16,11 @@ _EXAMPLES = {
         "use-spark index --table db.flights --columns time_hour,distance,carrier:hashing",
         "use-spark index --table 'parquet.`/data/old`' --columns a,b --convert",
     ),
+    "purge": (
+        "use-spark purge --table db.flights --older-than '10 days' --dry-run",
+        "use-spark purge --table db.flights --older-than 42 --force",
+    ),
+    "protect": ("use-spark protect --table db.flights --version 42 --name month-end",),
     "cancel": ("use-spark cancel --id 3f2a91c04b7d",),
     "status": ("use-spark status --table db.flights", "use-spark status --json"),
     "quantiles": ("use-spark quantiles --table db.flights --column distance --n 10",),

@@ -43,7 +43,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
     table
       .getSnapshotAt(version)
       .allFiles
-      .flatMap(file => places.of(file.path, file.size, file.deletionVector))(FilePlaces.pairs)
+      .flatMap(file => places.of(file.path, file.size, file.deletionVector))(places.pairs)
       .toDF("path", "size")
   }
 
@@ -53,7 +53,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
       .getSnapshotAt(version)
       .allFiles
       .where("deletionVector IS NOT NULL")
-      .map(file => (file.path, file.deletionVector.uniqueId))(FilePlaces.names)
+      .map(file => (file.path, file.deletionVector.uniqueId))(places.names)
       .toDF("path", "deletion_vector")
   }
 
@@ -71,11 +71,16 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
           .loadIndex(index, Action.logSchema)
           .where("add IS NOT NULL OR remove IS NOT NULL OR cdc IS NOT NULL")
           .select(col(DeltaLogFileIndex.COMMIT_VERSION_COLUMN), action)
-          .as[(Long, SingleAction)](FilePlaces.versioned)
-          .flatMap { case (version, action) => places.changes(version, action) }(FilePlaces.changed)
+          .as[(Long, SingleAction)](places.versioned)
+          .flatMap { case (version, action) => places.changes(version, action) }(places.changed)
           .toDF("version", "is_added", "path", "size")
       }
-      .getOrElse(session.createDataFrame(java.util.List.of[Row](), TableVersions.Changes))
+      .getOrElse(
+        session.createDataFrame(
+          java.util.List.of[Row](),
+          new StructType().add("version", "long").add("is_added", "boolean").add("path", "string").add("size", "long")
+        )
+      )
   }
 
   private def commitFiles(first: Long, last: Long): Seq[FileStatus] = {
@@ -142,18 +147,13 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
 
   private def entriesBefore(version: Long): Seq[FileStatus] =
     logFiles
-      .flatMap(entry => TableVersions.lastVersion(entry.getPath).map(_ -> entry))
+      .flatMap(entry => lastVersion(entry.getPath).map(_ -> entry))
       .filter(_._1 < version)
       .sortBy { case (last, entry) => (last, entry.getPath.getName) }
       .map(_._2)
-}
-
-private object TableVersions {
-  val Changes: StructType =
-    new StructType().add("version", "long").add("is_added", "boolean").add("path", "string").add("size", "long")
 
   /** The last version that a file of the log is about. */
-  def lastVersion(path: Path): Option[Long] =
+  private def lastVersion(path: Path): Option[Long] =
     if (FileNames.isCompactedDeltaFile(path)) Some(FileNames.compactedDeltaVersions(path)._2)
     else if (FileNames.isCheckpointFile(path) || FileNames.isDeltaFile(path) || FileNames.isChecksumFile(path))
       FileNames.getFileVersionOpt(path)
@@ -181,12 +181,10 @@ final private class FilePlaces(root: String) extends Serializable {
   private def absolute(path: String): String = qualified(DeltaFileOperations.absolutePath(root, path))
 
   private def qualified(path: Path): String = path.makeQualified(new Path(root).toUri, new Path(root)).toString
-}
 
-private object FilePlaces {
-  val pairs: Encoder[(String, Long)] = Encoders.tuple(Encoders.STRING, Encoders.scalaLong)
-  val names: Encoder[(String, String)] = Encoders.tuple(Encoders.STRING, Encoders.STRING)
-  val changed: Encoder[(Long, Boolean, String, Long)] =
+  def pairs: Encoder[(String, Long)] = Encoders.tuple(Encoders.STRING, Encoders.scalaLong)
+  def names: Encoder[(String, String)] = Encoders.tuple(Encoders.STRING, Encoders.STRING)
+  def changed: Encoder[(Long, Boolean, String, Long)] =
     Encoders.tuple(Encoders.scalaLong, Encoders.scalaBoolean, Encoders.STRING, Encoders.scalaLong)
   def versioned: Encoder[(Long, SingleAction)] =
     Encoders.tuple(Encoders.scalaLong, implicitly[Encoder[SingleAction]])
