@@ -96,7 +96,8 @@ class VacuumRow:
 
     Attributes:
         path: file or empty folder of a dry run; None in a total.
-        reason: ``EXPIRED``, ``UNREFERENCED``, ``EMPTY_FOLDER``, ``PROTECTED``, ``CLONED`` or ``KEPT``.
+        reason: ``EXPIRED``, ``UNREFERENCED``, ``ABORTED_REWRITE``, ``EMPTY_FOLDER``, ``PROTECTED``, ``CLONED`` or
+            ``KEPT``.
         files: number of files; of folders in a total of ``EMPTY_FOLDER``.
         bytes: their size.
         state: ``planned``, ``deleted`` or ``kept``.

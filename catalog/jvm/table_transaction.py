@@ -16,6 +16,14 @@ class TableTransaction(FileWriter):
     It reads the version that was newest when it began. Each step works with the settings of its session.
     """
 
+    def mark(self, text: str) -> None:
+        """Puts a text into the names of all files that are written from now on.
+
+        Args:
+            text: letters, digits and hyphens.
+        """
+        self._java.mark(text)
+
     def take(self, files: Iterable[tuple[str, str]]) -> int:
         """Chooses the files to replace.
 

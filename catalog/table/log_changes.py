@@ -73,4 +73,4 @@ def _last_of_each(actions: pa.Table, columns: Sequence[str]) -> FileChanges:
         action = commit, path is not None, position
         last[changed] = max(last.get(changed, action), action)
     kept = sorted(position for _, is_add, position in last.values() if is_add)
-    return FileChanges(frozenset(last), actions.select(list(columns)).take(kept))
+    return FileChanges(frozenset(last), actions.select(list(columns)).take(pa.array(kept, pa.int64())))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from catalog.errors import CommitUnknownError, TableError, UseError
 from catalog.history.events import FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
+from catalog.state.write_records import WriteRecord, folders_of, forget_write, record_write
 from catalog.table.managed_table import ManagedTable
 from procedures.layout.step import Step
 from procedures.optimizer.plan import FileGroup
@@ -42,9 +43,11 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
     started = context.clock.now()
     session = work_session(table.spark, group.bytes)
     context.observe(Step.READ)
-    inputs = Inputs.take(table, session, group)
-    new_revision: int | None = None
     write_id = uuid.uuid4().hex
+    write = WriteRecord(write_id, started, folders_of(file.path for file in group.files))
+    inputs = Inputs.take(table, session, group, write)
+    new_revision: int | None = None
+    record_write(table, write)
     try:
         with described_jobs(session, f"USE {group.strategy}: {len(group.files)} files of {table.name}"):
             if group.runs is not None:
@@ -57,18 +60,21 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
                 seen = laid_out.observation(inputs, rows)
                 if laid_out.needs_revision(seen, observed):
                     new_revision = laid_out.commit_revision(seen, observed)
-                    inputs = Inputs.take(table, session, group)
+                    inputs = Inputs.take(table, session, group, write)
                     rows = inputs.transaction.read()
                     laid_out.check_revision(observed, seen, inputs.snapshot)
                 facts = InputFacts.of(inputs.snapshot, group)
                 output = laid_out.write(inputs, rows, seen, facts, write_id)
             result = _committed(table, inputs, group, facts, output, write_id, context, started)
+            forget_write(table, write_id)
             return replace(result, new_revision=new_revision)
     except CommitUnknownError:
         raise
     except BaseException as error:
         left = inputs.transaction.discard()
-        if left:
+        if not left:
+            forget_write(table, write_id)
+        else:
             logger.warning("%d new files below %s could not be deleted; vacuum removes them.", left, table.location)
         if not isinstance(error, UseError) and isinstance(error, Exception) and not table.exists():
             raise TableError.missing(table.name, "it was dropped meanwhile") from error

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from catalog.errors import ConcurrentChangeError
 from catalog.history.events import FileFacts
 from catalog.jvm.table_transaction import TableTransaction
+from catalog.state.write_records import WriteRecord
 from catalog.table.file_columns import FileColumns
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -31,13 +32,20 @@ class Inputs:
     snapshot: TableSnapshot
 
     @classmethod
-    def take(cls, table: ManagedTable, session: SparkSession, group: FileGroup) -> Inputs:
+    def take(cls, table: ManagedTable, session: SparkSession, group: FileGroup, write: WriteRecord) -> Inputs:
         """Begins a transaction on the newest version, and takes exactly the files of the group.
+
+        Args:
+            table: the table.
+            session: session of the work.
+            group: the files.
+            write: the write, whose files get its mark.
 
         Raises:
             ConcurrentChangeError: some of them were changed since the plan was made.
         """
         transaction = table.transaction(session)
+        transaction.mark(write.mark)
         gone = len(group.files) - transaction.take((file.path, file.deletion_vector) for file in group.files)
         if gone:
             raise ConcurrentChangeError(

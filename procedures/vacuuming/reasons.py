@@ -6,9 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.jvm.table_vacuum import TableVacuum
+from catalog.state.write_records import FILE_NAME
 from catalog.table.snapshot import FilesTotal
 
 EXPIRED, UNREFERENCED, EMPTY_FOLDER, KEPT = "EXPIRED", "UNREFERENCED", "EMPTY_FOLDER", "KEPT"
+ABORTED_REWRITE = "ABORTED_REWRITE"
 
 
 def with_reasons(vacuum: TableVacuum, files: DataFrame, delete_before: int) -> DataFrame:
@@ -26,6 +28,7 @@ def with_reasons(vacuum: TableVacuum, files: DataFrame, delete_before: int) -> D
     reason = (
         F.when(F.col("isDir"), EMPTY_FOLDER)
         .when(F.col("removed_at").isNotNull(), EXPIRED)
+        .when(F.col("path").rlike(FILE_NAME), ABORTED_REWRITE)
         .otherwise(UNREFERENCED)
         .alias("reason")
     )

@@ -15,7 +15,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import FilesTotal
 from procedures.vacuuming.clones import cloned_files, key_of
 from procedures.vacuuming.cutoff import Cutoff
-from procedures.vacuuming.reasons import EMPTY_FOLDER, UNREFERENCED
+from procedures.vacuuming.reasons import ABORTED_REWRITE, EMPTY_FOLDER, UNREFERENCED
 
 PROTECTED, CLONED = "PROTECTED", "CLONED"
 
@@ -109,7 +109,7 @@ class RetainedVersions:
         if candidates.isEmpty():
             return candidates.select("*", F.lit("").alias("key"), F.lit(None).cast("string").alias("kept"))
         young = F.col("modificationTime") >= self._cutoff.unreferenced_before
-        files = candidates.where(~((F.col("reason") == UNREFERENCED) & young))
+        files = candidates.where(~(F.col("reason").isin(UNREFERENCED, ABORTED_REWRITE) & young))
         files = files.withColumn("key", key_of(F.col("path"))).join(self._needed, "key", "left_anti")
         kept = F.lit(None).cast("string")
         clones = self._cloned if self._has_files(files) else []

@@ -19,6 +19,7 @@ from catalog.table.snapshot import FilesTotal
 from procedures.application import application
 from procedures.optimizer.progress import Progress
 from procedures.result_rows import VacuumRow
+from procedures.vacuuming.aborted_rewrites import AbortedRewrites
 from procedures.vacuuming.cutoff import Cutoff
 from procedures.vacuuming.paced_deletion import Doomed, PacedDeletion
 from procedures.vacuuming.reasons import EMPTY_FOLDER, kept_total, totals_by_reason, with_reasons
@@ -83,9 +84,16 @@ class VacuumRun:
             # Delta reads its inventory more than once.
             files = self._cache(files)
         paths = self._vacuum.candidates(self._mode, files)
+        if files is None:
+            # The log does not name them.
+            paths = paths.select("path").union(self._aborted.paths(self._session)).distinct()
         # An inventory may be wrong or outdated, and a log does not know which files exist.
         deletable = self._vacuum.deletable(paths, self._tasks)
         return self._cache(with_reasons(self._vacuum, deletable, self._delete_before))
+
+    @cached_property
+    def _aborted(self) -> AbortedRewrites:
+        return AbortedRewrites(self._table, self._delete_before)
 
     @cached_property
     def protected(self) -> tuple[Protection, ...]:
@@ -180,6 +188,8 @@ class VacuumRun:
                 self._delete_by_delta()
             else:
                 self._delete_at(rate)
+        if self._inventory is None:
+            self._aborted.forget()
         # A covered file that is kept now would never be found again.
         if covered is not None and not self.kept_by_reason:
             self._vacuum.cover(covered)

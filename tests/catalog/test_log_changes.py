@@ -34,6 +34,13 @@ def test_files_that_are_added_changed_and_removed(spark, table):
     }
 
 
+def test_commits_without_files(spark, table):
+    version = table.version
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 20 days')")
+    changes = changes_since(table.managed.snapshot(), version, COLUMNS)
+    assert (changes.gone, len(changes.added)) == (frozenset(), 0)
+
+
 def test_too_many_commits_and_a_log_that_was_cleaned_up(table, monkeypatch):
     snapshot = table.managed.snapshot()
     assert changes_since(snapshot, snapshot.version, COLUMNS) is None

@@ -48,6 +48,9 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
   override protected def setConfiguration(configuration: Map[String, String]): Unit =
     transaction.updateMetadata(transaction.metadata.copy(configuration = configuration))
 
+  /** Puts a text into the names of all files that are written from now on. */
+  def mark(text: String): Unit = transaction.mark = Some(text)
+
   /** Takes the files with these identities; returns how many of them are live in the transaction's snapshot. */
   def take(paths: ju.List[String], deletionVectors: ju.List[String]): Int = step {
     inputs = live(paths, deletionVectors)

@@ -8,15 +8,27 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.ObjectMapper
 import io.usespark.TableState
 import org.apache.hadoop.fs.Path
+import org.apache.hadoop.mapreduce.TaskAttemptContext
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.delta.files.DelayedCommitProtocol
 
 /** A transaction that notes which files it has written, with their blocks, and deletes them when it is not committed. */
 trait WritingTransaction extends OptimisticTransaction with BlockTracking with IndexPropertyCommit {
   private var written: Seq[FileAction] = Nil
+
+  /** What the names of the files contain, so that a vacuum recognizes them. */
+  var mark: Option[String] = None
+
+  override protected def getCommitter(outputPath: Path): DelayedCommitProtocol = {
+    val isMapped = metadata.columnMappingMode != NoMapping
+    val isRandom = isMapped || DeltaConfigs.RANDOMIZE_FILE_PREFIXES.fromMetaData(metadata)
+    val prefix = Option.when(isRandom)(DeltaConfigs.RANDOM_PREFIX_LENGTH.fromMetaData(metadata))
+    mark.fold(super.getCommitter(outputPath))(new MarkedFiles(outputPath.toString, prefix, _))
+  }
 
   override def writeFiles(
       data: Dataset[_],
@@ -46,10 +58,21 @@ trait WritingTransaction extends OptimisticTransaction with BlockTracking with I
   }
 }
 
-/** A transaction that replaces files by files with the same rows. */
+/** A transaction that replaces files by files with the same rows, or some of them. */
 final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base: Snapshot)
     extends OptimisticTransaction(log, table, base)
     with WritingTransaction
+
+/** Names files after the write, the task and its attempt. */
+final private class MarkedFiles(path: String, randomPrefixLength: Option[Int], mark: String)
+    extends DelayedCommitProtocol("delta", path, randomPrefixLength, None) {
+
+  override def getFileName(context: TaskAttemptContext, ext: String, values: Map[String, String]): String = {
+    val kind = super.getFileName(context, ext, values).takeWhile(_ != '-')
+    val attempt = context.getTaskAttemptID
+    f"$kind-${attempt.getTaskID.getId}%05d-$mark-use${attempt.getId}$ext"
+  }
+}
 
 /**
  * Files that a transaction writes, step by step as Python asks: what rewrites and indexed writes have in common.

@@ -1,0 +1,90 @@
+"""What a killed rewrite leaves: a record, and files that a vacuum recognizes and finds without a listing."""
+
+import json
+import re
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from staging import At, settings_of
+from tables import NUMBERS, numbers
+
+import sql_ext
+from catalog.jvm.table_transaction import TableTransaction
+from catalog.state.state_files import Unreadable
+from catalog.state.write_records import FILE_NAME, MAX_FOLDERS, WriteRecord, folders_of, parse_record
+from procedures.layout.step import Step
+from procedures.optimizer.engine import optimize
+from procedures.optimizer.runs import Run
+
+WRITE = uuid.UUID(int=7).hex
+
+
+def test_folders_are_those_of_the_inputs():
+    paths = ["a.parquet", "p=1/b.parquet", "p=%C3%A4%252F/c.parquet", "p=1/d.parquet", "s3://other/e.parquet", "/x/f"]
+    assert folders_of(paths) == ("", "p=1", "p=ä%2F")
+    assert folders_of(f"p={n}/a" for n in range(MAX_FOLDERS + 1)) == ()
+
+
+def test_a_record_is_read_back_and_leads_nowhere_else():
+    text = json.dumps({"started_at": 5, "folders": [".", "p=1", "../other", "/etc", "a/../../b", "..a"]})
+    assert parse_record(WRITE, text) == WriteRecord(WRITE, 5, ("", "p=1", "..a"))
+
+
+@given(st.text() | st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.text())).map(json.dumps))
+def test_any_text_is_read_without_an_exception(text):
+    assert isinstance(parse_record(WRITE, text), (WriteRecord, Unreadable))
+
+
+def test_only_files_of_rewrites_have_such_names():
+    mark = WriteRecord(WRITE, 0, ()).mark
+    assert re.search(FILE_NAME, f"/t/p=1/part-00001-{mark}-use12.c000.snappy.parquet")
+    assert re.search(FILE_NAME, f"cdc-00001-{mark}-use0.c000.snappy.parquet")
+    for other in (f"part-00001-{mark}.c000.snappy.parquet", f"x-{mark}-use1/part-0.parquet", "part-00001-use1.parquet"):
+        assert not re.search(FILE_NAME, other)
+
+
+class Killed(BaseException):
+    """Ends a rewrite as a signal would: nothing is tidied up."""
+
+
+def _kill(table, monkeypatch):
+    def killed():
+        raise Killed
+
+    monkeypatch.setattr(TableTransaction, "discard", lambda _: 1)
+    run = Run.of(table.managed, "call", {})
+    with pytest.raises(Killed):
+        optimize(table.managed, settings_of(strategy="SizeTieredClustering"), run, At(Step.COMMIT, killed))
+    monkeypatch.undo()
+
+
+def _vacuum(table, **arguments):
+    call = {"retention_hours": 0.0, "force": True, **arguments}
+    return {r.reason: r.files for r in sql_ext.call(table.spark, "vacuum", table=table.name, **call).collect()}
+
+
+@pytest.mark.quick_sample(1)
+@pytest.mark.parametrize("mode", ["lite", "full"])
+def test_a_vacuum_finds_the_files_of_a_killed_rewrite(spark, new_table, monkeypatch, mode):
+    table = new_table(f"{NUMBERS}, p STRING", tail="PARTITIONED BY (p)")
+    for number in range(4):
+        table.append(numbers(spark, 10, start=number * 10, partitions=1).selectExpr("*", "'ä b%' AS p"))
+    before, live = table.checksum(), table.paths
+    _kill(table, monkeypatch)
+    records = table.managed.list_state("writes")
+    assert len(records) == 1
+    assert len(table.on_disk() - live) == 1
+    # Within the retention, another writer may still commit them.
+    _vacuum(table, mode=mode, retention_hours=None)
+    assert table.managed.list_state("writes") == records
+    assert len(table.on_disk() - live) == 1
+    assert _vacuum(table, mode=mode)["ABORTED_REWRITE"] == 1
+    assert table.on_disk() == live
+    assert table.managed.list_state("writes") == []
+    assert table.checksum() == before
+    table.optimize(strategy="SizeTieredClustering")
+    assert table.managed.list_state("writes") == []
+    assert all("-use" in path for path in table.paths)
+    assert table.checksum() == before
