@@ -13,6 +13,7 @@ from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
 from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
+from procedures.plan import PLAN
 from procedures.quantiles import QUANTILES_PROCEDURE
 from procedures.resume import RESUME
 from procedures.status import STATUS
@@ -27,6 +28,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         INDEX,
         DROP_INDEX,
         QUANTILES_PROCEDURE,
+        PLAN,
         OPTIMIZE,
         COMPACT,
         CLUSTERING_INFORMATION,

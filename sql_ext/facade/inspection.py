@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, QuantilesRow, StatusRow
+from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, PlanRow, QuantilesRow, StatusRow
 from sql_ext.facade.reach import report, status_rows, table_rows
 
 
@@ -98,6 +98,33 @@ class Inspect:
             parallelism=parallelism,
             dry_run=True,
             options=options,
+        )
+
+    def consolidation_plan(
+        self, *, max_file_bytes: int = 1_073_741_824, columns: str | None = None, where: str | None = None
+    ) -> list[PlanRow]:
+        """Plans from metadata which files to rewrite together; ``maintenance.store_consolidation_plan`` also stores it.
+
+        Args:
+            max_file_bytes: bytes that a file should have.
+            columns: columns by whose ranges files overlap, separated by commas; the indexed ones by default.
+            where: only files that may contain rows that match this predicate.
+
+        Returns:
+            A row per group.
+
+        Raises:
+            UseError: an argument is invalid.
+        """
+        return report(
+            self.spark,
+            PlanRow,
+            "plan",
+            table=self.name,
+            max_file_bytes=max_file_bytes,
+            columns=columns,
+            where=where,
+            store=False,
         )
 
     def clustering_information(self, columns: str | None = None) -> list[ClusteringInformationRow]:

@@ -14,6 +14,7 @@ from procedures.result_rows import (
     DropIndexRow,
     IndexRow,
     OptimizeRow,
+    PlanRow,
     QuantilesRow,
     ResumeRow,
     SuspendRow,
@@ -258,6 +259,33 @@ class Maintenance:
             UseError: a concurrent commit conflicts, or the table does not exist.
         """
         return report(self.spark, CheckRow, "check", table=self.name, deep=deep, repair=True)
+
+    def store_consolidation_plan(
+        self, *, max_file_bytes: int = 1_073_741_824, columns: str | None = None, where: str | None = None
+    ) -> list[PlanRow]:
+        """Plans which files to rewrite together, and stores the plan below the table, for ``optimize(plan=…)``.
+
+        Args:
+            max_file_bytes: bytes that a file should have.
+            columns: columns by whose ranges files overlap, separated by commas; the indexed ones by default.
+            where: only files that may contain rows that match this predicate.
+
+        Returns:
+            A row per group, each with the id of the plan.
+
+        Raises:
+            UseError: an argument is invalid, or nothing can be written below the table.
+        """
+        return report(
+            self.spark,
+            PlanRow,
+            "plan",
+            table=self.name,
+            max_file_bytes=max_file_bytes,
+            columns=columns,
+            where=where,
+            store=True,
+        )
 
     def store_quantiles(self, column: str, *, n: int = 50, relative_error: float = 0.01) -> list[QuantilesRow]:
         """Estimates quantiles and stores them in ``use.index.columnStats``: ``use.quantiles`` with ``store``.

@@ -25,6 +25,7 @@ from sql_ext.remote_calls import call_statement
 # Procedure, and the parameters that a method does not have because it gives them itself.
 INSPECT = {
     "plan": ("optimize", {"dry_run"}),
+    "consolidation_plan": ("plan", {"store"}),
     "clustering_information": ("clustering_information", set()),
     "check": ("check", {"repair"}),
     "quantiles": ("quantiles", {"store"}),
@@ -38,6 +39,7 @@ MAINTENANCE = {
     "optimize": ("optimize", set()),
     "vacuum": ("vacuum", set()),
     "repair": ("check", {"repair"}),
+    "store_consolidation_plan": ("plan", {"store"}),
     "store_quantiles": ("quantiles", {"store"}),
     "cancel": ("cancel", set()),
     "suspend": ("suspend", set()),
