@@ -45,6 +45,10 @@ class Inspect:
         """One row per live file."""
         return self._virtual_table("index_files")
 
+    def plans(self) -> DataFrame:
+        """One row per group of each stored consolidation plan, with its progress."""
+        return self._virtual_table("plans")
+
     def plan(
         self,
         *,
@@ -59,6 +63,8 @@ class Inspect:
         revision_rewrite: bool = False,
         parallelism: int = 1,
         options: dict[str, str] | None = None,
+        plan: str | None = None,
+        groups: list[int] | tuple[int, ...] | None = None,
     ) -> list[OptimizeRow]:
         """The groups that ``maintenance.optimize`` would rewrite next: ``use.optimize`` with ``dry_run``.
 
@@ -74,6 +80,8 @@ class Inspect:
             revision_rewrite: whether files of older revisions come first.
             parallelism: number of concurrent groups.
             options: options of the strategies.
+            plan: shows groups of this stored plan, in place of what strategies choose.
+            groups: with ``plan``: only these groups.
 
         Returns:
             A row per group with the state ``planned``, or ``skipped`` for skipped groups.
@@ -98,6 +106,8 @@ class Inspect:
             parallelism=parallelism,
             dry_run=True,
             options=options,
+            plan=plan,
+            groups=groups,
         )
 
     def consolidation_plan(

@@ -95,6 +95,8 @@ class Maintenance:
         parallelism: int = 1,
         dry_run: bool = False,
         options: dict[str, str] | None = None,
+        plan: str | None = None,
+        groups: list[int] | tuple[int, ...] | None = None,
     ) -> list[OptimizeRow]:
         """Indexes unindexed files and merges fragmented cubes, group by group, each in one commit.
 
@@ -115,6 +117,8 @@ class Maintenance:
             parallelism: groups rewritten at the same time.
             dry_run: shows the next groups and changes nothing, like ``inspect.plan``.
             options: options of the strategies, such as ``{"batch_bytes": "500000000"}``.
+            plan: rewrites groups of this stored plan, in place of what strategies choose.
+            groups: with ``plan``: only these groups; all unfinished ones by default.
 
         Returns:
             A row per group and outcome.
@@ -140,6 +144,8 @@ class Maintenance:
             parallelism=parallelism,
             dry_run=dry_run,
             options=options,
+            plan=plan,
+            groups=groups,
         )
 
     def compact(

@@ -55,6 +55,7 @@ TYPES = {
     "DOUBLE": "float",
     "BOOLEAN": "bool",
     "ARRAY<STRING>": "list[str] | tuple[str, ...]",
+    "ARRAY<BIGINT>": "list[int] | tuple[int, ...]",
     "MAP<STRING,STRING>": "dict[str, str]",
 }
 
@@ -121,6 +122,7 @@ def test_rows_have_the_columns_of_the_result(spark, kind, method, procedure, giv
         ({"x`) --": True}, "CALL use.`vacuum`(`x``) --` => :v0)", {"v0": True}),
         ({"n": 1, "l": ["'", "ü"]}, "", {"v0": 1, "v1": "'", "v2": "ü"}),
         ({"m": {"k'": ":v9"}}, "CALL use.`vacuum`(`m` => CAST(map(:v0, :v1) AS MAP<STRING, STRING>))", None),
+        ({"l": [3, 4]}, "CALL use.`vacuum`(`l` => CAST(array(:v0, :v1) AS ARRAY<BIGINT>))", {"v0": 3, "v1": 4}),
         ({"l": []}, "CALL use.`vacuum`(`l` => CAST(array() AS ARRAY<STRING>))", {}),
     ],
 )
