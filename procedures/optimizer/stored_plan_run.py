@@ -107,7 +107,7 @@ class StoredPlanRun:
         """
         number = group.plan_group or 0
         try:
-            parameters = {**context.parameters, "group": str(number)}
+            parameters = {**context.parameters, "plan": self.stored_plan.plan_id, "group": str(number)}
             result = rewrite(self.table, group, replace(context, parameters=parameters))
         except ConcurrentChangeError:
             # Looked at again: if its files are gone, the group is done or stale.

@@ -16,6 +16,10 @@ _EXAMPLES = {
         "use-spark index --table db.flights --columns time_hour,distance,carrier:hashing",
         "use-spark index --table 'parquet.`/data/old`' --columns a,b --convert",
     ),
+    "plan": (
+        "use-spark plan --table db.flights --columns time_hour",
+        "use-spark plan --table db.flights --max-file-bytes 500000000 --store --json",
+    ),
     "cancel": ("use-spark cancel --id 3f2a91c04b7d",),
     "status": ("use-spark status --table db.flights", "use-spark status --json"),
     "quantiles": ("use-spark quantiles --table db.flights --column distance --n 10",),
