@@ -4,6 +4,7 @@ import json
 
 import pytest
 from placement import check_placement
+from pyspark.errors import AnalysisException
 from staging import At, settings_of
 from staging import optimize as optimize_staged
 from tables import NUMBERS, numbers
@@ -172,6 +173,23 @@ def test_two_runs_share_the_lease_and_the_groups(spark, new_table):
     assert table.checksum() == before
     assert table.managed.read_state(LEASE_FILE) is None
     assert table.managed.list_state(f"plans/{plan_id}/runs") == []
+
+
+def test_groups_are_rewritten_at_the_same_time_and_up_to_a_limit(spark, new_table):
+    table = _pairs(spark, new_table)
+    plan_id, _ = _store(table, columns="id", max_file_bytes=3000)
+    before = table.checksum()
+    for groups in ("array()", "array(0)", "array('a')", "array(1.5)"):
+        with pytest.raises(AnalysisException):
+            table.sql(f"CALL use.optimize(table => '{{t}}', plan => '{plan_id}', groups => {groups})")
+    report = table.optimize(plan=plan_id, parallelism=2, max_iterations=2)
+    assert sorted(_shown(report)) == [
+        ("committed", "PLAN_GROUP_1_OVERLAP", 2, 1),
+        ("committed", "PLAN_GROUP_2_OVERLAP", 2, 1),
+        ("skipped", "LIMIT_REACHED", 0, 0),
+    ]
+    assert [r.state for r in table.sql("SELECT state FROM {t}.plans ORDER BY group_id")] == ["done", "done", "planned"]
+    assert table.checksum() == before
 
 
 def test_another_run_keeps_a_plan_off_and_nothing_is_claimed(spark, new_table):
