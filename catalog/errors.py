@@ -379,6 +379,18 @@ class CommitUnknownError(UseError):
         self.write_id = write_id
 
 
+class PlanUnreadableError(UseError):
+    """A stored plan cannot be read: one of its files is missing, damaged, or was edited."""
+
+    code = "USE_PLAN_UNREADABLE"
+    sql_state = "XX001"
+
+    @classmethod
+    def of(cls, plan_id: str, problem: str) -> PlanUnreadableError:
+        """Builds the error from the plan and what is wrong with its files."""
+        return cls(f"plan = '{plan_id}' cannot be read ({problem}): make another plan with use.plan.")
+
+
 class RowsChangedError(UseError):
     """The rows written differ from the rows read; the rewrite was abandoned before its commit."""
 

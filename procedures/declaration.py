@@ -22,11 +22,13 @@ PARAMETER_TYPES = (
     "DOUBLE",
     "BOOLEAN",
     "ARRAY<STRING>",
+    "ARRAY<BIGINT>",
     "MAP<STRING,STRING>",
 )
 PythonTypes: TypeAlias = tuple[type, ...]
 _REQUIRED = object()
 _WHOLE_NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-(2**63), 2**63 - 1)}
+_ITEMS = {"ARRAY<STRING>": "STRING", "ARRAY<BIGINT>": "BIGINT"}
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -38,7 +40,8 @@ def _fits(value: Any, declared: str) -> bool:
         low, high = _WHOLE_NUMBERS.get(declared, (0, -1))
         return declared == "DOUBLE" or low <= value <= high
     if isinstance(value, (list, tuple)):
-        return declared == "ARRAY<STRING>" and all(isinstance(v, str) for v in value)
+        item = _ITEMS.get(declared)
+        return item is not None and all(_fits(v, item) for v in value)
     if isinstance(value, dict):
         return declared == "MAP<STRING,STRING>" and all(isinstance(v, str) for pair in value.items() for v in pair)
     if isinstance(value, (float, Decimal)):  # 0.5 is a decimal in SQL

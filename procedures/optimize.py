@@ -68,6 +68,13 @@ OPTIMIZE = Procedure(
         Parameter("parallelism", "INT", "Groups rewritten at the same time.", 1),
         Parameter("dry_run", "BOOLEAN", "Shows the next groups and changes nothing.", False),
         Parameter("options", "MAP<STRING,STRING>", "Options of the strategies, such as batch_bytes.", {}),
+        Parameter(
+            "plan",
+            "STRING",
+            "Rewrites groups of this stored plan, which use.plan has made, in place of what strategies choose.",
+            None,
+        ),
+        Parameter("groups", "ARRAY<BIGINT>", "With plan: only these groups; all unfinished ones by default.", None),
     ),
     ddl_of(OptimizeRow),
     _run,

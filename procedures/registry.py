@@ -13,6 +13,7 @@ from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
 from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
+from procedures.plan import PLAN
 from procedures.protect import PROTECT
 from procedures.purge import PURGE
 from procedures.quantiles import QUANTILES_PROCEDURE
@@ -30,6 +31,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         INDEX,
         DROP_INDEX,
         QUANTILES_PROCEDURE,
+        PLAN,
         OPTIMIZE,
         COMPACT,
         CLUSTERING_INFORMATION,

@@ -91,6 +91,38 @@ class OptimizeRow:
 
 
 @dataclass(frozen=True)
+class PlanRow:
+    """A group of a consolidation plan.
+
+    Attributes:
+        plan_id: id of the stored plan; None if the plan was not stored.
+        group_id: number of the group, from 1.
+        reason: ``OVERLAP``, ``OVERLAP_CUT`` for a part of a set that is too large for one group, ``SMALL`` or
+            ``LARGE``.
+        revision_id: revision of the files; 0 for files that are not indexed.
+        partition: values of the partition columns.
+        files: files that the group reads.
+        bytes: their bytes.
+        expected_files: files that it is expected to write.
+        depth_before: maximum number of files of the set that contain one point.
+        depth_after: the same when all groups of the set are rewritten.
+        message: one-sentence summary.
+    """
+
+    plan_id: str | None
+    group_id: int
+    reason: str
+    revision_id: int
+    partition: str
+    files: int
+    bytes: int
+    expected_files: int
+    depth_before: int
+    depth_after: int
+    message: str
+
+
+@dataclass(frozen=True)
 class VacuumRow:
     """A total of a vacuum, or in a dry run a file that it would delete.
 

@@ -57,7 +57,7 @@ def call_statement(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[s
 
     Args:
         name: procedure.
-        arguments: strings, numbers, booleans, lists and dictionaries of strings, by name.
+        arguments: strings, numbers, booleans, lists of strings or whole numbers, and dictionaries of strings, by name.
 
     Returns:
         The statement, and the values of its parameters by name: no value is part of the text.
@@ -74,7 +74,8 @@ def call_statement(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[s
             pairs = ", ".join(f"{marker(k)}, {marker(v)}" for k, v in value.items())
             return f"CAST(map({pairs}) AS MAP<STRING, STRING>)"
         if isinstance(value, (list, tuple)):
-            return f"CAST(array({', '.join(map(marker, value))}) AS ARRAY<STRING>)"
+            item = "BIGINT" if value and all(isinstance(v, int) for v in value) else "STRING"
+            return f"CAST(array({', '.join(map(marker, value))}) AS ARRAY<{item}>)"
         return marker(value)
 
     given = ", ".join(f"{_quoted(key)} => {expression(value)}" for key, value in arguments.items())

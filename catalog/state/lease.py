@@ -1,5 +1,8 @@
 """One lease per table, so that two optimizers do not waste each other's work; correctness never depends on it.
 
+A lease may name a stored plan. Then all runs that execute this plan share it: the file names one of them, and each has
+a file of its own beside the plan. Who ends hands the lease over to another one.
+
 Source:
     Leases as expiring locks: Gray and Cheriton, "Leases: an efficient fault-tolerant mechanism" (1989).
 """
@@ -10,8 +13,7 @@ import json
 import logging
 import os
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,6 +23,7 @@ from pyspark.errors import PySparkException
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.history.moments import LAST_MILLIS
+from catalog.state.renewal import kept
 from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read, warn_once
 from catalog.table.managed_table import ManagedTable
 
@@ -50,6 +53,7 @@ class Lease:
         trigger: who asked for the run.
         acquired_at: epoch milliseconds.
         expires_at: epoch milliseconds; afterwards anybody may take it.
+        plan: id of the plan that the run executes groups of, None for any other run.
     """
 
     run_id: str
@@ -57,6 +61,7 @@ class Lease:
     trigger: str
     acquired_at: int
     expires_at: int
+    plan: str | None = None
 
     def to_json(self) -> str:
         """The text of the lease's file."""
@@ -85,6 +90,7 @@ def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
             trigger=fields.text("trigger"),
             acquired_at=fields.whole("acquired_at"),
             expires_at=fields.whole("expires_at", most=latest),
+            plan=fields.text_or_none("plan"),
         ),
     )
 
@@ -129,7 +135,7 @@ def holder_of(table: ManagedTable, now: int) -> Lease | None:
     return lease if lease is not None and lease.expires_at > now else None
 
 
-def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Acquired | HeldBy:
+def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str | None = None) -> Acquired | HeldBy:
     """Takes the lease, unless another run holds it.
 
     Args:
@@ -137,33 +143,57 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int) -> Acquire
         run_id: the run that asks; it may hold the lease already.
         trigger: who asked for the run.
         now: epoch milliseconds.
+        plan: the plan that the run executes; other runs of the same plan are not in its way.
     """
-    held = _lease_of_another(table, run_id, now)
+    held = lease_in_the_way(table, run_id, now, plan)
     if held is not None:
         return HeldBy(held)
-    mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS)
+    mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS, plan)
+    if plan is not None:
+        try:
+            table.write_state(_sharer_file(plan, run_id), mine.to_json())
+        except (Py4JError, PySparkException, OSError) as error:
+            warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
     if not table.create_state(LEASE_FILE, mine.to_json()):
         # Another run created the file since; otherwise the file has expired, or cannot be read.
-        held = _lease_of_another(table, run_id, now)
+        held = lease_in_the_way(table, run_id, now, plan)
         if held is not None:
-            return HeldBy(held)
+            return _refused(table, run_id, plan, held)
         try:
             table.write_state(LEASE_FILE, mine.to_json())
         except (Py4JError, PySparkException, OSError) as error:
             warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
             return Acquired(is_stored=False)
     # Of two runs that saw the table free, the last one to write the file holds the lease.
-    held = _lease_of_another(table, run_id, now)
-    return Acquired() if held is None else HeldBy(held)
+    held = lease_in_the_way(table, run_id, now, plan)
+    return Acquired() if held is None else _refused(table, run_id, plan, held)
 
 
-def _lease_of_another(table: ManagedTable, run_id: str, now: int) -> Lease | None:
+def _refused(table: ManagedTable, run_id: str, plan: str | None, held: Lease) -> HeldBy:
+    if plan is not None:
+        table.delete_state(_sharer_file(plan, run_id))
+    return HeldBy(held)
+
+
+def lease_in_the_way(table: ManagedTable, run_id: str | None, now: int, plan: str | None = None) -> Lease | None:
+    """The unexpired lease of another run that does not execute the same plan.
+
+    Args:
+        table: the table.
+        run_id: the run that asks; None = any run's lease is another one's.
+        now: epoch milliseconds.
+        plan: the plan that the run executes.
+    """
     lease = holder_of(table, now)
-    return lease if lease is not None and lease.run_id != run_id else None
+    if lease is None or lease.run_id == run_id or (plan is not None and lease.plan == plan):
+        return None
+    return lease
 
 
 @contextmanager
-def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
+def renewed(
+    table: ManagedTable, run_id: str, trigger: str, clock: Clock = SYSTEM_CLOCK, plan: str | None = None
+) -> Iterator[None]:
     """Renews an acquired lease in the background while the block runs, and deletes it afterwards.
 
     Args:
@@ -171,41 +201,52 @@ def renewed(table: ManagedTable, run_id: str, trigger: str, clock: Clock = SYSTE
         run_id: the run that acquired it.
         trigger: who asked for the run.
         clock: the time.
+        plan: the plan that the run executes; as long as other runs execute it, the lease is handed over to one.
     """
-    ended = threading.Event()
     acquired = clock.now()
-
-    def keep() -> None:
-        # This thread also deletes the lease: the caller's thread may be interrupted, and then cannot write files.
-        while not clock.wait(ended, LEASE_MILLIS / 3000):
-            attempt(renew)
-        attempt(partial(_release, table, run_id))
 
     def renew() -> None:
         now = clock.now()
+        mine = Lease(run_id, this_process(), trigger, acquired, now + LEASE_MILLIS, plan)
+        if plan is not None:
+            table.write_state(_sharer_file(plan, run_id), mine.to_json())
         # Another run holds the lease if this process was suspended for longer than a lease time.
-        if _lease_of_another(table, run_id, now) is None:
-            lease = Lease(run_id, this_process(), trigger, acquired, now + LEASE_MILLIS)
-            table.write_state(LEASE_FILE, lease.to_json())
+        if lease_in_the_way(table, run_id, now, plan) is None:
+            table.write_state(LEASE_FILE, mine.to_json())
 
-    def attempt(step: Callable[[], None]) -> None:
-        try:
-            step()
-        except (Py4JError, PySparkException, OSError) as error:
-            # Correctness does not depend on the lease: the run goes on, and the next attempt may succeed.
-            problem = Unreadable(NOT_ACCESSIBLE, access_problem(error))
-            warn_once(table, LEASE_FILE, problem, _BLOCKED_ADVICE)
+    def warn(problem: Unreadable) -> None:
+        warn_once(table, LEASE_FILE, problem, _BLOCKED_ADVICE)
 
-    thread = threading.Thread(target=keep, name=f"use-lease-{run_id}", daemon=True)
-    thread.start()
-    try:
+    def end() -> None:
+        _release(table, run_id, plan, clock.now())
+
+    with kept(f"use-lease-{run_id}", clock, LEASE_MILLIS / 3000, renew, end, warn):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
-def _release(table: ManagedTable, run_id: str) -> None:
+def _release(table: ManagedTable, run_id: str, plan: str | None, now: int) -> None:
+    others = []
+    if plan is not None:
+        table.delete_state(_sharer_file(plan, run_id))
+        others = _sharers(table, plan, now)
     lease = read_lease(table)
-    if lease is not None and lease.run_id == run_id:
+    if lease is None or (lease.run_id != run_id and (plan is None or lease.plan != plan)):
+        return
+    if not others:
         table.delete_state(LEASE_FILE)
+    elif lease.run_id == run_id:
+        table.write_state(LEASE_FILE, others[0].to_json())
+
+
+def _sharer_file(plan: str, run_id: str) -> str:
+    return f"plans/{plan}/runs/{run_id}.json"
+
+
+def _sharers(table: ManagedTable, plan: str, now: int) -> list[Lease]:
+    """The runs that execute a plan, as far as their files have not expired."""
+    leases = []
+    for name in table.list_state(f"plans/{plan}/runs"):
+        lease = read(table, f"plans/{plan}/runs/{name}", partial(parse_lease, now=now), _ADVICE)
+        if isinstance(lease, Lease) and lease.plan == plan and lease.expires_at > now:
+            leases.append(lease)
+    return leases

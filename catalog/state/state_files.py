@@ -114,6 +114,28 @@ class Fields:
             raise FieldError(f"'{name}' is {_shown(value)}, expected a list of texts")
         return [Fields({f"{name}[{i}]": item}).text(f"{name}[{i}]") for i, item in enumerate(value)]
 
+    def strings(self, name: str) -> list[str]:
+        """A list of texts of any length.
+
+        Raises:
+            FieldError: missing, of another type, or with an item that is none.
+        """
+        value = self._node.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise FieldError(f"'{name}' is {_shown(value)}, expected a list of texts")
+        return value
+
+    def wholes(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> list[int]:
+        """A list of whole numbers within bounds, both inclusive.
+
+        Raises:
+            FieldError: missing, of another type, or with an item that is none or out of bounds.
+        """
+        value = self._node.get(name)
+        if not isinstance(value, list):
+            raise FieldError(f"'{name}' is {_shown(value)}, expected a list of whole numbers")
+        return [Fields({f"{name}[{i}]": item}).whole(f"{name}[{i}]", least, most) for i, item in enumerate(value)]
+
 
 def _shown(value: object) -> str:
     if value is None:

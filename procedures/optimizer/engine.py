@@ -26,6 +26,7 @@ from procedures.optimizer.progress import Progress
 from procedures.optimizer.report import ReportRow
 from procedures.optimizer.run_selection import RunSelection
 from procedures.optimizer.runs import Run
+from procedures.optimizer.stored_plan_run import StoredPlanRun
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext, RewriteResult
 from procedures.selection.revision_rewrite import former_index_note
@@ -136,18 +137,19 @@ class TableLease:
     table: ManagedTable
     run: Run
     clock: Clock
+    plan: str | None = None
 
     def holder(self) -> lease.Lease | None:
         """See ``RunLease.holder``."""
-        return lease.holder_of(self.table, self.clock.now())
+        return lease.lease_in_the_way(self.table, None, self.clock.now(), self.plan)
 
     def acquire(self) -> lease.Acquired | lease.HeldBy:
         """See ``RunLease.acquire``."""
-        return lease.acquire(self.table, self.run.run_id, self.run.trigger, self.clock.now())
+        return lease.acquire(self.table, self.run.run_id, self.run.trigger, self.clock.now(), self.plan)
 
     def renewed(self) -> AbstractContextManager[None]:
         """See ``RunLease.renewed``."""
-        return lease.renewed(self.table, self.run.run_id, self.run.trigger, self.clock)
+        return lease.renewed(self.table, self.run.run_id, self.run.trigger, self.clock, self.plan)
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ def optimizer_of(
     run: Run,
     observe: StepObserver = ignore_step,
     app: Application | None = None,
+    stored_plan: StoredPlanRun | None = None,
 ) -> Optimizer:
     """The optimizer of a table, in the caller's session.
 
@@ -192,18 +195,20 @@ def optimizer_of(
         run: the run's identity, and the way to stop it.
         observe: sees the steps of each rewrite.
         app: whose runs and clock it uses; the application of the process when left out.
+        stored_plan: the plan that is executed; strategies choose the groups when left out.
     """
     spark = table.spark
     app = app or application()
     clock = app.clock
     context = RewriteContext(run.trigger, run.parameters, observe, clock)
+    rewrite_group = partial(rewrite, table) if stored_plan is None else stored_plan.rewrite
     parts = OptimizerParts(
         table=table.name,
-        planner=TablePlanner.of(table, settings),
+        planner=TablePlanner.of(table, settings) if stored_plan is None else stored_plan,
         check_writable=table.check_writable,
-        rewrite=lambda group: rewrite(table, group, context),
+        rewrite=lambda group: rewrite_group(group, context),
         threads=SparkThreads(spark, run),
-        lease=TableLease(table, run, clock),
+        lease=TableLease(table, run, clock, settings.plan),
         events=TableEvents(table, run, clock),
         progress=lambda: Progress(spark, f"optimize {table.name}"),
         interrupted=partial(interrupted, spark),
@@ -222,4 +227,8 @@ def optimize(
     app: Application | None = None,
 ) -> list[ReportRow]:
     """Optimizes a table; see ``Optimizer.optimize`` and, for the parameters, ``optimizer_of``."""
-    return optimizer_of(table, settings, run, observe, app).optimize()
+    if settings.plan is None:
+        return optimizer_of(table, settings, run, observe, app).optimize()
+    stored_plan = StoredPlanRun.of(table, settings, run, (app or application()).clock)
+    with stored_plan.claims.kept():
+        return optimizer_of(table, settings, run, observe, app, stored_plan).optimize()

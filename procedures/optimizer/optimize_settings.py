@@ -9,6 +9,7 @@ from typing import Any
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.setting import OF_SQL_TYPE, TEXT, duration
 from catalog.pruning.row_predicate import RowPredicate
+from catalog.state.plan_files import check_plan_id
 from procedures.declaration import Parameter, expected
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
 from procedures.selection.file_list import NAME as FILE_LIST
@@ -16,6 +17,7 @@ from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 from procedures.selection.selection_strategy import BATCH_OPTION
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
+_NOT_WITH_PLAN = ("strategy", "bytes_per_iter", "where", "files", "revision_rewrite", "options")
 DEFAULT_BYTES_PER_ITER = 1_000_000_000
 _DURATION = duration(
     "a positive duration such as '10 minutes' or '90 seconds'", units=("s", "m", "h", "d"), spark_syntax=False
@@ -37,6 +39,8 @@ class OptimizeSettings:
         parameters: the call's arguments as text, for the event.
         where: only files that may hold rows of it are chosen; None = all.
         files: only these files are chosen, as the caller spells them; None = all.
+        plan: id of the stored plan whose groups are rewritten, in place of what strategies choose.
+        groups: numbers of these groups; None = all that are not done.
     """
 
     strategies: tuple[Strategy, ...]
@@ -49,6 +53,8 @@ class OptimizeSettings:
     parameters: Mapping[str, str]
     where: RowPredicate | None = None
     files: tuple[str, ...] | None = None
+    plan: str | None = None
+    groups: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> OptimizeSettings:
@@ -67,7 +73,8 @@ class OptimizeSettings:
             raise InvalidArgumentError.of("revision_id", revision_id, "0 for unindexed files, or a revision's number")
         if revision_id == 0 and arguments["revision_rewrite"]:
             raise InvalidArgumentError.of("revision_id", 0, "with revision_rewrite, the number of an indexed revision")
-        where, files = arguments["where"], arguments["files"]
+        _check_plan(arguments)
+        where, files, groups = arguments["where"], arguments["files"], arguments.get("groups")
         if files is not None and not files:
             raise InvalidArgumentError.of("files", "array()", "at least one file; leave it out for all")
         predicate = None if where is None else RowPredicate.parse("where", where)
@@ -98,7 +105,29 @@ class OptimizeSettings:
             parameters={k: str(v) for k, v in arguments.items() if v is not None and v != {} and k != "table"},
             where=predicate,
             files=None if files is None else tuple(files),
+            plan=arguments.get("plan"),
+            groups=None if groups is None else tuple(groups),
         )
+
+
+def _check_plan(arguments: Mapping[str, Any]) -> None:
+    """Checks the parameters of a call that executes a stored plan; other procedures do not have them."""
+    plan, groups = arguments.get("plan"), arguments.get("groups")
+    if plan is None:
+        if groups is not None:
+            raise InvalidArgumentError.missing("plan", "groups needs the plan that they are groups of")
+        return
+    check_plan_id(plan)
+    for name in _NOT_WITH_PLAN:
+        if arguments[name]:
+            raise InvalidArgumentError.of(
+                name, str(arguments[name]), "nothing together with plan, which names the files"
+            )
+    if arguments["revision_id"] is not None:
+        raise InvalidArgumentError.of("revision_id", arguments["revision_id"], "nothing together with plan")
+    if groups is not None and (not groups or min(groups) < 1 or len(set(groups)) != len(groups)):
+        shown = f"array({', '.join(map(str, groups))})"
+        raise InvalidArgumentError.of("groups", shown, "numbers of groups from 1 on, each once; leave it out for all")
 
 
 def _strategies(arguments: Mapping[str, Any]) -> tuple[Strategy, ...]:

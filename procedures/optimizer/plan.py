@@ -83,6 +83,9 @@ class FileGroup:
         runs: where rows are not laid out anew: each run becomes a file, and files in no run have no rows left. The
             revision is then that of the files, 0 for unindexed ones.
         removal: live rows that are left out; None if all stay. Only with ``runs``.
+        rows_per_file: rows of a file at most, so that a run becomes several files; None = each run becomes one. Only
+            with ``runs``.
+        plan_group: number of the group in a stored plan; None for what a strategy has chosen.
     """
 
     strategy: str
@@ -93,6 +96,8 @@ class FileGroup:
     weight_span: float = 1.0
     runs: tuple[FileRun, ...] | None = None
     removal: RowRemoval | None = None
+    rows_per_file: int | None = None
+    plan_group: int | None = None
 
     @property
     def bytes(self) -> int:

@@ -170,7 +170,8 @@ def curve_places(low: Floats, high: Floats) -> Integers:
     centre = np.clip(low / 2 + high / 2, -1e300, 1e300)
     least, span = centre.min(axis=0), np.ptp(centre / 2, axis=0) * 2
     bits = _CURVE_BITS // low.shape[1]
-    cells = ((centre - least) / np.where(span > 0, span, 1.0) * (2**bits - 1)).astype(np.int64)
+    # With many bits, the product is rounded up to the next power of two.
+    cells = np.minimum(((centre - least) / np.where(span > 0, span, 1.0) * (2**bits - 1)).astype(np.int64), 2**bits - 1)
     place = np.zeros(len(low), np.int64)
     for bit in range(bits - 1, -1, -1):
         for dimension in range(low.shape[1]):

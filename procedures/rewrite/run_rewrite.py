@@ -1,4 +1,4 @@
-"""Rewrites runs of files without a shuffle: each run becomes one file, with its rows in their order."""
+"""Rewrites runs of files without a shuffle: each run becomes one file or several, with its rows in their order."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _written(
         return RewriteOutput(-1, (), {})
     context.observe(Step.PLACE)
     session.conf.set(_WRITERS_KEY, "1")
-    session.conf.set(MOST_ROWS_KEY, "0")
+    session.conf.set(MOST_ROWS_KEY, str(group.rows_per_file or 0))
     rows = inputs.transaction.scan([path for run in runs for path in run.paths], group.removal is not None)
     if group.removal is not None:
         rows = without_removed(rows, group.removal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -46,12 +46,14 @@ class Scope:
         purge_deleted: whether files with deletion vectors may be taken.
         start: rows were first written at this time or later, in epoch milliseconds; None = at any time.
         end: they were last written at this time or earlier; None = at any time.
+        isolated: whether files that clustering has for done may be taken.
     """
 
     revision_id: int | None
     purge_deleted: bool
     start: int | None
     end: int | None
+    isolated: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class StepCandidates:
     Attributes:
         level: level of the largest block; -1 when unindexed.
         with_vectors: how many files were left out since they have deletion vectors.
-        low: lower corners of the files' boxes, coordinates in [0, 1]; None without boxes.
+        low: lower corners of the files' boxes, coordinates in [0, 1] or values; None without boxes.
         high: upper corners.
     """
 
@@ -118,7 +120,7 @@ class StepCandidates:
             within &= files.last_time <= scope.end
         has_vector = files.deletion_vector != ""
         left_out = has_vector & within & (not scope.purge_deleted)
-        isolated = _are_isolated(files, snapshot) & (files.rows != 0)
+        isolated = _are_isolated(files, snapshot) & (files.rows != 0) & (not scope.isolated)
         return replace(files.where(within & ~left_out & ~isolated), with_vectors=int(left_out.sum()))
 
     def __len__(self) -> int:
@@ -149,19 +151,31 @@ class StepCandidates:
             InvalidArgumentError: no columns are named, and the table has no index.
             UnknownNameError: there is no such column.
         """
-        found = _columns_of(snapshot, columns)
-        rows = snapshot.log_files.select("path", *bounds_of(found)).toArrow()
-        position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
-        order = [position[path] for path in self.path]
-        low, high = (_corners(rows[name], len(found))[order] for name in ("low", "high"))
-        low, high = (np.where(np.isfinite(corner), corner, np.nan) for corner in (low, high))
+        ranges = self.with_ranges(snapshot, _columns_of(snapshot, columns))
+        low, high = ranges.low, ranges.high
+        if low is None or high is None:
+            return self
         known = np.isfinite(low) & np.isfinite(high)
         least = np.min(low, axis=0, where=known, initial=np.inf)
         span = np.max(high, axis=0, where=known, initial=-np.inf) - least
         scale = np.where(np.isfinite(span) & (span > 0), span, 1.0)
-        level = int(np.ceil(np.log2(_CUBES_PER_FILE * max(len(self), 1)) / len(found)))
+        level = int(np.ceil(np.log2(_CUBES_PER_FILE * max(len(self), 1)) / low.shape[1]))
         first, end = widened((low - least) / scale, (high - least) / scale, level)
         return replace(self, low=first, high=end)
+
+    def with_ranges(self, snapshot: TableSnapshot, columns: Sequence[FoundColumn | None]) -> StepCandidates:
+        """The same with the ranges of values of some columns as they are, from the statistics in the log.
+
+        Args:
+            snapshot: the version.
+            columns: the columns; None for one that the table no longer has. At least one.
+        """
+        rows = snapshot.log_files.select("path", *bounds_of(columns)).toArrow()
+        position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
+        order = [position[path] for path in self.path]
+        low, high = (_corners(rows[name], len(columns))[order] for name in ("low", "high"))
+        low, high = (np.where(np.isfinite(corner), corner, np.nan) for corner in (low, high))
+        return replace(self, low=low, high=high)
 
     def places(self) -> Iterator[tuple[Place, Integers]]:
         """Each place with the positions of its files, in their order; places by revision, partition and band."""

@@ -18,6 +18,7 @@ _TYPES: dict[str, click.ParamType[Any]] = {
     "DOUBLE": click.FLOAT,
     "BOOLEAN": click.BOOL,
     "ARRAY<STRING>": click.STRING,
+    "ARRAY<BIGINT>": click.INT,
 }
 
 
@@ -45,8 +46,9 @@ _LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | None = None) -> click.Option:
     """Returns the option for a parameter, with its name, type, default and documentation.
 
-    A list becomes an option that can be repeated. A map, whose name is a plural, becomes a repeatable option in the
-    singular with values ``key=value``. A boolean takes ``true`` or ``false``; without a value it means ``true``.
+    A list becomes an option that can be repeated. A list of numbers and a map, whose names are plurals, become options
+    in the singular, those of a map with values ``key=value``. A boolean takes ``true`` or ``false``; without a value
+    it means ``true``.
 
     Args:
         parameter: the declaration.
@@ -63,13 +65,16 @@ def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | No
         return click.Option(declared, type=KEY_VALUE, multiple=True, metavar="KEY=VALUE", **shared)
     if parameter.type == "ARRAY<STRING>":
         return click.Option(declared, type=click.STRING, multiple=True, metavar="TEXT", **shared)
+    if parameter.type == "ARRAY<BIGINT>":
+        return click.Option(declared, type=click.INT, multiple=True, metavar="NUMBER", **shared)
     if parameter.type == "BOOLEAN":
         shared |= {"is_flag": False, "flag_value": "true", "metavar": "true|false"}
     return click.Option(declared, type=_TYPES[parameter.type], **shared)
 
 
 def _option_name(parameter: Parameter) -> str:
-    name = parameter.name.removesuffix("s") if parameter.type == "MAP<STRING,STRING>" else parameter.name
+    is_singular = parameter.type in ("MAP<STRING,STRING>", "ARRAY<BIGINT>")
+    name = parameter.name.removesuffix("s") if is_singular else parameter.name
     return "--" + name.replace("_", "-")
 
 
@@ -83,7 +88,7 @@ def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, 
     def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
         if parameter.type == "MAP<STRING,STRING>":
             value = dict(value) or None
-        elif parameter.type == "ARRAY<STRING>":
+        elif parameter.type.startswith("ARRAY"):
             value = list(value) or None
         try:
             return parameter.check(value)

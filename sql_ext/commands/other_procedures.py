@@ -21,6 +21,10 @@ _EXAMPLES = {
         "use-spark purge --table db.flights --older-than 42 --force",
     ),
     "protect": ("use-spark protect --table db.flights --version 42 --name month-end",),
+    "plan": (
+        "use-spark plan --table db.flights --columns time_hour",
+        "use-spark plan --table db.flights --max-file-bytes 500000000 --store --json",
+    ),
     "cancel": ("use-spark cancel --id 3f2a91c04b7d",),
     "status": ("use-spark status --table db.flights", "use-spark status --json"),
     "quantiles": ("use-spark quantiles --table db.flights --column distance --n 10",),

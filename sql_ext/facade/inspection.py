@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, QuantilesRow, StatusRow
+from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, PlanRow, QuantilesRow, StatusRow
 from sql_ext.facade.reach import report, status_rows, table_rows
 
 
@@ -45,6 +45,10 @@ class Inspect:
         """One row per live file."""
         return self._virtual_table("index_files")
 
+    def plans(self) -> DataFrame:
+        """One row per group of each stored consolidation plan, with its progress."""
+        return self._virtual_table("plans")
+
     def plan(
         self,
         *,
@@ -59,6 +63,8 @@ class Inspect:
         revision_rewrite: bool = False,
         parallelism: int = 1,
         options: dict[str, str] | None = None,
+        plan: str | None = None,
+        groups: list[int] | tuple[int, ...] | None = None,
     ) -> list[OptimizeRow]:
         """The groups that ``maintenance.optimize`` would rewrite next: ``use.optimize`` with ``dry_run``.
 
@@ -74,6 +80,8 @@ class Inspect:
             revision_rewrite: whether files of older revisions come first.
             parallelism: number of concurrent groups.
             options: options of the strategies.
+            plan: shows groups of this stored plan, in place of what strategies choose.
+            groups: with ``plan``: only these groups.
 
         Returns:
             A row per group with the state ``planned``, or ``skipped`` for skipped groups.
@@ -98,6 +106,35 @@ class Inspect:
             parallelism=parallelism,
             dry_run=True,
             options=options,
+            plan=plan,
+            groups=groups,
+        )
+
+    def consolidation_plan(
+        self, *, max_file_bytes: int = 1_073_741_824, columns: str | None = None, where: str | None = None
+    ) -> list[PlanRow]:
+        """Plans from metadata which files to rewrite together; ``maintenance.store_consolidation_plan`` also stores it.
+
+        Args:
+            max_file_bytes: bytes that a file should have.
+            columns: columns by whose ranges files overlap, separated by commas; the indexed ones by default.
+            where: only files that may contain rows that match this predicate.
+
+        Returns:
+            A row per group.
+
+        Raises:
+            UseError: an argument is invalid.
+        """
+        return report(
+            self.spark,
+            PlanRow,
+            "plan",
+            table=self.name,
+            max_file_bytes=max_file_bytes,
+            columns=columns,
+            where=where,
+            store=False,
         )
 
     def clustering_information(self, columns: str | None = None) -> list[ClusteringInformationRow]:

@@ -15,6 +15,7 @@ from procedures.result_rows import (
     DropIndexRow,
     IndexRow,
     OptimizeRow,
+    PlanRow,
     ProtectRow,
     PurgeRow,
     QuantilesRow,
@@ -98,6 +99,8 @@ class Maintenance:
         parallelism: int = 1,
         dry_run: bool = False,
         options: dict[str, str] | None = None,
+        plan: str | None = None,
+        groups: list[int] | tuple[int, ...] | None = None,
     ) -> list[OptimizeRow]:
         """Indexes unindexed files and merges fragmented cubes, group by group, each in one commit.
 
@@ -118,6 +121,8 @@ class Maintenance:
             parallelism: groups rewritten at the same time.
             dry_run: shows the next groups and changes nothing, like ``inspect.plan``.
             options: options of the strategies, such as ``{"batch_bytes": "500000000"}``.
+            plan: rewrites groups of this stored plan, in place of what strategies choose.
+            groups: with ``plan``: only these groups; all unfinished ones by default.
 
         Returns:
             A row per group and outcome.
@@ -143,6 +148,8 @@ class Maintenance:
             parallelism=parallelism,
             dry_run=dry_run,
             options=options,
+            plan=plan,
+            groups=groups,
         )
 
     def compact(
@@ -311,6 +318,33 @@ class Maintenance:
             UseError: a concurrent commit conflicts, or the table does not exist.
         """
         return report(self.spark, CheckRow, "check", table=self.name, deep=deep, repair=True)
+
+    def store_consolidation_plan(
+        self, *, max_file_bytes: int = 1_073_741_824, columns: str | None = None, where: str | None = None
+    ) -> list[PlanRow]:
+        """Plans which files to rewrite together, and stores the plan below the table, for ``optimize(plan=…)``.
+
+        Args:
+            max_file_bytes: bytes that a file should have.
+            columns: columns by whose ranges files overlap, separated by commas; the indexed ones by default.
+            where: only files that may contain rows that match this predicate.
+
+        Returns:
+            A row per group, each with the id of the plan.
+
+        Raises:
+            UseError: an argument is invalid, or nothing can be written below the table.
+        """
+        return report(
+            self.spark,
+            PlanRow,
+            "plan",
+            table=self.name,
+            max_file_bytes=max_file_bytes,
+            columns=columns,
+            where=where,
+            store=True,
+        )
 
     def store_quantiles(self, column: str, *, n: int = 50, relative_error: float = 0.01) -> list[QuantilesRow]:
         """Estimates quantiles and stores them in ``use.index.columnStats``: ``use.quantiles`` with ``store``.

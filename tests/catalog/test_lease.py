@@ -108,3 +108,50 @@ def test_one_that_expired_in_other_hands_is_taken_back(table):
         assert clock.waits_over.wait(60)
         assert read_lease(table).run_id == "a"
     assert table.read_state(LEASE_FILE) is None
+
+
+# ------------------------------------------------------------------------------------------------- leases of a plan
+
+
+def test_runs_of_one_plan_share_the_lease_and_keep_others_off(table):
+    assert acquire(table, "a", "call", NOW, "p") == Acquired()
+    assert acquire(table, "b", "cli", NOW + 1, "p") == Acquired()
+    assert read_lease(table).plan == "p"
+    for plan in (None, "q"):
+        assert isinstance(acquire(table, "c", "call", NOW + 2, plan), HeldBy)
+    assert table.list_state("plans/p/runs") == ["a.json", "b.json"]
+    assert table.list_state("plans/q/runs") == []
+
+
+def test_a_lease_without_a_plan_keeps_plans_off(table):
+    acquire(table, "a", "call", NOW)
+    assert acquire(table, "b", "call", NOW, "p").lease.run_id == "a"
+    assert table.list_state("plans/p/runs") == []
+
+
+def _ended(table, run):
+    """The run ends after one renewal."""
+    clock = LimitedClock(NOW, waits=1)
+    with renewed(table, run, "call", clock, "p"):
+        assert clock.waits_over.wait(60)
+
+
+def test_the_run_that_ends_hands_the_lease_over_and_the_last_one_deletes_it(table):
+    for run in ("b", "a"):
+        acquire(table, run, "call", NOW, "p")
+    assert read_lease(table).run_id == "a"
+    _ended(table, "a")
+    held = holder_of(table, NOW)
+    assert (held.run_id, held.plan) == ("b", "p")
+    assert table.list_state("plans/p/runs") == ["b.json"]
+    _ended(table, "b")
+    assert table.read_state(LEASE_FILE) is None
+
+
+def test_a_run_that_was_killed_does_not_keep_the_lease(table):
+    acquire(table, "killed", "call", NOW, "p")
+    clock = LimitedClock(NOW + LEASE_MILLIS + 1, waits=1)
+    acquire(table, "a", "call", clock.now(), "p")
+    with renewed(table, "a", "call", clock, "p"):
+        assert clock.waits_over.wait(60)
+    assert table.read_state(LEASE_FILE) is None

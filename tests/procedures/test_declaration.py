@@ -73,6 +73,7 @@ VALUES = {
     "DOUBLE": 0.5,
     "BOOLEAN": True,
     "ARRAY<STRING>": ["a"],
+    "ARRAY<BIGINT>": [2**40],
     "MAP<STRING,STRING>": {"a": "b"},
 }
 
@@ -104,6 +105,10 @@ def test_values_must_be_of_the_type(kind):
         ("BOOLEAN", 1),
         ("BOOLEAN", "true"),
         ("ARRAY<STRING>", [1]),
+        ("ARRAY<BIGINT>", ["1"]),
+        ("ARRAY<BIGINT>", [True]),
+        ("ARRAY<BIGINT>", [2**63]),
+        ("ARRAY<BIGINT>", 1),
         ("MAP<STRING,STRING>", {"a": 1}),
         ("MAP<STRING,STRING>", {1: "a"}),
     ],

@@ -126,6 +126,7 @@ def test_the_command_of_the_reference():
         (("--revision-id=0",), {"revision_id": 0}),
         (("--where", "a > 1 AND b = 'x=y'"), {"where": "a > 1 AND b = 'x=y'"}),
         (("--files=a.parquet", "--files=b.parquet"), {"files": ["a.parquet", "b.parquet"]}),
+        (("--plan=0123456789ab", "--group=3", "--group=1"), {"plan": "0123456789ab", "groups": [3, 1]}),
         (("--option", "batch_bytes=5", "--option", "x=a=b"), {"options": {"batch_bytes": "5", "x": "a=b"}}),
         (("--parallelism=3", "--max-iterations=2"), {"parallelism": 3, "max_iterations": 2}),
         (("--max-bytes=9", "--max-duration", "10 minutes"), {"max_bytes": 9, "max_duration": "10 minutes"}),

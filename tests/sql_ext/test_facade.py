@@ -25,6 +25,7 @@ from sql_ext.remote_calls import call_statement
 # Procedure, and the parameters that a method does not have because it gives them itself.
 INSPECT = {
     "plan": ("optimize", {"dry_run"}),
+    "consolidation_plan": ("plan", {"store"}),
     "clustering_information": ("clustering_information", set()),
     "check": ("check", {"repair"}),
     "quantiles": ("quantiles", {"store"}),
@@ -41,6 +42,7 @@ MAINTENANCE = {
     "protect": ("protect", set()),
     "unprotect": ("unprotect", set()),
     "repair": ("check", {"repair"}),
+    "store_consolidation_plan": ("plan", {"store"}),
     "store_quantiles": ("quantiles", {"store"}),
     "cancel": ("cancel", set()),
     "suspend": ("suspend", set()),
@@ -56,6 +58,7 @@ TYPES = {
     "DOUBLE": "float",
     "BOOLEAN": "bool",
     "ARRAY<STRING>": "list[str] | tuple[str, ...]",
+    "ARRAY<BIGINT>": "list[int] | tuple[int, ...]",
     "MAP<STRING,STRING>": "dict[str, str]",
 }
 
@@ -123,6 +126,7 @@ def test_rows_have_the_columns_of_the_result(spark, kind, method, procedure, giv
         ({"x`) --": True}, "CALL use.`vacuum`(`x``) --` => :v0)", {"v0": True}),
         ({"n": 1, "l": ["'", "ü"]}, "", {"v0": 1, "v1": "'", "v2": "ü"}),
         ({"m": {"k'": ":v9"}}, "CALL use.`vacuum`(`m` => CAST(map(:v0, :v1) AS MAP<STRING, STRING>))", None),
+        ({"l": [3, 4]}, "CALL use.`vacuum`(`l` => CAST(array(:v0, :v1) AS ARRAY<BIGINT>))", {"v0": 3, "v1": 4}),
         ({"l": []}, "CALL use.`vacuum`(`l` => CAST(array() AS ARRAY<STRING>))", {}),
     ],
 )
@@ -256,6 +260,7 @@ def _uses(table):
         "location": lambda: table.location,
         **{name: getattr(table.inspect, name) for name in VIRTUAL_TABLES},
         "plan": table.inspect.plan,
+        "consolidation_plan": table.inspect.consolidation_plan,
         "clustering_information": table.inspect.clustering_information,
         "check": table.inspect.check,
         "quantiles": lambda: table.inspect.quantiles("x"),
@@ -266,6 +271,7 @@ def _uses(table):
         "compact": table.maintenance.compact,
         "vacuum": table.maintenance.vacuum,
         "repair": table.maintenance.repair,
+        "store_consolidation_plan": table.maintenance.store_consolidation_plan,
         "store_quantiles": lambda: table.maintenance.store_quantiles("x"),
         "cancel": table.maintenance.cancel,
         "suspend": table.maintenance.suspend,
@@ -311,7 +317,10 @@ def test_a_table_made_anew_is_the_one_that_is_meant(spark, new_table):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VIRTUAL_TABLES)
 def test_virtual_tables(spark, indexed, name):
-    rows = getattr(sql_ext.table(spark, indexed.name).inspect, name)()
+    table = sql_ext.table(spark, indexed.name)
+    if name == "plans" and not table.inspect.plans().count():
+        assert table.maintenance.store_consolidation_plan(max_file_bytes=1)
+    rows = getattr(table.inspect, name)()
     wanted = spark.sql(f"SELECT * FROM {indexed.name}.{name}")
     assert rows.schema == wanted.schema
     assert sorted(map(str, rows.collect())) == sorted(map(str, wanted.collect()))

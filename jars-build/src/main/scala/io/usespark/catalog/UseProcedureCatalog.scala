@@ -37,8 +37,9 @@ class UseProcedureCatalog extends ProcedureCatalog {
 /**
  * One declared procedure.
  *
- * Spark casts each argument to the type of its parameter, in silence: 1.5 would reach an INT as 1. A single value is
- * therefore taken with the type that the caller gave it, and Python decides whether it fits the declared one.
+ * Spark casts each argument to the type of its parameter, in silence: 1.5 would reach an INT as 1. A single value and
+ * an array of single values are therefore taken with the type that the caller gave them, and Python decides whether they
+ * fit the declared one.
  */
 final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProcedure {
   override def name(): String = declaration.name
@@ -53,13 +54,19 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
       parameter.map(p => p.name -> field.dataType)
     }.toMap
     val parameters = declaration.parameters.map { p =>
-      typesGiven.get(p.name).filter(t => UseProcedure.isSingle(t) && UseProcedure.isSingle(p.dataType)) match {
+      typesGiven.get(p.name).filter(keepsType(_, p.dataType)) match {
         // Spark checks the default against the type, also where a value is given.
         case Some(dataType) => p.copy(dataType = dataType, default = p.default.map(_ => "NULL"))
         case None => p
       }
     }
     new BoundUseProcedure(declaration.copy(parameters = parameters))
+  }
+
+  private def keepsType(argument: DataType, declared: DataType): Boolean = (argument, declared) match {
+    case (ArrayType(item, _), ArrayType(declaredItem, _)) =>
+      UseProcedure.isSingle(item) && UseProcedure.isSingle(declaredItem)
+    case _ => UseProcedure.isSingle(argument) && UseProcedure.isSingle(declared)
   }
 }
 

@@ -1,0 +1,223 @@
+"""Which process works on which group of a stored plan: one small file per group, created by who takes it.
+
+A claim keeps two processes from the same work; correctness never depends on it. A rewrite commits only if the files of
+its group are unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from catalog.clock import Clock
+from catalog.history.moments import LAST_MILLIS
+from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, this_process
+from catalog.state.plan_files import StoredPlan
+from catalog.state.renewal import kept
+from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, access_problem, parse, read
+from catalog.table.managed_table import ManagedTable
+
+logger = logging.getLogger(__name__)
+
+PLANNED, RUNNING, DONE, STALE, FAILED = "planned", "running", "done", "stale", "failed"
+_STATES = (RUNNING, DONE, STALE, FAILED)
+_ADVICE = "The group counts as planned; delete the file if the warning comes back."
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """What is known of a group.
+
+    Attributes:
+        state: ``running``, ``done``, ``stale`` or ``failed``.
+        run_id: the run that has or had it.
+        holder: host and process of the run.
+        trigger: who asked for the run.
+        claimed_at: epoch milliseconds.
+        expires_at: epoch milliseconds; afterwards anybody may take a running group.
+        finished_at: epoch milliseconds, None while it runs.
+        version: version committed, None unless it is done.
+        reason: why it is stale or failed.
+    """
+
+    state: str
+    run_id: str
+    holder: str
+    trigger: str
+    claimed_at: int
+    expires_at: int
+    finished_at: int | None = None
+    version: int | None = None
+    reason: str | None = None
+
+    def is_running(self, now: int) -> bool:
+        """Whether its claim has not expired."""
+        return self.state == RUNNING and self.expires_at > now
+
+    def to_json(self) -> str:
+        """The text of its file."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def parse_state(text: str, now: int | None = None) -> GroupState | Unreadable:
+    """The state in a file's text, or why there is none; total.
+
+    Args:
+        text: the text.
+        now: epoch milliseconds; a claim that ends much later is none, as for leases.
+    """
+    latest = LAST_MILLIS if now is None else now + MOST_LEASE_TIMES * LEASE_MILLIS
+
+    def build(values: Fields) -> GroupState:
+        state = values.text("state")
+        if state not in _STATES:
+            raise FieldError(f"'state' is '{state}', expected one of {', '.join(_STATES)}")
+        return GroupState(
+            state=state,
+            run_id=values.text("run_id"),
+            holder=values.text("holder"),
+            trigger=values.text("trigger"),
+            claimed_at=values.whole("claimed_at"),
+            expires_at=values.whole("expires_at", most=latest if state == RUNNING else LAST_MILLIS),
+            finished_at=values.whole_or_none("finished_at"),
+            version=values.whole_or_none("version"),
+            reason=values.text_or_none("reason"),
+        )
+
+    return parse(text, build)
+
+
+def state_file(plan: StoredPlan, group_id: int) -> str:
+    """The file of a group, relative to the state folder."""
+    return f"{plan.folder}/groups/{group_id}.json"
+
+
+def read_group_state(table: ManagedTable, plan: StoredPlan, group_id: int, now: int | None = None) -> GroupState | None:
+    """What is known of a group; None when nobody has taken it, or its file cannot be read."""
+    state = read(table, state_file(plan, group_id), partial(parse_state, now=now), _ADVICE)
+    return None if isinstance(state, (Missing, Unreadable)) else state
+
+
+def read_group_states(table: ManagedTable, plan: StoredPlan, now: int | None = None) -> dict[int, GroupState]:
+    """What is known of the groups that somebody has taken, by number."""
+    names = (name.removesuffix(".json") for name in table.list_state(f"{plan.folder}/groups"))
+    numbers = [int(name) for name in names if name.isascii() and name.isdigit()]
+    states = {number: read_group_state(table, plan, number, now) for number in numbers}
+    return {number: state for number, state in states.items() if state is not None}
+
+
+class GroupClaims:
+    """The claims of one run on groups of a plan.
+
+    Args:
+        table: the table.
+        plan: the plan.
+        run_id: the run.
+        trigger: who asked for it.
+        clock: the time.
+    """
+
+    def __init__(self, table: ManagedTable, plan: StoredPlan, run_id: str, trigger: str, clock: Clock) -> None:
+        self._table, self._plan, self._clock = table, plan, clock
+        self._run_id, self._trigger = run_id, trigger
+        self._mine: dict[int, GroupState] = {}
+        # The thread that renews claims must not overwrite the state of a group that has just ended.
+        self._lock = threading.Lock()
+
+    def state(self, group_id: int) -> GroupState | None:
+        """What is known of a group."""
+        return read_group_state(self._table, self._plan, group_id, self._clock.now())
+
+    def take(self, group_id: int, again: bool = False) -> GroupState | None:
+        """Claims a group.
+
+        Args:
+            group_id: the group.
+            again: also a stale one.
+
+        Returns:
+            None if it is claimed; otherwise why not: it is done or stale, or another run has it.
+        """
+        now = self._clock.now()
+        mine = GroupState(RUNNING, self._run_id, this_process(), self._trigger, now, now + LEASE_MILLIS)
+        with self._lock:
+            if not self._table.create_state(self._file(group_id), mine.to_json()):
+                other = self._in_the_way(group_id, now, again)
+                if other is not None:
+                    return other
+                self._table.write_state(self._file(group_id), mine.to_json())
+            # Of two runs that saw an expired claim, the last one to write the file has the group.
+            other = self._in_the_way(group_id, now, again)
+            if other is None:
+                self._mine[group_id] = mine
+            return other
+
+    def _in_the_way(self, group_id: int, now: int, again: bool) -> GroupState | None:
+        state = read_group_state(self._table, self._plan, group_id, now)
+        if state is None or state.run_id == self._run_id:
+            return None
+        is_over = state.state == DONE or (state.state == STALE and not again)
+        return state if is_over or state.is_running(now) else None
+
+    def finish(self, group_id: int, state: str, version: int | None = None, reason: str | None = None) -> None:
+        """Records how a claimed group has ended; a file system that refuses is logged.
+
+        Args:
+            group_id: the group.
+            state: ``done``, ``stale`` or ``failed``.
+            version: version committed.
+            reason: why it is stale or failed.
+        """
+        with self._lock:
+            mine = self._mine.pop(group_id, None)
+            if mine is None:
+                return
+            ended = replace(mine, state=state, finished_at=self._clock.now(), version=version, reason=reason)
+            try:
+                self._table.write_state(self._file(group_id), ended.to_json())
+            except (Py4JError, PySparkException, OSError) as error:
+                # The next process that looks at the group asks the log.
+                logger.warning("The end of %s was not stored: %s", self._file(group_id), access_problem(error))
+
+    def release(self, group_id: int) -> None:
+        """Gives a claimed group back."""
+        with self._lock:
+            if self._mine.pop(group_id, None) is None:
+                return
+            state = read_group_state(self._table, self._plan, group_id)
+            if state is not None and state.run_id == self._run_id and state.state == RUNNING:
+                self._table.delete_state(self._file(group_id))
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renews the claims in the background while the block runs, and gives back those that are left."""
+
+        def renew() -> None:
+            with self._lock:
+                now = self._clock.now()
+                for group_id, mine in list(self._mine.items()):
+                    # Another run has the group if this process was suspended for longer than a lease time.
+                    if self._in_the_way(group_id, now, again=True) is None:
+                        self._mine[group_id] = replace(mine, expires_at=now + LEASE_MILLIS)
+                        self._table.write_state(self._file(group_id), self._mine[group_id].to_json())
+
+        def end() -> None:
+            for group_id in list(self._mine):
+                self.release(group_id)
+
+        def warn(problem: Unreadable) -> None:
+            logger.warning("Claims of plan %s cannot be written: %s", self._plan.plan_id, problem)
+
+        with kept(f"use-plan-{self._run_id}", self._clock, LEASE_MILLIS / 3000, renew, end, warn):
+            yield
+
+    def _file(self, group_id: int) -> str:
+        return state_file(self._plan, group_id)

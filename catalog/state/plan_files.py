@@ -1,0 +1,265 @@
+"""Stored consolidation plans below ``_use/plans``: what each group reads, as text files that any process can read.
+
+``<id>.json`` tells of the plan and is written last: a plan without it does not exist. ``<id>/part-00001.jsonl`` and so
+on have a group per line, and about 2,000 names of files each. To execute a group, a process reads the first file and
+one part.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+
+from catalog.errors import InvalidArgumentError, PlanUnreadableError, UnknownNameError
+from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
+from catalog.table.managed_table import ManagedTable
+
+PLANS_FOLDER = "plans"
+_NAMES_PER_PART = 2000
+_ID = re.compile(r"[0-9a-f]{12}")
+_ENDING = ".json"
+_ADVICE = "Groups of the plan cannot be rewritten; make another one with use.plan."
+_MOST_GROUPS = 10_000_000
+
+
+@dataclass(frozen=True)
+class StoredGroup:
+    """A group as it is stored. Only the files count; their facts are looked up when they are rewritten.
+
+    Attributes:
+        group_id: from 1.
+        reason: code.
+        revision_id: revision of the files, 0 for unindexed ones.
+        partition: partition of the files, for people.
+        paths: of the files, as in the log, one run after another.
+        vectors: unique ids of their deletion vectors, '' without one.
+        run_ends: position after the last file of each run.
+        bytes: of the files.
+        files_out: how many files are expected instead.
+        depth_before: how many files of the set a point lies in, at most.
+        depth_after: the same afterwards.
+    """
+
+    group_id: int
+    reason: str
+    revision_id: int
+    partition: str
+    paths: tuple[str, ...]
+    vectors: tuple[str, ...]
+    run_ends: tuple[int, ...]
+    bytes: int
+    files_out: int
+    depth_before: int
+    depth_after: int
+
+    @property
+    def runs(self) -> list[tuple[str, ...]]:
+        """The paths of each run."""
+        starts = (0, *self.run_ends[:-1])
+        return [self.paths[start:end] for start, end in zip(starts, self.run_ends, strict=True)]
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan without its groups.
+
+    Attributes:
+        plan_id: names it.
+        table_id: Delta's metadata id of the table that it was made for.
+        version: version that it was made for.
+        created_at: epoch milliseconds.
+        max_file_bytes: the size that files should have.
+        groups: how many.
+        first_groups: number of the first group of each part.
+    """
+
+    plan_id: str
+    table_id: str
+    version: int
+    created_at: int
+    max_file_bytes: int
+    groups: int
+    first_groups: tuple[int, ...]
+
+    @property
+    def folder(self) -> str:
+        """Folder of its parts and of the progress of its groups, relative to the state folder."""
+        return f"{PLANS_FOLDER}/{self.plan_id}"
+
+
+def new_plan_id() -> str:
+    """An id that no other plan has."""
+    return uuid.uuid4().hex[:12]
+
+
+def check_plan_id(plan_id: str) -> None:
+    """Refuses a text that cannot be the id of a plan.
+
+    Raises:
+        InvalidArgumentError: such a text.
+    """
+    if not _ID.fullmatch(plan_id):
+        raise InvalidArgumentError.of("plan", plan_id, "a plan_id that use.plan with store => true has returned")
+
+
+def store_plan(table: ManagedTable, plan: StoredPlan, groups: Iterable[StoredGroup]) -> StoredPlan:
+    """Stores a plan; it exists once everything is written.
+
+    Args:
+        table: the table.
+        plan: the plan; its numbers of groups are filled in.
+        groups: its groups, numbered from 1.
+
+    Returns:
+        The plan as it is stored.
+    """
+    first_groups: list[int] = []
+    lines: list[str] = []
+    names = count = 0
+
+    def write_part() -> None:
+        table.write_state(_part(plan, len(first_groups)), "\n".join(lines))
+
+    for group in groups:
+        if not lines or names >= _NAMES_PER_PART:
+            if lines:
+                write_part()
+            lines, names = [], 0
+            first_groups.append(group.group_id)
+        lines.append(_text(group))
+        names += len(group.paths)
+        count += 1
+    if lines:
+        write_part()
+    stored = StoredPlan(**{**asdict(plan), "groups": count, "first_groups": tuple(first_groups)})
+    table.write_state(f"{plan.folder}{_ENDING}", _text(stored))
+    return stored
+
+
+def _text(value: StoredPlan | StoredGroup) -> str:
+    return json.dumps(asdict(value), separators=(",", ":"))
+
+
+def _part(plan: StoredPlan, number: int) -> str:
+    return f"{plan.folder}/part-{number:05d}.jsonl"
+
+
+def plan_ids(table: ManagedTable) -> list[str]:
+    """The ids of the stored plans of a table."""
+    names = (name.removesuffix(_ENDING) for name in table.list_state(PLANS_FOLDER) if name.endswith(_ENDING))
+    return [name for name in names if _ID.fullmatch(name)]
+
+
+def find_plan(table: ManagedTable, plan_id: str, table_id: str) -> StoredPlan:
+    """Reads a plan.
+
+    Args:
+        table: the table.
+        plan_id: id of the plan.
+        table_id: Delta's metadata id of the table.
+
+    Raises:
+        InvalidArgumentError: not the id of a plan, or a plan of another table.
+        UnknownNameError: the table has no such plan.
+        PlanUnreadableError: the plan cannot be read.
+    """
+    check_plan_id(plan_id)
+    plan = read(table, f"{PLANS_FOLDER}/{plan_id}{_ENDING}", parse_plan, _ADVICE)
+    if isinstance(plan, Missing):
+        raise UnknownNameError.of("plan", plan_id, plan_ids(table))
+    if isinstance(plan, Unreadable):
+        raise PlanUnreadableError.of(plan_id, str(plan))
+    if plan.plan_id != plan_id or plan.table_id != table_id:
+        raise InvalidArgumentError.of("plan", plan_id, "a plan of this table; this one was made for another one")
+    return plan
+
+
+def parse_plan(text: str) -> StoredPlan | Unreadable:
+    """The plan in a file's text, or why there is none; total."""
+    return parse(text, _plan)
+
+
+def _plan(values: Fields) -> StoredPlan:
+    groups = values.whole("groups", most=_MOST_GROUPS)
+    first_groups = values.wholes("first_groups", least=1, most=max(groups, 1))
+    if sorted(set(first_groups)) != first_groups or (first_groups[:1] != [1]) != (groups == 0):
+        raise FieldError("'first_groups' are not ascending numbers from 1 on")
+    return StoredPlan(
+        plan_id=values.text("plan_id"),
+        table_id=values.text("table_id"),
+        version=values.whole("version"),
+        created_at=values.whole("created_at"),
+        max_file_bytes=values.whole("max_file_bytes", least=1),
+        groups=groups,
+        first_groups=tuple(first_groups),
+    )
+
+
+def parse_group(line: str) -> StoredGroup | Unreadable:
+    """The group in a line, or why there is none; total."""
+    return parse(line, _group)
+
+
+def _group(values: Fields) -> StoredGroup:
+    paths, vectors = values.strings("paths"), values.strings("vectors")
+    run_ends = values.wholes("run_ends", least=1, most=len(paths))
+    if not paths or len(vectors) != len(paths) or len(set(paths)) != len(paths):
+        raise FieldError("'paths' are not paths of different files, each with an entry in 'vectors'")
+    if sorted(set(run_ends)) != run_ends or run_ends[-1:] != [len(paths)]:
+        raise FieldError("'run_ends' are not ascending numbers up to that of the files")
+    texts = {"reason": values.text("reason"), "partition": values.text_or_none("partition") or ""}
+    lists = {"paths": tuple(paths), "vectors": tuple(vectors), "run_ends": tuple(run_ends)}
+    of_text_or_list = {*texts, *lists}
+    numbers = {f.name: values.whole(f.name) for f in fields(StoredGroup) if f.name not in of_text_or_list}
+    return StoredGroup(**texts, **lists, **numbers)  # type: ignore[arg-type]
+
+
+class PlanGroups:
+    """The groups of a stored plan, read part by part; the last part is kept.
+
+    Args:
+        table: the table.
+        plan: the plan.
+    """
+
+    def __init__(self, table: ManagedTable, plan: StoredPlan) -> None:
+        self._table = table
+        self._plan = plan
+        self._part = -1
+        self._groups: dict[int, StoredGroup] = {}
+
+    def __getitem__(self, group_id: int) -> StoredGroup:
+        """A group.
+
+        Raises:
+            PlanUnreadableError: it cannot be read.
+        """
+        part = bisect_right(self._plan.first_groups, group_id)
+        if part != self._part:
+            self._groups = {group.group_id: group for group in self._read(part)}
+            self._part = part
+        if group_id not in self._groups:
+            raise PlanUnreadableError.of(self._plan.plan_id, f"group {group_id} is missing in {self._name(part)}")
+        return self._groups[group_id]
+
+    def __iter__(self) -> Iterator[StoredGroup]:
+        """All groups in order."""
+        for group_id in range(1, self._plan.groups + 1):
+            yield self[group_id]
+
+    def _name(self, part: int) -> str:
+        return _part(self._plan, part)
+
+    def _read(self, part: int) -> Iterator[StoredGroup]:
+        text = self._table.read_state(self._name(part))
+        if text is None:
+            raise PlanUnreadableError.of(self._plan.plan_id, f"{self._name(part)} is missing")
+        for number, line in enumerate(text.split("\n"), start=1):
+            group = parse_group(line)
+            if isinstance(group, Unreadable):
+                raise PlanUnreadableError.of(self._plan.plan_id, f"line {number} of {self._name(part)}: {group}")
+            yield group

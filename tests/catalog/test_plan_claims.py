@@ -1,0 +1,147 @@
+"""Claims on the groups of a stored plan, without Spark; times are epoch milliseconds of an injected clock."""
+
+import json
+
+import pytest
+from fake_clock import FakeClock, LimitedClock
+from folders import FolderHandle, folder_table
+
+from catalog.state.lease import LEASE_MILLIS
+from catalog.state.plan_claims import (
+    DONE,
+    FAILED,
+    RUNNING,
+    STALE,
+    GroupClaims,
+    GroupState,
+    parse_state,
+    read_group_states,
+    state_file,
+)
+from catalog.state.plan_files import StoredPlan
+from catalog.state.state_files import Unreadable
+
+NOW = 1_000_000
+PLAN = StoredPlan("0" * 12, "t", 1, 1, 1, 9, (1,))
+FILE = state_file(PLAN, 1)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return folder_table(tmp_path)
+
+
+def _claims(table, run, clock=None):
+    return GroupClaims(table, PLAN, run, "call", clock or LimitedClock(NOW, waits=1))
+
+
+def test_one_run_has_a_group_until_it_ends(table):
+    first, second = _claims(table, "a"), _claims(table, "b")
+    assert first.take(1) is None
+    assert (second.take(1).run_id, second.take(1).state) == ("a", RUNNING)
+    assert second.take(2) is None
+    first.finish(1, DONE, 7)
+    assert (second.take(1).state, second.take(1).version) == (DONE, 7)
+    assert {number: state.state for number, state in read_group_states(table, PLAN).items()} == {1: DONE, 2: RUNNING}
+
+
+def test_stale_groups_are_taken_again_only_on_request_and_failed_ones_always(table):
+    first, second = _claims(table, "a"), _claims(table, "b")
+    first.take(1)
+    first.finish(1, STALE, reason="gone")
+    assert second.take(1).reason == "gone"
+    assert second.take(1, again=True) is None
+    second.finish(1, FAILED, reason="USE_X")
+    assert first.take(1) is None
+
+
+def test_only_a_run_that_has_the_group_ends_or_releases_it(table):
+    first, second = _claims(table, "a"), _claims(table, "b")
+    first.take(1)
+    second.finish(1, DONE, 3)
+    second.release(1)
+    assert second.state(1).run_id == "a"
+    first.release(1)
+    assert table.read_state(FILE) is None
+    assert second.take(1) is None
+
+
+def test_the_claim_of_a_killed_run_expires(table):
+    _claims(table, "killed").take(1)
+    assert _claims(table, "b", LimitedClock(NOW + LEASE_MILLIS - 1, waits=1)).take(1) is not None
+    late = _claims(table, "b", LimitedClock(NOW + LEASE_MILLIS, waits=1))
+    assert late.take(1) is None
+    # If the first run was only suspended, its renewal does not take the group back.
+    assert late.state(1).run_id == "b"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "finished"}', '{"state": "running", "run_id": 1}'])
+def test_damaged_claims_are_replaced(table, text):
+    table.write_state(FILE, text)
+    assert isinstance(parse_state(text), Unreadable)
+    assert _claims(table, "a").take(1) is None
+
+
+def test_a_claim_that_ends_years_later_is_none(table):
+    state = GroupState(RUNNING, "x", "elsewhere:1", "cli", NOW, NOW + 10**10)
+    table.write_state(FILE, state.to_json())
+    assert _claims(table, "a").take(1) is None
+
+
+class Late(FolderHandle):
+    """Another run takes over an expired claim at the same moment, and writes last."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.other = folder_table(root)
+
+    def write_text(self, file, text):
+        super().write_text(file, text)
+        if json.loads(text)["run_id"] == "a":
+            self.other.write_state(FILE, GroupState(RUNNING, "b", "h:1", "cli", NOW, NOW + LEASE_MILLIS).to_json())
+
+
+def test_of_two_runs_that_take_over_one_has_the_group(tmp_path):
+    table = folder_table(tmp_path, Late(tmp_path))
+    table.write_state(FILE, GroupState(RUNNING, "killed", "h:2", "cli", 1, 2).to_json())
+    claims = _claims(table, "a")
+    assert claims.take(1).run_id == "b"
+    claims.finish(1, DONE, 1)
+    assert claims.state(1).run_id == "b"
+
+
+def test_claims_are_renewed_and_what_is_left_is_given_back(table):
+    clock = LimitedClock(NOW, waits=4)
+    claims = _claims(table, "a", clock)
+    claims.take(1)
+    claims.take(2)
+    claims.finish(2, DONE, 5)
+    with claims.kept():
+        assert clock.waits_over.wait(60)
+        assert claims.state(1).expires_at == clock.now() + LEASE_MILLIS
+        assert claims.state(2).state == DONE
+    assert table.read_state(FILE) is None
+    assert claims.state(2).version == 5
+
+
+def test_a_group_that_another_run_took_over_is_left_to_it(table):
+    clock = LimitedClock(NOW, waits=2)
+    claims = _claims(table, "a", clock)
+    claims.take(1)
+    theirs = GroupState(RUNNING, "b", "h:1", "cli", NOW, NOW + 2 * LEASE_MILLIS).to_json()
+    table.write_state(FILE, theirs)
+    with claims.kept():
+        assert clock.waits_over.wait(60)
+    assert table.read_state(FILE) == theirs
+
+
+def test_the_end_of_a_group_is_logged_if_it_cannot_be_stored(table, caplog, monkeypatch):
+    claims = _claims(table, "a", FakeClock())
+
+    def refuse(*_):
+        raise OSError("read-only")
+
+    claims.take(1)
+    monkeypatch.setattr(FolderHandle, "write_text", refuse)
+    claims.finish(1, DONE, 1)
+    assert "read-only" in caplog.text
