@@ -23,7 +23,8 @@ from procedures.result_rows import ProtectRow, data_frame_of, ddl_of
 _TASKS_PER_CORE = 4
 _NOTE = (
     "use.vacuum and use.purge keep its files. Delta's own VACUUM and log clean-up do not know it: do not run VACUUM, "
-    "and set delta.logRetentionDuration, which is 30 days by default, to longer than you need the version."
+    "and set delta.logRetentionDuration, which is 30 days by default, and delta.deletedFileRetentionDuration, beyond "
+    "which Delta refuses time travel, to longer than you need the version."
 )
 
 

@@ -13,16 +13,20 @@ RETENTION_PREFIX = "use.retention."
 VACUUM_PREFIX = "use.vacuum."
 
 
+# More than a century; larger numbers do not fit the arithmetic of Delta.
+_MOST_HOURS = 1_000_000
+
+
 def _hours(text: str) -> float:
     hours = float(text)
-    if not (math.isfinite(hours) and hours > 0):
+    if not (math.isfinite(hours) and 0 < hours <= _MOST_HOURS):
         raise ValueError(text)
     return hours
 
 
 RETENTION_HOURS: Setting[float] = Setting(
     f"{RETENTION_PREFIX}hours",
-    ValueType("number", "a number of hours above 0", _hours),
+    ValueType("number", "a number of hours above 0, at most 1000000", _hours),
     "How long history stays. The service deletes what is older: deleted rows, files, log entries and events.",
     unset="nothing is deleted by itself",
 )
@@ -39,6 +43,13 @@ DELTA_RETENTION: Setting[float] = Setting(
     duration("a duration such as 'interval 7 days'"),
     "How long Delta keeps removed files.",
     "interval 1 week",
+)
+# Delta has to be able to read the commits of the versions, too.
+DELTA_LOG_RETENTION: Setting[float] = Setting(
+    "delta.logRetentionDuration",
+    duration("a duration such as 'interval 30 days'"),
+    "How long Delta keeps the log of older versions.",
+    "interval 30 days",
 )
 RETENTION_SETTINGS: tuple[Setting[object], ...] = (RETENTION_HOURS, VACUUM_INTERVAL)
 _DAY = 86_400_000
@@ -94,6 +105,31 @@ def check_retention(configuration: Mapping[str, str]) -> None:
     if hours is not None and hours < floor_hours:
         raise RetentionError(
             f"{RETENTION_HOURS.name} = {configuration[RETENTION_HOURS.name]} is below the table's "
-            f"delta.deletedFileRetentionDuration of {floor_hours:g} hours: set at least {floor_hours:g}, or "
-            "lower delta.deletedFileRetentionDuration first."
+            f"delta.deletedFileRetentionDuration of {floor_hours:g} hours: it must be at least as long."
         )
+
+
+def lengthened_retention(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Returns the properties of Delta that are too short for ``use.retention.hours``, as they must be.
+
+    Delta refuses time travel to versions older than ``delta.deletedFileRetentionDuration``, whatever files exist.
+
+    Args:
+        configuration: all properties of the table.
+    """
+    hours = RETENTION_HOURS.optional_value(configuration)
+    if hours is None:
+        return {}
+    text = f"interval {math.ceil(hours * 3600)} seconds"
+    return {
+        setting.name: text
+        for setting in (DELTA_RETENTION, DELTA_LOG_RETENTION)
+        if _is_shorter(setting, configuration, hours * _MILLIS_PER_HOUR)
+    }
+
+
+def _is_shorter(setting: Setting[float], configuration: Mapping[str, str], millis: float) -> bool:
+    try:
+        return setting.value(configuration) < millis
+    except InvalidArgumentError:
+        return False

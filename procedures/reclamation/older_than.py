@@ -80,6 +80,9 @@ def parse_older_than(value: object) -> OlderThan:
             raise InvalidArgumentError.of(NAME, value, ACCEPTED) from error
         return Moment(text)
     # As SQL writes intervals: INTERVAL '3' DAY, or what casting one to a text gives.
+    if re.search("[a-zA-Z]", text) is None:
+        # A duration without a unit would be milliseconds.
+        raise InvalidArgumentError.of(NAME, value, ACCEPTED)
     plain = re.sub(r"^interval\s+", "", text.replace("'", " ").strip(), flags=re.IGNORECASE)
     return Age(round(_DURATION.parse(NAME, plain)))
 

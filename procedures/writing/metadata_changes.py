@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from catalog.errors import IndexConfigurationError, UseError
+from catalog.errors import IndexConfigurationError, RetentionError, UseError
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
@@ -19,7 +19,12 @@ from catalog.properties.lifecycle_properties import (
 )
 from catalog.properties.names import in_namespace, unknown_property
 from catalog.properties.optimization_properties import PREFIX
-from catalog.properties.retention_properties import DELTA_RETENTION, RETENTION_HOURS, check_retention
+from catalog.properties.retention_properties import (
+    DELTA_RETENTION,
+    RETENTION_HOURS,
+    check_retention,
+    lengthened_retention,
+)
 from catalog.table.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
@@ -74,9 +79,19 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     pair = (RETENTION_HOURS.name, DELTA_RETENTION.name)
     if any(before.configuration.get(key) != configuration.get(key) for key in pair):
         check_retention(configuration)
+    if RETENTION_HOURS.name in given:
+        moved |= _lengthened(before, configuration)
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)
     return moved
+
+
+def _lengthened(before: TableMetadata, configuration: Mapping[str, str]) -> dict[str, str]:
+    """The properties of Delta that become longer with ``use.retention.hours``; a new table must name them itself."""
+    entries = lengthened_retention(configuration)
+    if entries and not before.schema.fields:
+        raise RetentionError.of_new_table(RETENTION_HOURS.name, configuration[RETENTION_HOURS.name], entries)
+    return entries
 
 
 def _with(configuration: Mapping[str, str], entries: Mapping[str, str | None]) -> dict[str, str]:

@@ -39,7 +39,7 @@ def test_any_text_is_read_without_an_exception(text):
 
 def test_only_files_of_rewrites_have_such_names():
     mark = WriteRecord(WRITE, 0, ()).mark
-    assert re.search(FILE_NAME, f"/t/p=1/part-00001-{mark}-use12.c000.snappy.parquet")
+    assert re.search(FILE_NAME, f"/t/p=1/part-00001-{mark}-use12-3.c000.snappy.parquet")
     assert re.search(FILE_NAME, f"cdc-00001-{mark}-use0.c000.snappy.parquet")
     for other in (f"part-00001-{mark}.c000.snappy.parquet", f"x-{mark}-use1/part-0.parquet", "part-00001-use1.parquet"):
         assert not re.search(FILE_NAME, other)

@@ -116,6 +116,28 @@ def test_options_of_other_strategies_are_refused_together():
         )
 
 
+def test_a_retention_lengthens_those_of_delta():
+    """Delta refuses time travel beyond its own."""
+    files, log = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
+
+    def changed(hours):
+        return checked_change(TableMetadata({}, SCHEMA), TableMetadata({"use.retention.hours": hours}, SCHEMA))
+
+    assert changed("720") == {files: "interval 2592000 seconds"}
+    assert changed("1000.5") == {files: "interval 3601800 seconds", log: "interval 3601800 seconds"}
+    assert changed("168") == {}
+    before = TableMetadata({files: "interval 40 days", log: "interval 1 day"}, SCHEMA)
+    after = TableMetadata({**before.configuration, "use.retention.hours": "960"}, SCHEMA)
+    assert checked_change(before, after) == {log: "interval 3456000 seconds"}
+    with pytest.raises(UseError, match=f"set '{files}' = 'interval 2592000 seconds' in the same statement"):
+        _created(use_retention_hours="720")
+    # What is not about retention changes nothing.
+    assert checked_change(after, TableMetadata({**after.configuration, "owner": "x"}, SCHEMA)) == {}
+    for hours in ("1e300", "nan", "0", "1"):
+        with pytest.raises(UseError, match=r"use.retention.hours"):
+            changed(hours)
+
+
 def test_properties_follow_renamed_columns():
     configuration = {
         COLUMNS: "A, s.x:hashing,day",

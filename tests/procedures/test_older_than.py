@@ -37,7 +37,22 @@ def test_what_is_accepted(value, meaning):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "soon", "-3 days", "0 days", "3 months", "2026-13-01", "-1", -1, True, 1.5, timedelta(0), timedelta(days=-1)],
+    [
+        "",
+        "soon",
+        "-3 days",
+        "0 days",
+        "3 months",
+        "2026-13-01",
+        "1.0",
+        "100000.0",
+        "-1",
+        -1,
+        True,
+        1.5,
+        timedelta(0),
+        timedelta(days=-1),
+    ],
 )
 def test_what_is_not(value):
     with pytest.raises(InvalidArgumentError, match=r"older_than = .*INTERVAL '3' DAY"):

@@ -20,7 +20,12 @@ from procedures.service.running_services import RunningServices
 from procedures.service.watched_tables import SparkTables
 
 ALREADY_THERE = {"help", "cancel"}  # the procedures without a table
-MORE = {"index": {"columns": "id"}, "quantiles": {"column": "id"}}
+MORE = {
+    "index": {"columns": "id"},
+    "quantiles": {"column": "id"},
+    "protect": {"version": 0, "name": "n"},
+    "unprotect": {"name": "n"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,12 @@ from procedures.registry import procedures
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode
 
-MORE = {"index": {"columns": "id"}, "quantiles": {"column": "id"}}
+MORE = {
+    "index": {"columns": "id"},
+    "quantiles": {"column": "id"},
+    "protect": {"version": 0, "name": "n"},
+    "unprotect": {"name": "n"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -172,18 +172,19 @@ def test_arguments_of_vacuum(spark, table, given, code, named):
 
 
 @pytest.mark.parametrize(
-    ("procedure", "missing"),
+    ("procedure", "missing", "declared_type"),
     [
-        (declared.name, parameter.name)
+        (declared.name, parameter.name, parameter.type)
         for declared in procedures().values()
         for parameter in declared.parameters
         if parameter.required
     ],
 )
-def test_null_for_what_is_required(spark, procedure, missing):
+def test_null_for_what_is_required(spark, procedure, missing, declared_type):
     """Whatever else is given, the refusal speaks of NULL, and of no default there is."""
-    given = {p.name: "x" for p in procedures()[procedure].parameters if p.required}
-    text = f"{missing} = NULL is not accepted: a STRING is required"
+    required = [p for p in procedures()[procedure].parameters if p.required]
+    given = {p.name: "x" if p.type == "STRING" else 1 for p in required}
+    text = f"{missing} = NULL is not accepted: a {declared_type} is required"
     refused(spark, procedure, {**given, missing: None}, "USE_INVALID_ARGUMENT", "22023", text)
 
 

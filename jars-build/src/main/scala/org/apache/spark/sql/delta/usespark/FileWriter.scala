@@ -1,5 +1,6 @@
 package org.apache.spark.sql.delta.usespark
 
+import java.util.concurrent.atomic.AtomicInteger
 import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
@@ -63,14 +64,16 @@ final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base:
     extends OptimisticTransaction(log, table, base)
     with WritingTransaction
 
-/** Names files after the write, the task and its attempt. */
+/** Names files after the write, the task, its attempt, and a number: a task may write several files of a partition. */
 final private class MarkedFiles(path: String, randomPrefixLength: Option[Int], mark: String)
     extends DelayedCommitProtocol("delta", path, randomPrefixLength, None) {
+
+  private val count = new AtomicInteger
 
   override def getFileName(context: TaskAttemptContext, ext: String, values: Map[String, String]): String = {
     val kind = super.getFileName(context, ext, values).takeWhile(_ != '-')
     val attempt = context.getTaskAttemptID
-    f"$kind-${attempt.getTaskID.getId}%05d-$mark-use${attempt.getId}$ext"
+    f"$kind-${attempt.getTaskID.getId}%05d-$mark-use${attempt.getId}-${count.getAndIncrement()}$ext"
   }
 }
 
