@@ -60,7 +60,7 @@ def check(text: str) -> None:
     assert text.rstrip().count("SQLSTATE") <= 1, text
 
 
-def refused(spark, name, procedure="optimize", **more):
+def refused(spark, name, procedure="optimize", /, **more):
     """The code of a refusal, which is the same from Python and SQL, and whose text is one line in both."""
     with pytest.raises(sql_ext.UseError) as python:
         sql_ext.call(spark, procedure, table=name, **more)
