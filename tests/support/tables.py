@@ -87,7 +87,16 @@ class DeltaTable:
                 live.pop(path, None)
             live.update({a["add"]["path"]: a["add"] for a in actions if "add" in a})
             metadata = next((a["metaData"] for a in actions if "metaData" in a), metadata)
+        self._check_delta_counts(live)
         return live, metadata
+
+    def _check_delta_counts(self, live: dict[str, dict]) -> None:
+        """Delta adds up files from commit to commit; it writes no checkpoint any more if the sums are wrong."""
+        sums = self.path / "_delta_log" / f"{self.version:020d}.crc"
+        if sums.exists():
+            stored = json.loads(sums.read_text())
+            counted = (len(live), sum(add["size"] for add in live.values()))
+            assert (stored["numFiles"], stored["tableSizeBytes"]) == counted
 
     @property
     def files(self) -> list["LiveFile"]:

@@ -62,7 +62,21 @@ trait WritingTransaction extends OptimisticTransaction with BlockTracking with I
 /** A transaction that replaces files by files with the same rows, or some of them. */
 final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base: Snapshot)
     extends OptimisticTransaction(log, table, base)
-    with WritingTransaction
+    with WritingTransaction {
+
+  /**
+   * Delta counts every file that a commit adds, unless it knows the operation as one that gives live files other metadata.
+   */
+  override protected def incrementallyDeriveChecksum(
+      attemptVersion: Long,
+      currentTransactionInfo: CurrentTransactionInfo
+  ): Option[VersionChecksum] = {
+    val inPlace = currentTransactionInfo.op.isInPlaceFileMetadataUpdate.contains(true)
+    val known =
+      if (inPlace) currentTransactionInfo.copy(op = DeltaOperations.ComputeStats(Nil)) else currentTransactionInfo
+    super.incrementallyDeriveChecksum(attemptVersion, known)
+  }
+}
 
 /** Names files after the write, the task, its attempt, and a number: a task may write several files of a partition. */
 final private class MarkedFiles(path: String, randomPrefixLength: Option[Int], mark: String)
