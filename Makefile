@@ -23,7 +23,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -102,6 +102,9 @@ bench-ingest: java $(INSTALLED) ## what reads and optimizations cost after 200 s
 
 bench-stories: $(INSTALLED) ## the same stories without Spark, in minutes
 	@$(BIN)/python bench/ingest_simulation.py $(ARGS)
+
+bench-long-log: java $(INSTALLED) ## load a table with 20,000 commits before and after its log is consolidated (minutes)
+	@$(BIN)/python bench/long_log.py $(ARGS)
 
 bench-small-files: java $(INSTALLED) ## merge 100,000 small files with 2 GB of heap, against OPTIMIZE (half an hour)
 	@$(BIN)/python bench/small_files.py $(ARGS)

@@ -8,6 +8,7 @@ from procedures.cancel import CANCEL
 from procedures.check import CHECK
 from procedures.clustering_information import CLUSTERING_INFORMATION
 from procedures.compact import COMPACT
+from procedures.consolidate_log import CONSOLIDATE_LOG
 from procedures.declaration import Procedure
 from procedures.drop_index import DROP_INDEX
 from procedures.help import help_procedure
@@ -40,6 +41,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         PURGE,
         PROTECT,
         UNPROTECT,
+        CONSOLIDATE_LOG,
         CANCEL,
         SUSPEND,
         RESUME,

@@ -14,26 +14,28 @@ _FILE = re.compile(r"(\d+)-[^/]+\.(?:json|parts)")
 _LIST = re.compile(rf"{LISTS_FOLDER}/[0-9a-f]{{32}}\.json")
 
 
-def expired_files(table: ManagedTable, before: int) -> list[str]:
+def expired_files(table: ManagedTable, before: int, start: int = 0) -> list[str]:
     """Returns the files of events that all began before a time, relative to ``_use/``.
 
     Args:
         table: the table.
         before: epoch milliseconds.
+        start: leaves out files whose newest event began before; epoch milliseconds.
     """
     names = table.list_state(EVENTS_FOLDER)
-    return [f"{EVENTS_FOLDER}/{name}" for name in names if (m := _FILE.fullmatch(name)) and int(m[1]) < before]
+    return [f"{EVENTS_FOLDER}/{n}" for n in names if (m := _FILE.fullmatch(n)) and start <= int(m[1]) < before]
 
 
-def delete_expired(table: ManagedTable, before: int) -> int:
+def delete_expired(table: ManagedTable, before: int, start: int = 0) -> int:
     """Deletes them, and the lists of files that the events name; returns the number of files.
 
     Args:
         table: the table.
         before: epoch milliseconds.
+        start: leaves out files whose newest event began before; epoch milliseconds.
     """
     count = 0
-    for file in expired_files(table, before):
+    for file in expired_files(table, before, start):
         # The lists first: without its event, a list would stay for ever.
         for of_event in _lists_of(table.read_state(file) or ""):
             table.delete_state(of_event)

@@ -11,8 +11,9 @@ import logging
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,6 +31,7 @@ from catalog.history.event_files import (
 )
 from catalog.history.event_rows import history_of, stored_events, united, with_lists
 from catalog.history.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
+from catalog.history.moments import LAST_MILLIS
 from catalog.state.state_files import Missing, Unreadable, access_problem, read
 from catalog.table.managed_table import ManagedTable
 from otree.revision import LAST_REVISION_KEY
@@ -140,22 +142,56 @@ def _reconcile(table: ManagedTable) -> None:
 # ------------------------------------------------------------------------------------------------------- merging
 
 
-def merge(table: ManagedTable, now: int) -> None:
-    """Merges the files of the store into one when there are more than ``MOST_FILES``.
+@dataclass(frozen=True)
+class TimeRange:
+    """Times from ``start`` to ``end``, both included; epoch milliseconds."""
+
+    start: int = 0
+    end: int = LAST_MILLIS
+
+    def has(self, name: str) -> bool:
+        """Whether the newest event of a file of the store began in it."""
+        match = _OURS.fullmatch(name)
+        return match is not None and self.start <= int(match[1]) <= self.end
+
+
+ALL_TIMES = TimeRange()
+
+
+def unmerged_files(table: ManagedTable, now: int, times: TimeRange = ALL_TIMES) -> list[str]:
+    """Returns the names of the files that a merge would take, oldest first.
+
+    Args:
+        table: the table.
+        now: epoch milliseconds.
+        times: when the newest event of a file began.
+    """
+    names = table.list_state(EVENTS_FOLDER)
+    merged = {part for listing in _listings(table, names, now) for part in listing.parts}
+    return [n for n in names if times.has(n) and _FULL not in n and n not in merged]
+
+
+def merge(table: ManagedTable, now: int, most_files: int = MOST_FILES, times: TimeRange = ALL_TIMES) -> int:
+    """Merges the files of the store into one when there are more than ``most_files``.
 
     The parts stay for ``GRACE_MILLIS`` after the merged file is there; a file beside it lists them until then.
 
     Args:
         table: the table.
         now: epoch milliseconds.
+        most_files: fewer files are not merged.
+        times: when the newest event of a file began.
+
+    Returns:
+        The number of files that were merged.
     """
     names = table.list_state(EVENTS_FOLDER)
-    if len(names) <= MOST_FILES:
-        return
+    if len(names) <= most_files:
+        return 0
     merged_before = _delete_old_parts(table, names, now)
-    parts = [n for n in names if _OURS.fullmatch(n) and _FULL not in n and n not in merged_before]
-    if len(parts) <= MOST_FILES:
-        return
+    parts = [n for n in names if times.has(n) and _FULL not in n and n not in merged_before]
+    if len(parts) <= most_files:
+        return 0
     events: dict[str, StoredEvent] = {}
     readable: list[str] = []
     for name in parts:
@@ -169,7 +205,7 @@ def merge(table: ManagedTable, now: int) -> None:
             if kept is None or kept.state != COMMITTED:
                 events[event.write_id] = event
     if len(readable) < 2:
-        return
+        return 0
     ordered = sorted(events.values(), key=lambda event: event.started_at)
     # Copy the lines unchanged: another version may have added fields.
     text = "\n".join(event.line for event in ordered)
@@ -177,21 +213,34 @@ def merge(table: ManagedTable, now: int) -> None:
     name = f"{ordered[-1].started_at}{kind}{uuid.uuid4().hex}"
     table.write_state(f"{EVENTS_FOLDER}/{name}.json", text)
     table.write_state(f"{EVENTS_FOLDER}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": readable}))
+    return len(readable)
+
+
+class _Listing(NamedTuple):
+    """The parts of a merged file that exist."""
+
+    merged_at: int
+    name: str
+    parts: frozenset[str]
+
+
+def _listings(table: ManagedTable, names: list[str], now: int) -> list[_Listing]:
+    # The clocks of hosts differ slightly.
+    parsed = partial(parse_parts, latest=now + GRACE_MILLIS)
+    listings = []
+    for name in (n for n in names if n.endswith(_PARTS)):
+        listing = read(table, f"{EVENTS_FOLDER}/{name}", parsed, _PARTS_ADVICE)
+        if isinstance(listing, MergedParts):
+            parts = frozenset(part for part in listing.parts if _OURS.fullmatch(part)).intersection(names)
+            listings.append(_Listing(listing.merged_at, name, parts))
+    return listings
 
 
 def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[str]:
     """Deletes the parts of earlier merges after the grace period; returns the names of all merged parts."""
     merged: set[str] = set()
-    listings: list[tuple[int, str, set[str]]] = []
-    # The clocks of hosts differ slightly.
-    parsed = partial(parse_parts, latest=now + GRACE_MILLIS)
-    for name in (n for n in names if n.endswith(_PARTS)):
-        listing = read(table, f"{EVENTS_FOLDER}/{name}", parsed, _PARTS_ADVICE)
-        if isinstance(listing, MergedParts):
-            parts = {part for part in listing.parts if _OURS.fullmatch(part)}
-            listings.append((listing.merged_at, name, parts.intersection(names)))
     # Oldest first: a merged file may be a part of a later one.
-    for merged_at, name, parts in sorted(listings, key=lambda listing: listing[0]):
+    for merged_at, name, parts in sorted(_listings(table, names, now), key=lambda listing: listing.merged_at):
         if now - merged_at >= GRACE_MILLIS:
             if parts and _events_in(table, name.removesuffix(_PARTS) + ".json") is None:
                 # The merged file was damaged in the meantime: its parts stay and are merged again.

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from catalog.errors import UnknownNameError
 from catalog.jvm.java_values import java_class, jvm_session
 
 SESSION_CATALOG = "spark_catalog"
 _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
 @dataclass(frozen=True)
@@ -53,5 +55,28 @@ def tables_of(spark: SparkSession) -> list[KnownTable]:
     Args:
         spark: its catalog is listed.
     """
-    rows = json.loads(java_class(spark, "io.usespark.Metastore").deltaTables(jvm_session(spark)))
+    return _listed(spark, None)
+
+
+def tables_of_schema(spark: SparkSession, schema: str) -> list[KnownTable]:
+    """The same for one database.
+
+    Args:
+        spark: its catalog is listed.
+        schema: name of the database, with or without ``spark_catalog``, as SQL reads it.
+
+    Raises:
+        UnknownNameError: there is no such database.
+    """
+    parts = [part.replace("``", "`") for part in _NAME_PARTS.findall(schema)]
+    parts = [part[1:-1] if part.startswith("`") else part for part in parts]
+    if len(parts) > 1 and parts[0].lower() == SESSION_CATALOG:
+        parts = parts[1:]
+    if len(parts) != 1 or not spark.catalog.databaseExists(f"{SESSION_CATALOG}.{quoted(parts[0])}"):
+        raise UnknownNameError.of("schema", schema, [row.name for row in spark.catalog.listDatabases()])
+    return _listed(spark, parts[0])
+
+
+def _listed(spark: SparkSession, database: str | None) -> list[KnownTable]:
+    rows = json.loads(java_class(spark, "io.usespark.Metastore").deltaTables(jvm_session(spark), database or ""))
     return [KnownTable(SESSION_CATALOG, *row) for row in rows]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from catalog.jvm.file_statistics import FileStatistics
 from catalog.jvm.java_values import JavaValue, data_frame, java_data, jvm_session
 
 _MILLIS_PER_HOUR = 3_600_000
@@ -111,3 +112,11 @@ class TableState:
             files: rows of ``files()``.
         """
         return data_frame(self._java.numberedRows(java_data(files)), self.spark)
+
+    def statistics(self, session: SparkSession) -> FileStatistics:
+        """Returns what collects statistics of files of this version.
+
+        Args:
+            session: session of the work.
+        """
+        return FileStatistics(session, self._java.statistics(jvm_session(session)))

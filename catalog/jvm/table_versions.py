@@ -16,6 +16,20 @@ class LogFiles(NamedTuple):
     bytes: int
 
 
+class LogLoad(NamedTuple):
+    """What a session that does not know a table reads to load its newest version.
+
+    Attributes:
+        milliseconds: how long it took.
+        files: number of log files.
+        bytes: their bytes.
+    """
+
+    milliseconds: int
+    files: int
+    bytes: int
+
+
 class TableVersions:
     """The shim's ``TableVersions``. Paths are absolute, have a scheme, and are not URL-encoded.
 
@@ -89,6 +103,10 @@ class TableVersions:
     def checkpoint(self, version: int) -> None:
         """Writes a checkpoint of a version."""
         self._java.checkpoint(version)
+
+    def load(self) -> LogLoad:
+        """Loads the newest version, as a session does that does not know the table."""
+        return LogLoad(*map(int, self._java.load()))
 
     def log_before(self, version: int) -> LogFiles:
         """Returns the log files before a version."""

@@ -13,17 +13,19 @@ from catalog.properties.index_properties import (
     INDEX_SETTINGS,
 )
 from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX, LIFECYCLE_SETTINGS
+from catalog.properties.log_properties import LOG_PREFIX, LOG_SETTINGS
 from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
 from catalog.properties.retention_properties import RETENTION_PREFIX, RETENTION_SETTINGS, VACUUM_PREFIX
 from catalog.properties.setting import Setting
 
 PROPERTIES: dict[str, Setting[object]] = {
-    s.name: s for s in (*INDEX_SETTINGS, *OPTIMIZATION_SETTINGS, *LIFECYCLE_SETTINGS, *RETENTION_SETTINGS)
+    s.name: s
+    for s in (*INDEX_SETTINGS, *OPTIMIZATION_SETTINGS, *LIFECYCLE_SETTINGS, *RETENTION_SETTINGS, *LOG_SETTINGS)
 }
 """The table properties that owners set, by name; options of strategies are properties besides."""
 
 _NAMESPACE = "use."
-_FAMILIES = ("use.index.", PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, RETENTION_PREFIX, VACUUM_PREFIX)
+_FAMILIES = ("use.index.", PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, RETENTION_PREFIX, VACUUM_PREFIX, LOG_PREFIX)
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
 

@@ -19,12 +19,14 @@ from catalog.properties.retention_properties import RetentionPolicy, check_reten
 from catalog.properties.session_settings import PROGRESS
 from catalog.table.managed_table import ManagedTable
 from procedures.application import Application
+from procedures.log_consolidation.consolidation import LogRequest, consolidate_log
+from procedures.log_consolidation.modes import DEFAULT_MODES, MODES
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.plan import ARRIVED
 from procedures.optimizer.report import FAILED, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
-from procedures.service.schedule import Schedule
+from procedures.service.schedule import LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.vacuuming.cutoff import Cutoff
 
 # Reasons without a strategy on which an owner can act.
@@ -69,8 +71,15 @@ class Engine(Protocol):
         """Optimizes the table."""
         ...
 
-    def reclaim(self, run: Run, retention: RetentionPolicy, pool: str) -> bool:
-        """Reclaims history of the table; returns True."""
+    def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
+        """Reclaims history of the table, or consolidates its log; returns True.
+
+        Args:
+            run: the run.
+            schedule: has the policies.
+            name: one of ``schedule.maintenance``.
+            pool: scheduler pool of the jobs.
+        """
         ...
 
     def suspended(self, location: str) -> bool:
@@ -108,14 +117,22 @@ class SparkEngine:
         rows = optimize(ManagedTable.find(self._spark, run.table), schedule.settings(), run, app=self._app)
         return RunOutcome(settled_version(rows, run), note_of(rows))
 
-    def reclaim(self, run: Run, retention: RetentionPolicy, pool: str) -> bool:
-        """See ``Engine.reclaim``; must be called in a separate thread.
+    def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
+        """See ``Engine.maintain``; must be called in a separate thread.
 
         Raises:
             RetentionError: another engine has set a retention below that of Delta.
         """
         prepare_thread(self._spark, pool)
         table = ManagedTable.find(self._spark, run.table)
+        if name == RECLAMATION and schedule.retention is not None:
+            self._reclaim(table, run, schedule.retention)
+        if name == LOG_CONSOLIDATION:
+            modes = tuple(mode for mode in MODES if mode.name in DEFAULT_MODES)
+            consolidate_log(table, LogRequest(modes, trigger=run.trigger, measures=False))
+        return True
+
+    def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> None:
         snapshot = table.snapshot()
         floor, now = snapshot.retention_hours, self._app.clock.now()
         check_retention(snapshot.configuration)
@@ -125,7 +142,6 @@ class SparkEngine:
             Cutoff.of_retention(hours, now, floor), ratio or 0.0, whole=retention.hours is not None
         )
         Reclamation(table, settings, run.trigger, retention.asked).run()
-        return True
 
     def suspended(self, location: str) -> bool:
         """See ``Engine.suspended``."""

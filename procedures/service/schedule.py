@@ -9,6 +9,7 @@ from typing import Any
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
+from catalog.properties.log_properties import LogPolicy, log_policy
 from catalog.properties.names import unknown_property
 from catalog.properties.optimization_properties import TYPE_KEY, OptimizationProperties, Triggers, option_key
 from catalog.properties.retention_properties import RetentionPolicy, retention_policy
@@ -18,7 +19,7 @@ from procedures.optimizer.optimize_settings import OptimizeSettings, option_valu
 from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
-RECLAMATION = "Reclamation"
+RECLAMATION, LOG_CONSOLIDATION = "Reclamation", "LogConsolidation"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Schedule:
         note: one sentence for display; '' if none.
         paces: how often strategies run that do not run each time, by name.
         retention: what is reclaimed besides; None for nothing.
+        log: how often the log is consolidated besides; None for never.
     """
 
     strategies: tuple[str, ...]
@@ -42,6 +44,7 @@ class Schedule:
     note: str = ""
     paces: Mapping[str, Pace] = field(default_factory=dict)
     retention: RetentionPolicy | None = None
+    log: LogPolicy | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -51,12 +54,13 @@ class Schedule:
             UseError: a property or value is invalid.
         """
         properties = OptimizationProperties.of(configuration, _options())
-        policies, retention = lifecycle_policies(configuration), retention_policy(configuration)
-        if properties is None and not policies and retention is None:
+        policies = lifecycle_policies(configuration)
+        retention, log = retention_policy(configuration), log_policy(configuration)
+        if properties is None and not policies and retention is None and log is None:
             return None
         schedule = cls._checked(properties or OptimizationProperties(()), policies)
-        asked = {} if retention is None else retention.asked
-        return replace(schedule, retention=retention, parameters={**schedule.parameters, **asked})
+        asked = {key: text for policy in (retention, log) if policy is not None for key, text in policy.asked.items()}
+        return replace(schedule, retention=retention, log=log, parameters={**schedule.parameters, **asked})
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
@@ -92,8 +96,14 @@ class Schedule:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The strategies, and ``Reclamation`` if the service reclaims history, for display."""
-        return self.strategies if self.retention is None else (*self.strategies, RECLAMATION)
+        """The strategies, and ``Reclamation`` and ``LogConsolidation`` if the service does that, for display."""
+        return (*self.strategies, *self.maintenance)
+
+    @property
+    def maintenance(self) -> tuple[str, ...]:
+        """What the service does besides optimizations, in its order."""
+        asked = {RECLAMATION: self.retention is not None, LOG_CONSOLIDATION: self.log is not None}
+        return tuple(name for name, is_asked in asked.items() if is_asked)
 
     def settings(self) -> OptimizeSettings:
         """Returns the settings of a run."""

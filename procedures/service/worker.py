@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from catalog.properties.lifecycle_properties import Pace
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
 from procedures.service.cluster_load import ClusterLoad, Wait
-from procedures.service.schedule import Schedule
+from procedures.service.schedule import LOG_CONSOLIDATION, RECLAMATION, Schedule
 
 
 class Worker:
@@ -54,7 +55,8 @@ class Worker:
         """The strategies of the current run, or of the last one."""
         self._last_runs: dict[str, tuple[int, int]] = {}
         """When a strategy with a pace last ran: epoch milliseconds, and the newest version then."""
-        self._last_reclamation: int | None = None
+        self._last_maintenance: dict[str, tuple[int, int]] = {}
+        """The same for reclamation and consolidation of the log."""
 
     # ------------------------------------------------------------------------------------------------- what to do next
 
@@ -62,7 +64,7 @@ class Worker:
         """Whether the conditions of a run have to be checked."""
         if self.run is not None:
             return False
-        if self.reclaims(now) and now >= self.due_at:
+        if self.due_maintenance(now) and now >= self.due_at:
             return True
         if self.by_triggers and not self.retries and not self.suspended:
             # Triggers are evaluated whenever the table changed.
@@ -88,10 +90,19 @@ class Worker:
                 due.append(name)
         return tuple(due)
 
-    def reclaims(self, now: int) -> bool:
-        """Whether history may be reclaimed again, which takes no new commit."""
-        retention, last = self.schedule.retention, self._last_reclamation
-        return retention is not None and (last is None or now - last >= retention.interval)
+    def due_maintenance(self, now: int) -> tuple[str, ...]:
+        """Returns what may be done besides optimizations; history ages without new commits."""
+        retention, log = self.schedule.retention, self.schedule.log
+        paces = {
+            RECLAMATION: None if retention is None else Pace(retention.interval),
+            LOG_CONSOLIDATION: None if log is None else log.pace,
+        }
+        due = []
+        for name, pace in paces.items():
+            last = self._last_maintenance.get(name)
+            if pace is not None and (last is None or pace.is_met(now - last[0], (self.version or 0) - last[1])):
+                due.append(name)
+        return tuple(due)
 
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
@@ -161,7 +172,7 @@ class Worker:
         interval: int,
         note: str = "",
         *,
-        reclaimed: bool = False,
+        maintained: Collection[str] = (),
     ) -> None:
         """Ends the current run.
 
@@ -171,18 +182,17 @@ class Worker:
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
             note: what it skipped and why, for display.
-            reclaimed: whether it has reclaimed history.
+            maintained: what it has done besides optimizations.
         """
         started = now if self.run is None else self.run.started_at
         self.run = None
         self.last_run = now
         self.last_error = error
         self.skipped_note = note
+        version = max(self.version or 0, settled or 0)
         if error is None:
-            version = max(self.version or 0, settled or 0)
             self._last_runs |= {name: (started, version) for name in self._running if name in self.schedule.paces}
-        if reclaimed:
-            self._last_reclamation = started
+        self._last_maintenance |= dict.fromkeys(maintained, (started, version))
         if self._running or error is not None:
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None

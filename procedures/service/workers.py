@@ -11,7 +11,6 @@ from typing import TypeVar
 from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
-from catalog.properties.retention_properties import RetentionPolicy
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import Run
@@ -146,15 +145,15 @@ class Workers:
             if running >= settings.max_tables:
                 waiting = True
                 break
-            strategies, reclaims = worker.due_strategies(now), worker.reclaims(now)
+            strategies, maintenance = worker.due_strategies(now), worker.due_maintenance(now)
             chosen = strategies if strategies and self._is_time(worker, now) else ()
-            if chosen or (reclaims and self._may_reclaim(worker, now)):
+            if chosen or (maintenance and self._may_maintain(worker, now)):
                 # The jobs of others are counted once in a round, and only if a run has something to do.
                 load = self._load(settings) if load is None else load
                 with self._lock:
                     waits = worker.waits_for(load, now, self._interval)
                 if not waits:
-                    self._begin(worker, chosen, settings.pool, reclaims=reclaims)
+                    self._begin(worker, chosen, maintenance, settings.pool)
             elif not strategies:
                 with self._lock:
                     worker.skip_turn(now, self._interval)
@@ -207,8 +206,8 @@ class Workers:
         limit = settings.max_queued_tasks
         return ClusterLoad(queue.tasks, queue.cores if limit is None else limit)
 
-    def _may_reclaim(self, worker: Worker, now: int) -> bool:
-        """Whether the table is not suspended; history is reclaimed even if there are no new commits."""
+    def _may_maintain(self, worker: Worker, now: int) -> bool:
+        """Whether the table is not suspended; maintenance does not need new commits."""
         try:
             suspended = self._engine.suspended(worker.location)
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
@@ -243,18 +242,17 @@ class Workers:
         with self._lock:
             worker.record_failed_check(_text(error), self._clock.now(), self._interval)
 
-    def _begin(self, worker: Worker, strategies: Collection[str], pool: str, *, reclaims: bool) -> None:
+    def _begin(self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str) -> None:
         with self._lock:
             run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
-        retention = worker.schedule.retention if reclaims else None
-        work = partial(self._work, worker, run, schedule, retention, pool)
+        work = partial(self._work, worker, run, schedule, maintenance, pool)
         thread = self._spawn(f"use-optimize-{run.run_id}", work)
         if thread is not None and thread.is_alive():
             with self._lock:
                 self._threads[run.run_id] = thread
 
-    def _work(self, worker: Worker, run: Run, schedule: Schedule, retention: RetentionPolicy | None, pool: str) -> None:
-        outcome, reclaimed, problems = RunOutcome(None), False, []
+    def _work(self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str) -> None:
+        outcome, problems = RunOutcome(None), []
 
         def attempt(step: Callable[[], _Outcome], default: _Outcome) -> _Outcome:
             try:
@@ -269,9 +267,12 @@ class Workers:
 
         if schedule.strategies:
             outcome = attempt(lambda: self._engine.run(run, schedule, pool), outcome)
-        if retention is not None and run.stop_reason is None:
-            # Files age even if the optimization of the table fails.
-            reclaimed = attempt(lambda: self._engine.reclaim(run, retention, pool), False)
+        # Files age, and the log grows, even if the optimization of the table fails.
+        maintained = []
+        for name in maintenance:
+            work = partial(self._engine.maintain, run, schedule, name, pool)
+            if run.stop_reason is None and attempt(work, False):
+                maintained.append(name)
         problem = problems[0] if problems else None
         with self._lock:
             self._threads.pop(run.run_id, None)
@@ -279,7 +280,7 @@ class Workers:
                 self._leave(worker)
             else:
                 now = self._clock.now()
-                worker.end(outcome.settled, problem, now, self._interval, outcome.note, reclaimed=reclaimed)
+                worker.end(outcome.settled, problem, now, self._interval, outcome.note, maintained=maintained)
         self._wake()
 
     def _leave(self, worker: Worker) -> None:

@@ -12,6 +12,7 @@ from procedures.cancel import CANCEL
 from procedures.result_rows import (
     CancelRow,
     CheckRow,
+    ConsolidateLogRow,
     DropIndexRow,
     IndexRow,
     OptimizeRow,
@@ -302,6 +303,40 @@ class Maintenance:
             UseError: there is no protection of this name.
         """
         return report(self.spark, UnprotectRow, "unprotect", table=self.name, name=name)[0]
+
+    def consolidate_log(
+        self,
+        *,
+        modes: list[str] | tuple[str, ...] | None = None,
+        timestamp_start: str | None = None,
+        timestamp_end: str | None = None,
+        dry_run: bool = False,
+    ) -> list[ConsolidateLogRow]:
+        """Makes the log quick to load: a checkpoint, statistics and tags of files, old revisions, events.
+
+        Args:
+            modes: any of ``table_metadata``, ``file_metadata``, ``events`` and ``commits``; the last two by default.
+            timestamp_start: considers files and events of this time or later.
+            timestamp_end: considers files and events of this time or earlier, and writes a checkpoint of the version at
+                this time.
+            dry_run: shows what would be done, and changes nothing.
+
+        Returns:
+            A row per mode, with what a new session reads to load the table before and after.
+
+        Raises:
+            UseError: an argument is invalid, or another run optimizes the table; modes before are done.
+        """
+        return report(
+            self.spark,
+            ConsolidateLogRow,
+            "consolidate_log",
+            table=self.name,
+            modes=modes,
+            timestamp_start=timestamp_start,
+            timestamp_end=timestamp_end,
+            dry_run=dry_run,
+        )
 
     def repair(self, *, deep: bool = False) -> list[CheckRow]:
         """Removes the index tags of files with errors: ``use.check`` with ``repair``.

@@ -41,6 +41,8 @@ MAINTENANCE = {
     "purge": ("purge", set()),
     "protect": ("protect", set()),
     "unprotect": ("unprotect", set()),
+    # Several tables have no facade.
+    "consolidate_log": ("consolidate_log", {"tables", "schema", "parallelism"}),
     "repair": ("check", {"repair"}),
     "store_consolidation_plan": ("plan", {"store"}),
     "store_quantiles": ("quantiles", {"store"}),
@@ -274,6 +276,7 @@ def _uses(table):
         "protect": lambda: table.maintenance.protect(0, "n"),
         "unprotect": lambda: table.maintenance.unprotect("n"),
         "repair": table.maintenance.repair,
+        "consolidate_log": table.maintenance.consolidate_log,
         "store_consolidation_plan": table.maintenance.store_consolidation_plan,
         "store_quantiles": lambda: table.maintenance.store_quantiles("x"),
         "cancel": table.maintenance.cancel,

@@ -6,6 +6,7 @@ from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
 from procedures.service.execution import Files, RunOutcome, TaskQueue
+from procedures.service.schedule import RECLAMATION
 from procedures.service.service import Service
 
 MINUTE = 60_000
@@ -61,7 +62,7 @@ class FakeEngine:
 
     def __init__(self, tables):
         self.tables = tables
-        self.runs, self.looks, self.reclaimed = [], [], []
+        self.runs, self.looks, self.reclaimed, self.consolidated = [], [], [], []
         self.is_suspended = set()
         self.during = lambda run: None
         self.unsettled = False
@@ -82,10 +83,13 @@ class FakeEngine:
         self.tables.versions[run.location] += 1
         return RunOutcome(self.tables.versions[run.location], self.note)
 
-    def reclaim(self, run, retention, pool):
+    def maintain(self, run, schedule, name, pool):
         if self.error:
             raise self.error
-        self.reclaimed.append((run.table, retention.hours))
+        if name == RECLAMATION:
+            self.reclaimed.append((run.table, schedule.retention.hours))
+        else:
+            self.consolidated.append(run.table)
         return True
 
     def suspended(self, location):

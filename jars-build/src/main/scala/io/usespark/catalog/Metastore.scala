@@ -13,12 +13,12 @@ import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 object Metastore extends Logging {
   private val Batch = 500
 
-  /** The Delta tables of all databases: a JSON array of [database, table, location, provider]. */
-  def deltaTables(session: SparkSession): String = {
+  /** The Delta tables of all databases, or of one: a JSON array of [database, table, location, provider]. */
+  def deltaTables(session: SparkSession, database: String): String = {
     val catalog = session.asInstanceOf[classic.SparkSession].sessionState.catalog.externalCatalog
     val rows = new ObjectMapper().createArrayNode()
     for {
-      database <- catalog.listDatabases()
+      database <- if (database.isEmpty) catalog.listDatabases() else Seq(database)
       names <- readable(s"database $database")(catalog.listTables(database)).getOrElse(Nil).grouped(Batch)
       table <- named(catalog, database, names)
       if table.tableType != CatalogTableType.VIEW && DeltaSourceUtils.isDeltaTable(table.provider)

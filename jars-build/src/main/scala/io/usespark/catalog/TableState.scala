@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
-import org.apache.spark.sql.delta.usespark.NumberedRows
+import org.apache.spark.sql.delta.usespark.{FileStatistics, NumberedRows}
 
 /** One version of a table, for Python to look at. */
 final class TableState(snapshot: Snapshot, metadata: Metadata) {
@@ -49,6 +49,9 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     import org.apache.spark.sql.delta.implicits._
     new NumberedRows(snapshot).rowsOf(files.as[AddFile].collect().toSeq)
   }
+
+  /** What collects statistics of files of the version, with the settings of `session`. */
+  def statistics(session: SparkSession): FileStatistics = new FileStatistics(session, snapshot)
 
   /** The live files: the columns of Delta's AddFile. */
   def files: DataFrame = snapshot.allFiles.toDF()

@@ -12,8 +12,10 @@ import org.apache.spark.sql.delta.sources.DeltaSourceUtils
  *
  * A commit with metadata fails every transaction that began before it, unless it carries the tag of a commit that only
  * raises the high-water marks of identity columns. A transaction without metadata of its own then commits after it. What
- * the tag promises holds for the index as well: no writer depends on the new values, and none writes the old ones back. A
- * property that is removed gets no tag, since files that are tagged concurrently could depend on it.
+ * the tag promises holds for the index as well: no writer depends on the new values, and none writes the old ones back.
+ *
+ * A property that is removed gets no tag, since files that are tagged concurrently could depend on it. Revisions that no
+ * file belongs to are an exception: files that join one concurrently count as unindexed until they are indexed again.
  */
 trait IndexPropertyCommit extends OptimisticTransaction {
 
@@ -33,11 +35,14 @@ trait IndexPropertyCommit extends OptimisticTransaction {
 
 object IndexPropertyCommit {
   private val namespaces = Seq("use.", "qbeast.")
+  private val ofRevision = raw"(use|qbeast)\..*\.[0-9]+".r
 
   private def setsOnlyIndexProperties(before: Metadata, after: Metadata): Boolean = {
     val (old, now) = (before.configuration, after.configuration)
     val changed = now.filterNot { case (key, value) => old.get(key).contains(value) }.keys
-    before.copy(configuration = now) == after && old.keySet.subsetOf(now.keySet) && changed.nonEmpty &&
+    val removed = old.keySet -- now.keySet
+    before.copy(configuration = now) == after && (changed.nonEmpty || removed.nonEmpty) &&
+    removed.forall(key => ofRevision.matches(key.toLowerCase(Locale.ROOT))) &&
     changed.forall(key => namespaces.exists(key.toLowerCase(Locale.ROOT).startsWith))
   }
 }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.usespark
 import java.sql.Timestamp
 
 import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.spark.sql.{DataFrame, Encoder, Encoders, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, Encoder, Encoders, Row, SparkSession, classic}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{Action, DeletionVectorDescriptor, SingleAction}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
@@ -126,6 +126,36 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
     val last = log.readLastCheckpointFile()
     val made = Checkpoints.writeCheckpoint(session, log, table.getSnapshotAt(version), table.catalogTable)
     if (last.forall(_.version < version)) log.writeLastCheckpointFile(log, made, addChecksum = true)
+  }
+
+  /**
+   * Loads the newest version as a new session does: the milliseconds that it takes, and the number and bytes of the log
+   * files that it reads.
+   */
+  def load: Array[Long] = session.withActive {
+    // Delta keeps a log per path and options of the file system. The entry made here has no state and expires.
+    val options = log.options + ("fs.use.load" -> java.util.UUID.randomUUID.toString)
+    val begin = System.nanoTime
+    val loaded =
+      DeltaLog.forTable(session.asInstanceOf[classic.SparkSession], log.dataPath, options, table.catalogTable)
+    val snapshot = loaded.unsafeVolatileSnapshot
+    try {
+      snapshot.allFiles.count()
+      val millis = (System.nanoTime - begin) / 1000000
+      val (checkpoint, segment) = (snapshot.checkpointProvider, snapshot.logSegment)
+      val files = filesOf(checkpoint) + segment.deltas.size
+      Array(millis, files.toLong, checkpoint.effectiveCheckpointSizeInBytes() + segment.deltas.map(_.getLen).sum)
+    } finally snapshot.uncache()
+  }
+
+  private def filesOf(checkpoint: CheckpointProvider): Int = checkpoint match {
+    // Those of version 2 have sidecar files.
+    case files: FileBasedCheckpointProvider if !files.isEmpty =>
+      files
+        .allActionsFileIndexesAndSchemas(session.asInstanceOf[classic.SparkSession], log)
+        .map(_._1.inputFiles.length)
+        .sum
+    case _ => 0
   }
 
   /** Number and bytes of the log files before a version. */

@@ -1,0 +1,34 @@
+"""Holding the lease of a table for work that no optimization may run beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from catalog.clock import Clock
+from catalog.errors import ConcurrentChangeError
+from catalog.state.lease import HeldBy, acquire, renewed
+from catalog.table.managed_table import ManagedTable
+
+
+@contextmanager
+def held_lease(table: ManagedTable, run_id: str, trigger: str, clock: Clock) -> Iterator[None]:
+    """Holds the lease while the block runs.
+
+    Args:
+        table: the table.
+        run_id: names the work in ``use.status``.
+        trigger: who asked.
+        clock: the time.
+
+    Raises:
+        ConcurrentChangeError: another run holds it.
+    """
+    held = acquire(table, run_id, trigger, clock.now())
+    if isinstance(held, HeldBy):
+        raise ConcurrentChangeError(
+            f"{table.name} is being optimized by {held.lease.holder}: nothing was changed. Call again when the run has "
+            "ended."
+        )
+    with renewed(table, run_id, trigger, clock):
+        yield

@@ -1,0 +1,1 @@
+"""Consolidation of a table's log: one file per mode, and a line in ``MODES``."""
