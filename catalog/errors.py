@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 # Messages are one line, but names and predicates may contain line ends or other control characters.
 _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
@@ -291,13 +291,6 @@ class RetentionError(UseError):
 
     code = "USE_RETENTION_TOO_SHORT"
     sql_state = "22023"
-
-    @classmethod
-    def of_new_table(cls, name: str, hours: str, needed: Mapping[str, str]) -> RetentionError:
-        """A statement makes a table whose retention is longer than those of Delta; ``needed`` is what it must set."""
-        texts = ", ".join(f"'{key}' = '{value}'" for key, value in needed.items())
-        text = f"{name} = {hours} is longer than Delta keeps history by default: set {texts} in the same statement."
-        return cls(text, code="USE_RETENTION_TOO_LONG")
 
 
 class VersionError(UseError):
