@@ -2,7 +2,9 @@ package io.usespark
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets
+import java.{util => ju}
 
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.ObjectMapper
@@ -86,6 +88,24 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
     names.toString
   }
 
+  /**
+   * The same for the names that contain one of `parts`. Other names are dropped while the file system lists the folder,
+   * in batches where it can: a folder may have a million files.
+   */
+  def listNames(folder: String, parts: ju.List[String]): String = {
+    val names = new ObjectMapper().createArrayNode()
+    val texts = parts.asScala.toArray
+    try {
+      val entries = files.listStatusIterator(below(folder))
+      while (entries.hasNext) {
+        val entry = entries.next()
+        val name = entry.getPath.getName
+        if (entry.isFile && texts.exists(name.contains(_))) names.add(name)
+      }
+    } catch { case _: FileNotFoundException => () }
+    names.toString
+  }
+
   private def write(file: String, text: String, overwrite: Boolean): Unit = {
     checkThere()
     val out = files.create(below(file), overwrite)
@@ -106,7 +126,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   private def checkThere(): Unit =
     if (!exists) throw new FileNotFoundException(s"$root has no Delta log")
 
-  private def below(file: String): Path = new Path(root, file)
+  private def below(file: String): Path = if (file.isEmpty) root else new Path(root, file)
   private def files: FileSystem = root.getFileSystem(table.deltaLog.newDeltaHadoopConf())
 }
 
