@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import functions as F
-
 from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError, UnknownNameError
 from catalog.jvm.java_errors import known_error
@@ -15,6 +13,7 @@ from catalog.state.plan_claims import DONE, FAILED, STALE, GroupClaims, GroupSta
 from catalog.state.plan_files import PlanGroups, StoredGroup, StoredPlan, find_plan
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from procedures.optimizer.committed_groups import CommittedGroups
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.parts import PlanRequest
 from procedures.optimizer.plan import FileGroup, FileRun, Plan, SkippedGroup
@@ -49,10 +48,12 @@ class StoredPlanRun:
     is_dry_run: bool
     _groups: PlanGroups = field(init=False)
     _taken_elsewhere: list[int] = field(default_factory=list)
+    _committed: CommittedGroups = field(init=False)
 
     def __post_init__(self) -> None:
         """Reads no group yet."""
         self._groups = PlanGroups(self.table, self.stored_plan)
+        self._committed = CommittedGroups(self.table, self.stored_plan)
 
     @classmethod
     def of(cls, table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock) -> StoredPlanRun:
@@ -79,6 +80,8 @@ class StoredPlanRun:
     def _plan(self, request: PlanRequest) -> Plan:
         """Takes the next groups that nobody has."""
         snapshot = self.table.snapshot()
+        if not self.is_chosen:
+            self.claims.list_claimed()
         most = self.stored_plan.groups if self.is_dry_run else request.most_groups
         groups: list[FileGroup] = []
         skipped: list[SkippedGroup] = []
@@ -160,24 +163,13 @@ class StoredPlanRun:
 
     def _passed_over(self, snapshot: TableSnapshot, stored: StoredGroup, problem: str) -> list[SkippedGroup]:
         """Records why a group does not fit the table any more: a killed process has done it, or it is stale."""
-        version = self._version_of(snapshot, stored.group_id)
+        version = self._committed.version_of(stored.group_id, snapshot.version)
         if version is not None:
             self.claims.finish(stored.group_id, DONE, version)
             note = f"it was rewritten in version {version}"
             return [self._skip(stored, PLAN_GROUP_DONE, note)] if self.is_chosen else []
         self.claims.finish(stored.group_id, STALE, reason=problem)
         return [self._skip(stored, PLAN_GROUP_STALE, problem)]
-
-    def _version_of(self, snapshot: TableSnapshot, group_id: int) -> int | None:
-        """The version in which the log has the group."""
-        commits = snapshot.version - self.stored_plan.version
-        if commits < 1:
-            return None
-        is_group = (F.col("parameters")["plan"] == self.stored_plan.plan_id) & (
-            F.col("parameters")["group"] == str(group_id)
-        )
-        found = self.table.events(limit=commits).where(is_group).select("version").first()
-        return None if found is None else int(found.version)
 
 
 def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -> FileGroup | str:
