@@ -16,6 +16,7 @@ from procedures.optimizer.group_runs import CommittedGroup, run_groups, stopped_
 from procedures.optimizer.parts import OptimizerParts, PlanRequest, ProgressDisplay
 from procedures.optimizer.plan import Arrivals, FileGroup, Plan, SkippedGroup
 from procedures.optimizer.report import (
+    LEASE_HELD,
     ReportRow,
     committed_row,
     failed_row,
@@ -273,7 +274,7 @@ class Optimizer:
     def _end_held(self, held: Lease) -> None:
         seconds = max(held.expires_at - self._parts.clock.now(), 0) // 1000
         note = f"{held.holder} optimizes the table in run {held.run_id} ({held.trigger}); its lease ends in {seconds} s"
-        self._report = [nothing_row(0, "LEASE_HELD", None, note)]
+        self._report = [nothing_row(0, LEASE_HELD, None, note)]
 
 
 def _requested(stop: Stop) -> Stop:

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from tables import DeltaTable, checksum
 
 import sql_ext
-from catalog.state.lease import acquire
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, acquire
 from catalog.state.protection import protections
 from procedures.application import Application, active
 from procedures.vacuuming import vacuum_run
@@ -287,15 +287,47 @@ def test_a_protection_that_is_made_during_a_purge(new_table, monkeypatch):
     assert at(table, 5) == rows[5]
 
 
+class HeldLease(FakeClock):
+    """A clock on which another run renews the lease of a table a number of times; later waits last until their end."""
+
+    def __init__(self, table, time):
+        super().__init__(time)
+        self._table, self._expires_at = table, 0
+        self.waits, self.renewals = 0, 10**9
+        self._renew()
+
+    def wait(self, event, seconds):
+        if self.now() >= self._expires_at:
+            return event.wait(60)
+        self.waits += 1
+        stopped = super().wait(event, seconds)
+        if self.renewals and self.now() >= self._expires_at - 40_000:
+            self._renew()
+        return stopped
+
+    def _renew(self):
+        acquire(self._table, "other", "call", self.now())
+        self.renewals, self._expires_at = self.renewals - 1, self.now() + LEASE_MILLIS
+
+
 @pytest.mark.slow
 def test_another_run_keeps_its_files(new_table):
     table = new_table("id BIGINT", properties=VECTORS)
     rows = fill(table)
-    acquire(table.managed, "other", "call", time.time_ns() // 1_000_000)
-    with pytest.raises(sql_ext.UseError, match="is being optimized by") as refused:
-        purge(table, older_than=7, force=True)
-    assert refused.value.code == "USE_CONCURRENT_CHANGE"
-    assert at(table, 3) == rows[3]
+    clock = HeldLease(table.managed, time.time_ns() // 1_000_000)
+    with active(Application(clock=clock)):
+        with pytest.raises(sql_ext.UseError, match="is being optimized by") as refused:
+            purge(table, older_than=7, force=True)
+        assert refused.value.code == "USE_CONCURRENT_CHANGE"
+        assert at(table, 3) == rows[3]
+        assert clock.waits == 60
+        assert steps(purge(table, older_than=7, force=True, dry_run=True))["compaction"].files > 0
+        # The other run ends while the purge waits.
+        clock.waits, clock.renewals = 0, 3
+        assert steps(purge(table, older_than=7, force=True))["compaction"].files > 0
+        assert 0 < clock.waits < 60
+    assert table.managed.read_state(LEASE_FILE) is None
+    reclaimed(table, 3)
 
 
 @pytest.mark.slow
