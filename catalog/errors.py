@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from catalog.counted_nouns import agreeing
+
 # Messages are one line, but names and predicates may contain line ends or other control characters.
 _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
@@ -310,15 +312,16 @@ class VersionError(UseError):
         )
 
     @classmethod
-    def missing(cls, version: int, oldest: int, newest: int) -> VersionError:
-        """There is no such version."""
-        text = f"version = {version} does not exist: versions from {oldest} to {newest} are accepted."
+    def missing(cls, version: int, oldest: int, newest: int, name: str = "version") -> VersionError:
+        """There is no such version; ``name`` is the parameter that named it."""
+        text = f"{name} = {version} does not exist: versions from {oldest} to {newest} are accepted."
         return cls(text, code="USE_UNKNOWN_VERSION")
 
     @classmethod
     def incomplete(cls, version: int, files: int) -> VersionError:
         """Files of the version are missing."""
-        text = f"version = {version} cannot be read any more: {files} of its files are missing. Choose a later version."
+        missing = f"{files} of its files {agreeing(files, 'is', 'are')} missing"
+        text = f"version = {version} cannot be read any more: {missing}. Choose a later version."
         return cls(text, code="USE_UNKNOWN_VERSION")
 
 

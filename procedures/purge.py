@@ -42,7 +42,7 @@ def _cutoff(call: Call, table: ManagedTable, snapshot: TableSnapshot) -> Cutoff:
         versions = table.handle.versions(call.spark)
         oldest = versions.oldest()
         if not oldest <= limit.version <= snapshot.version:
-            raise VersionError.missing(limit.version, oldest, snapshot.version)
+            raise VersionError.missing(limit.version, oldest, snapshot.version, NAME)
         cutoff = Cutoff.of_version(limit.version, now, floor)
         is_short = limit.version > max(versions.at(cutoff.unreferenced_before), oldest)
     else:
@@ -88,6 +88,7 @@ PURGE = Procedure(
             "use.retention.hours or else the table's retention by default.",
             None,
             PYTHON_TYPES,
+            ACCEPTED,
         ),
         Parameter("dry_run", "BOOLEAN", "Shows what would be deleted and lost, and changes nothing.", False),
         Parameter("force", "BOOLEAN", "Allows a limit below the table's own retention.", False),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.state.lease import HeldBy, Lease
@@ -254,7 +255,8 @@ class Optimizer:
         self._batch_bytes = None if committed else max(1, min(group.bytes for group in plan.groups) // 2)
         self._last_written = plan.groups[0].strategy, frozenset(written)
         if isinstance(failure, UseError):
-            failure.message += f" {run.committed} groups were committed before." if run.committed else ""
+            groups = f"{counted(run.committed, 'group')} {agreeing(run.committed, 'was', 'were')}"
+            failure.message += f" {groups} committed before." if run.committed else ""
         if failure is not None:
             raise failure
 

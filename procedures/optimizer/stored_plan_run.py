@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from catalog.clock import Clock
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, UnknownNameError
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import described_jobs
@@ -188,7 +189,10 @@ def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -
     gone = sum(path not in positions for path in stored.paths)
     changed = sum(found.deletion_vector[at] != vectors[path] for path, at in positions.items())
     if gone or changed:
-        return f"of {len(stored.paths)} files {gone} are gone and {changed} have other deleted rows"
+        return (
+            f"of {counted(len(stored.paths), 'file')} {gone} {agreeing(gone, 'is', 'are')} gone and {changed} "
+            f"{agreeing(changed, 'has', 'have')} other deleted rows"
+        )
     places = [place for place, _ in found.places()]
     if len(places) != 1 or places[0].revision_id != stored.revision_id:
         return "its files are not of one partition, revision and band"
@@ -201,7 +205,8 @@ def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -
         rows_per_file = -(-rows // into)
     runs = tuple(FileRun(run, int(max(found.tier[positions[path]] for path in run)) or None) for run in stored.runs)
     files = tuple(found.input_file(positions[path]) for path in stored.paths)
-    note = f"group {stored.group_id} of plan {plan.plan_id}: {len(files)} files become {into}"
+    become = f"{counted(len(files), 'file')} {agreeing(len(files), 'becomes', 'become')}"
+    note = f"group {stored.group_id} of plan {plan.plan_id}: {become} {into}"
     reason = f"PLAN_GROUP_{stored.group_id}_{stored.reason}"
     return FileGroup(
         NAME,

@@ -6,6 +6,7 @@ import logging
 import uuid
 from dataclasses import replace
 
+from catalog.counted_nouns import counted
 from catalog.errors import CommitUnknownError, TableError, UseError
 from catalog.history.events import FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
@@ -49,7 +50,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
     new_revision: int | None = None
     record_write(table, write)
     try:
-        with described_jobs(session, f"USE {group.strategy}: {len(group.files)} files of {table.name}"):
+        with described_jobs(session, f"USE {group.strategy}: {counted(len(group.files), 'file')} of {table.name}"):
             if group.runs is not None:
                 facts = InputFacts.of(inputs.snapshot, group)
                 output = write_runs(session, inputs, group, facts, write_id, context)
