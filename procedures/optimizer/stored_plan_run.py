@@ -183,28 +183,30 @@ def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -
         plan: the plan.
         stored: the group.
     """
-    found = StepCandidates.of(snapshot.only_paths(stored.paths), Scope(None, True, None, None, isolated=True))
-    positions = {path: position for position, path in enumerate(found.path.tolist())}
+    candidates = StepCandidates.of(snapshot.only_paths(stored.paths), Scope(None, True, None, None, isolated=True))
+    positions = {path: position for position, path in enumerate(candidates.path.tolist())}
     vectors = dict(zip(stored.paths, stored.vectors, strict=True))
     gone = sum(path not in positions for path in stored.paths)
-    changed = sum(found.deletion_vector[at] != vectors[path] for path, at in positions.items())
+    changed = sum(candidates.deletion_vector[at] != vectors[path] for path, at in positions.items())
     if gone or changed:
         return (
             f"of {counted(len(stored.paths), 'file')} {gone} {agreeing(gone, 'is', 'are')} gone and {changed} "
             f"{agreeing(changed, 'has', 'have')} other deleted rows"
         )
-    places = [place for place, _ in found.places()]
+    places = [place for place, _ in candidates.places()]
     if len(places) != 1 or places[0].revision_id != stored.revision_id:
         return "its files are not of one partition, revision and band"
     rows_per_file, into = None, len(stored.runs)
     if len(stored.paths) == 1:
-        rows, size = int(found.rows[0]), int(found.size[0])
+        rows, size = int(candidates.rows[0]), int(candidates.size[0])
         into = min(stored.files_out, -(-size // plan.max_file_bytes), rows, MAX_FILES_PER_GROUP)
         if into < 2:
             return "its file cannot be divided"
         rows_per_file = -(-rows // into)
-    runs = tuple(FileRun(run, int(max(found.tier[positions[path]] for path in run)) or None) for run in stored.runs)
-    files = tuple(found.input_file(positions[path]) for path in stored.paths)
+    runs = tuple(
+        FileRun(run, int(max(candidates.tier[positions[path]] for path in run)) or None) for run in stored.runs
+    )
+    files = tuple(candidates.input_file(positions[path]) for path in stored.paths)
     become = f"{counted(len(files), 'file')} {agreeing(len(files), 'becomes', 'become')}"
     note = f"group {stored.group_id} of plan {plan.plan_id}: {become} {into}"
     reason = f"PLAN_GROUP_{stored.group_id}_{stored.reason}"
