@@ -1,9 +1,11 @@
 """Statements that set properties and change columns, in an attached session: refused at once, or made good at once."""
 
+import importlib
+
 import pytest
-from delta import DeltaTable
 from placement import check_placement
 from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions import captured
 from tables import another_engine, numbers
 
 import sql_ext
@@ -71,7 +73,7 @@ def test_properties_are_refused_by_every_statement(spark, plain, tmp_path, state
         "builder",
     ],
 )
-def test_a_new_table_gets_retentions_of_delta_as_long_as_its_own(spark, plain, statement):
+def test_a_new_table_gets_retentions_of_delta_as_long_as_its_own(spark, plain, monkeypatch, statement):
     new, parquet, key = "default.retained", "default.of_parquet", "use.retention.hours"
     try:
         if "{parquet}" in statement:
@@ -81,7 +83,10 @@ def test_a_new_table_gets_retentions_of_delta_as_long_as_its_own(spark, plain, s
         if statement == "writer":
             spark.range(1).writeTo(new).using("delta").tableProperty(key, "1000").create()
         elif statement == "builder":
-            DeltaTable.create(spark).tableName(new).addColumn("x", "INT").property(key, "1000").execute()
+            # The import replaces the conversion of exceptions, for all tests of the process.
+            monkeypatch.setattr(captured, "convert_exception", captured.convert_exception)
+            tables = importlib.import_module("delta.tables")
+            tables.DeltaTable.create(spark).tableName(new).addColumn("x", "INT").property(key, "1000").execute()
         else:
             clause = f"TBLPROPERTIES ('{key}' = '1000')"
             spark.sql(statement.format(new=new, replaced=new, t=plain.name, clause=clause, parquet=parquet))
