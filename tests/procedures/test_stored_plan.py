@@ -135,7 +135,7 @@ def test_groups_whose_files_have_changed_are_stale(spark, new_table, monkeypatch
     assert table.checksum() == before
     states = [_state(table, plan_id, n) for n in (1, 2)]
     assert [s.state for s in states] == [STALE] * 2
-    assert "0 are gone and 1 have other deleted rows" in states[0].reason
+    assert "0 are gone and 1 has other deleted rows" in states[0].reason
     assert "2 are gone" in states[1].reason
     assert _shown(table.optimize(plan=plan_id, groups=[1])) == [("skipped", PLAN_GROUP_STALE, 2, 0)]
 
