@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+
+from catalog.counted_nouns import agreeing
 
 # Messages are one line, but names and predicates may contain line ends or other control characters.
 _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
@@ -292,13 +294,6 @@ class RetentionError(UseError):
     code = "USE_RETENTION_TOO_SHORT"
     sql_state = "22023"
 
-    @classmethod
-    def of_new_table(cls, name: str, hours: str, needed: Mapping[str, str]) -> RetentionError:
-        """A statement makes a table whose retention is longer than those of Delta; ``needed`` is what it must set."""
-        texts = ", ".join(f"'{key}' = '{value}'" for key, value in needed.items())
-        text = f"{name} = {hours} is longer than Delta keeps history by default: set {texts} in the same statement."
-        return cls(text, code="USE_RETENTION_TOO_LONG")
-
 
 class VersionError(UseError):
     """A version of a table does not exist, or its files were reclaimed."""
@@ -317,15 +312,16 @@ class VersionError(UseError):
         )
 
     @classmethod
-    def missing(cls, version: int, oldest: int, newest: int) -> VersionError:
-        """There is no such version."""
-        text = f"version = {version} does not exist: versions from {oldest} to {newest} are accepted."
+    def missing(cls, version: int, oldest: int, newest: int, name: str = "version") -> VersionError:
+        """There is no such version; ``name`` is the parameter that named it."""
+        text = f"{name} = {version} does not exist: versions from {oldest} to {newest} are accepted."
         return cls(text, code="USE_UNKNOWN_VERSION")
 
     @classmethod
     def incomplete(cls, version: int, files: int) -> VersionError:
         """Files of the version are missing."""
-        text = f"version = {version} cannot be read any more: {files} of its files are missing. Choose a later version."
+        missing = f"{files} of its files {agreeing(files, 'is', 'are')} missing"
+        text = f"version = {version} cannot be read any more: {missing}. Choose a later version."
         return cls(text, code="USE_UNKNOWN_VERSION")
 
 

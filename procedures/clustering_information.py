@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.jvm.session import described_jobs
 from catalog.table.column_names import find_column, split_names, written_name
@@ -185,13 +186,15 @@ def _combined(per_column: list[Overlap], files: int) -> Overlap:
 
 def _advice(name: str, overlap: Overlap, files: int, unindexed_share: float, *, is_indexed: bool) -> tuple[str, str]:
     """Returns a code and a sentence that says what to do."""
-    depth = f"On average {overlap.average_depth:.1f} of {files} files overlap at a value"
+    depth = f"On average {overlap.average_depth:.1f} of {counted(files, 'file')} overlap at a value"
     if files < _FEW_FILES:
-        return "FEW_FILES", f"The table has only {files} files; a better layout would not help."
+        return "FEW_FILES", f"The table has only {counted(files, 'file')}; a better layout would not help."
     if overlap.unknown_files > files * _UNINDEXED_SHARE:
+        unknown = overlap.unknown_files
+        have, them = agreeing(unknown, "has", "have"), agreeing(unknown, "it", "them")
         return (
             "NO_STATISTICS",
-            f"{overlap.unknown_files} files have no range for these columns, so queries cannot skip them.",
+            f"{counted(unknown, 'file')} {have} no range for these columns, so queries cannot skip {them}.",
         )
     if is_indexed and unindexed_share > _UNINDEXED_SHARE:
         return "UNINDEXED", f"{unindexed_share:.0%} of the bytes are not indexed: CALL use.optimize(table => '{name}')."

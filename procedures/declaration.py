@@ -68,6 +68,7 @@ class Parameter:
         doc: one sentence.
         default: Python value; absent for a required parameter.
         accepts: types of Python whose values are accepted beside those of ``type``; the procedure tells them apart.
+        accepted: what values are accepted, for errors; the type when empty.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Parameter:
     doc: str
     default: Any = _REQUIRED
     accepts: PythonTypes = ()
+    accepted: str = ""
 
     @property
     def required(self) -> bool:
@@ -123,7 +125,7 @@ class Parameter:
         if self.accepts and isinstance(value, self.accepts) and not isinstance(value, bool):
             return value
         if not _fits(value, self.type):
-            raise InvalidArgumentError.of(self.name, value, expected(self.type))
+            raise InvalidArgumentError.of(self.name, value, self.accepted or expected(self.type))
         return float(value) if self.type == "DOUBLE" else value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import IndexConfigurationError
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -41,7 +42,10 @@ def _run(call: Call) -> DataFrame:
     late = untag(table, everything, "USE DROP INDEX", "USE drop_index")
     files, size = commit.files + (late.files if late else 0), commit.bytes + (late.bytes if late else 0)
     version = late.version if late else commit.version
-    message = f"removed the tags of {files} files and {len(properties)} table properties; no row was changed"
+    message = (
+        f"removed the tags of {counted(files, 'file')} and {len(properties)} table "
+        f"{agreeing(len(properties), 'property', 'properties')}; no row was changed"
+    )
     return data_frame_of(call.spark, DropIndexRow, [DropIndexRow(version, files, size, properties, message)])
 
 

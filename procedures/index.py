@@ -9,6 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
 from catalog.jvm.java_errors import is_conflict, text_of
 from catalog.jvm.session import described_jobs
@@ -111,7 +112,7 @@ def _advice(
                 f"in their revisions until {call}, revision_rewrite => true)."
             )
     if unindexed:
-        return "OPTIMIZE", f"{unindexed} files are not indexed yet: {call})."
+        return "OPTIMIZE", f"{counted(unindexed, 'file')} {agreeing(unindexed, 'is', 'are')} not indexed yet: {call})."
     return (
         "NOTHING_TO_DO",
         "Every file is indexed." if latest else "The table is empty; rows are indexed after they are written.",

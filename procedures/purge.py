@@ -36,26 +36,27 @@ def _cutoff(call: Call, table: ManagedTable, snapshot: TableSnapshot) -> Cutoff:
         RetentionError: the limit is below the retention of the table, without ``force``.
     """
     now, floor = application().clock.now(), snapshot.retention_hours
-    given = call[NAME]
-    limit = Age(round(_hours(snapshot) * _MILLIS_PER_HOUR)) if given is None else parse_older_than(given)
+    older_than = call[NAME]
+    limit = Age(round(_hours(snapshot) * _MILLIS_PER_HOUR)) if older_than is None else parse_older_than(older_than)
     if isinstance(limit, Version):
         versions = table.handle.versions(call.spark)
         oldest = versions.oldest()
         if not oldest <= limit.version <= snapshot.version:
-            raise VersionError.missing(limit.version, oldest, snapshot.version)
+            raise VersionError.missing(limit.version, oldest, snapshot.version, NAME)
         cutoff = Cutoff.of_version(limit.version, now, floor)
         is_short = limit.version > max(versions.at(cutoff.unreferenced_before), oldest)
     else:
         before = now - limit.millis if isinstance(limit, Age) else millis_of(call.spark, limit)
         if before > now:
-            raise InvalidArgumentError.of(NAME, str(given), f"{ACCEPTED}; this is in the future")
+            raise InvalidArgumentError.of(NAME, str(older_than), f"{ACCEPTED}; this is in the future")
         hours = (now - before) / _MILLIS_PER_HOUR
         cutoff, is_short = Cutoff.of_retention(hours, now, floor), hours < floor
     if is_short and not call["force"] and not call["dry_run"]:
+        shown = f"{_hours(snapshot):g} hours" if older_than is None else older_than
         raise RetentionError(
-            f"{NAME} = {given if given is not None else f'{_hours(snapshot):g} hours'} reclaims history within the "
-            f"table's retention of {floor:g} hours: readers and writers that are older than that could fail. See what "
-            "is lost with dry_run => true, and use force => true to go below it."
+            f"{NAME} = {shown} reclaims history within the table's retention of {floor:g} hours: readers and writers "
+            "that are older than that could fail. See what is lost with dry_run => true, and use force => true to go "
+            "below it."
         )
     return cutoff
 
@@ -88,6 +89,7 @@ PURGE = Procedure(
             "use.retention.hours or else the table's retention by default.",
             None,
             PYTHON_TYPES,
+            ACCEPTED,
         ),
         Parameter("dry_run", "BOOLEAN", "Shows what would be deleted and lost, and changes nothing.", False),
         Parameter("force", "BOOLEAN", "Allows a limit below the table's own retention.", False),

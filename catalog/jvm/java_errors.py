@@ -38,6 +38,9 @@ _METASTORE = ("HiveException", "MetaException", "TTransportException", "SQLExcep
 _CHANNEL = re.compile(r"[.;]? ch : .*")
 # All of Delta's "another writer was first" errors descend from it; Delta raises them before it writes the log entry.
 _CONFLICT = "io.delta.exceptions.DeltaConcurrentModificationException"
+# Once an application imports the Python package of Delta, PySpark raises conflicts as exceptions of this module, which
+# has no others. They have no exception of the JVM.
+_DELTA_CONFLICTS = "delta.exceptions.base"
 _DENIED = ("AccessControlException", "AccessDeniedException", "HadoopAccessControlException")
 
 
@@ -67,6 +70,8 @@ def java_error(error: BaseException) -> JavaValue | None:
 
 def is_conflict(error: BaseException) -> bool:
     """Whether Delta rejected a commit because of a conflict with another one."""
+    if any(base.__module__ == _DELTA_CONFLICTS for base in type(error).__mro__):
+        return True
     java = java_error(error)
     kind = java.getClass() if java is not None else None
     while kind is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.jvm.java_values import JavaValue, data_frame, java_class, jvm_session
+from catalog.jvm.java_values import JavaValue, data_frame, java_class, java_list, jvm_session
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.jvm.table_vacuum import TableVacuum
@@ -108,6 +109,15 @@ class TableHandle:
     def list_names(self, folder: str) -> list[str]:
         """Returns the names of the files in a folder below the table, sorted; none when the folder is missing."""
         return sorted(json.loads(self._java.listNames(folder)))
+
+    def list_names_containing(self, folder: str, texts: Sequence[str]) -> list[str]:
+        """Returns the names that contain one of the texts; other names stay in the JVM, which may list a million.
+
+        Args:
+            folder: relative to the table; a missing one has no names.
+            texts: parts of names.
+        """
+        return sorted(json.loads(self._java.listNames(folder, java_list(self.spark, texts))))
 
     def delete(self, file: str) -> None:
         """Deletes a file below the table; a missing one is no error."""

@@ -108,10 +108,13 @@ def read_group_state(table: ManagedTable, plan: StoredPlan, group_id: int, now: 
 
 def read_group_states(table: ManagedTable, plan: StoredPlan, now: int | None = None) -> dict[int, GroupState]:
     """What is known of the groups that somebody has taken, by number."""
-    names = (name.removesuffix(".json") for name in table.list_state(f"{plan.folder}/groups"))
-    numbers = [int(name) for name in names if name.isascii() and name.isdigit()]
-    states = {number: read_group_state(table, plan, number, now) for number in numbers}
+    states = {number: read_group_state(table, plan, number, now) for number in _claimed_groups(table, plan)}
     return {number: state for number, state in states.items() if state is not None}
+
+
+def _claimed_groups(table: ManagedTable, plan: StoredPlan) -> list[int]:
+    names = (name.removesuffix(".json") for name in table.list_state(f"{plan.folder}/groups"))
+    return [int(name) for name in names if name.isascii() and name.isdigit()]
 
 
 class GroupClaims:
@@ -129,11 +132,20 @@ class GroupClaims:
         self._table, self._plan, self._clock = table, plan, clock
         self._run_id, self._trigger = run_id, trigger
         self._mine: dict[int, GroupState] = {}
+        # Groups that have a file, as listed once; None = not listed.
+        self._claimed: frozenset[int] | None = None
         # The thread that renews claims must not overwrite the state of a group that has just ended.
         self._lock = threading.Lock()
 
+    def list_claimed(self) -> None:
+        """Lists the groups that have a file, once, so that the others need no request each. For runs of many groups."""
+        if self._claimed is None:
+            self._claimed = frozenset(_claimed_groups(self._table, self._plan))
+
     def state(self, group_id: int) -> GroupState | None:
-        """What is known of a group."""
+        """What is known of a group; of one that had no file when the groups were listed, nothing."""
+        if self._claimed is not None and group_id not in self._claimed:
+            return None
         return read_group_state(self._table, self._plan, group_id, self._clock.now())
 
     def take(self, group_id: int, again: bool = False) -> GroupState | None:
@@ -149,6 +161,11 @@ class GroupClaims:
         now = self._clock.now()
         mine = GroupState(RUNNING, self._run_id, this_process(), self._trigger, now, now + LEASE_MILLIS)
         with self._lock:
+            if self._claimed is not None and group_id in self._claimed:
+                # Without an attempt to create the file, which would fail.
+                other = self._in_the_way(group_id, now, again)
+                if other is not None:
+                    return other
             if not self._table.create_state(self._file(group_id), mine.to_json()):
                 other = self._in_the_way(group_id, now, again)
                 if other is not None:

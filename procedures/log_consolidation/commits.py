@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.table_versions import TableVersions
-from catalog.wording import counted
 from procedures.log_consolidation.log_mode import SKIPPED, TIMESTAMP_END, LogMode, LogTask, ModeOutcome
 
 

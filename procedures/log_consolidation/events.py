@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from catalog.counted_nouns import counted
 from catalog.history.event_expiry import delete_expired, expired_files
 from catalog.history.event_store import EVENTS_FOLDER, TimeRange, merge, unmerged_files
 from catalog.history.moments import LAST_MILLIS
 from catalog.properties.retention_properties import RETENTION_HOURS
-from catalog.wording import counted
 from procedures.application import application
 from procedures.log_consolidation.log_mode import SKIPPED, TIMESTAMP_END, TIMESTAMP_START, LogMode, LogTask, ModeOutcome
 

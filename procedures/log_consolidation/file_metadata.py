@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from catalog.counted_nouns import counted
 from catalog.errors import ConcurrentChangeError
 from catalog.jvm.java_errors import is_conflict
 from catalog.table.snapshot import TableSnapshot
-from catalog.wording import counted
 from otree.block import BLOCKS_TAG
 from procedures.log_consolidation.log_mode import SKIPPED, TIMESTAMP_END, TIMESTAMP_START, LogMode, LogTask, ModeOutcome
 from procedures.log_consolidation.missing_statistics import FilesRead, lacks_statistics, with_statistics

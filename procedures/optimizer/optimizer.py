@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.state.lease import HeldBy, Lease
@@ -16,6 +17,7 @@ from procedures.optimizer.group_runs import CommittedGroup, run_groups, stopped_
 from procedures.optimizer.parts import OptimizerParts, PlanRequest, ProgressDisplay
 from procedures.optimizer.plan import Arrivals, FileGroup, Plan, SkippedGroup
 from procedures.optimizer.report import (
+    LEASE_HELD,
     ReportRow,
     committed_row,
     failed_row,
@@ -253,7 +255,8 @@ class Optimizer:
         self._batch_bytes = None if committed else max(1, min(group.bytes for group in plan.groups) // 2)
         self._last_written = plan.groups[0].strategy, frozenset(written)
         if isinstance(failure, UseError):
-            failure.message += f" {run.committed} groups were committed before." if run.committed else ""
+            groups = f"{counted(run.committed, 'group')} {agreeing(run.committed, 'was', 'were')}"
+            failure.message += f" {groups} committed before." if run.committed else ""
         if failure is not None:
             raise failure
 
@@ -273,7 +276,7 @@ class Optimizer:
     def _end_held(self, held: Lease) -> None:
         seconds = max(held.expires_at - self._parts.clock.now(), 0) // 1000
         note = f"{held.holder} optimizes the table in run {held.run_id} ({held.trigger}); its lease ends in {seconds} s"
-        self._report = [nothing_row(0, "LEASE_HELD", None, note)]
+        self._report = [nothing_row(0, LEASE_HELD, None, note)]
 
 
 def _requested(stop: Stop) -> Stop:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.table.key_columns import KeyOrder
 
 # Reason code of files that a run leaves to the next one.
@@ -143,7 +144,8 @@ class Arrivals:
         """
         if group.bytes >= self.worth_bytes or any(file.first_time <= self.since for file in group.files):
             return None
-        note = f"{len(group.files)} files arrived during the run; the next run indexes them"
+        count = len(group.files)
+        note = f"{counted(count, 'file')} arrived during the run; the next run indexes {agreeing(count, 'it', 'them')}"
         return SkippedGroup(group.strategy, ARRIVED, len(group.files), group.bytes, note)
 
 

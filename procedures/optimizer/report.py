@@ -12,6 +12,8 @@ from procedures.result_rows import OptimizeRow
 from procedures.rewrite.results import RewriteResult
 
 PLANNED, COMMITTED, SKIPPED, FAILED = "planned", "committed", "skipped", "failed"
+LEASE_HELD = "LEASE_HELD"
+"""The reason of a run that does nothing because another run holds the lease of the table."""
 
 ReportRow: TypeAlias = OptimizeRow
 """One row of the report."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import functions as F
-
 from catalog.clock import Clock
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, UnknownNameError
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import described_jobs
@@ -15,6 +14,7 @@ from catalog.state.plan_claims import DONE, FAILED, STALE, GroupClaims, GroupSta
 from catalog.state.plan_files import PlanGroups, StoredGroup, StoredPlan, find_plan
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from procedures.optimizer.committed_groups import CommittedGroups
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.parts import PlanRequest
 from procedures.optimizer.plan import FileGroup, FileRun, Plan, SkippedGroup
@@ -49,10 +49,12 @@ class StoredPlanRun:
     is_dry_run: bool
     _groups: PlanGroups = field(init=False)
     _taken_elsewhere: list[int] = field(default_factory=list)
+    _committed: CommittedGroups = field(init=False)
 
     def __post_init__(self) -> None:
         """Reads no group yet."""
         self._groups = PlanGroups(self.table, self.stored_plan)
+        self._committed = CommittedGroups(self.table, self.stored_plan)
 
     @classmethod
     def of(cls, table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock) -> StoredPlanRun:
@@ -79,6 +81,8 @@ class StoredPlanRun:
     def _plan(self, request: PlanRequest) -> Plan:
         """Takes the next groups that nobody has."""
         snapshot = self.table.snapshot()
+        if not self.is_chosen:
+            self.claims.list_claimed()
         most = self.stored_plan.groups if self.is_dry_run else request.most_groups
         groups: list[FileGroup] = []
         skipped: list[SkippedGroup] = []
@@ -160,24 +164,13 @@ class StoredPlanRun:
 
     def _passed_over(self, snapshot: TableSnapshot, stored: StoredGroup, problem: str) -> list[SkippedGroup]:
         """Records why a group does not fit the table any more: a killed process has done it, or it is stale."""
-        version = self._version_of(snapshot, stored.group_id)
+        version = self._committed.version_of(stored.group_id, snapshot.version)
         if version is not None:
             self.claims.finish(stored.group_id, DONE, version)
             note = f"it was rewritten in version {version}"
             return [self._skip(stored, PLAN_GROUP_DONE, note)] if self.is_chosen else []
         self.claims.finish(stored.group_id, STALE, reason=problem)
         return [self._skip(stored, PLAN_GROUP_STALE, problem)]
-
-    def _version_of(self, snapshot: TableSnapshot, group_id: int) -> int | None:
-        """The version in which the log has the group."""
-        commits = snapshot.version - self.stored_plan.version
-        if commits < 1:
-            return None
-        is_group = (F.col("parameters")["plan"] == self.stored_plan.plan_id) & (
-            F.col("parameters")["group"] == str(group_id)
-        )
-        found = self.table.events(limit=commits).where(is_group).select("version").first()
-        return None if found is None else int(found.version)
 
 
 def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -> FileGroup | str:
@@ -190,26 +183,32 @@ def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -
         plan: the plan.
         stored: the group.
     """
-    found = StepCandidates.of(snapshot.only_paths(stored.paths), Scope(None, True, None, None, isolated=True))
-    positions = {path: position for position, path in enumerate(found.path.tolist())}
+    candidates = StepCandidates.of(snapshot.only_paths(stored.paths), Scope(None, True, None, None, isolated=True))
+    positions = {path: position for position, path in enumerate(candidates.path.tolist())}
     vectors = dict(zip(stored.paths, stored.vectors, strict=True))
     gone = sum(path not in positions for path in stored.paths)
-    changed = sum(found.deletion_vector[at] != vectors[path] for path, at in positions.items())
+    changed = sum(candidates.deletion_vector[at] != vectors[path] for path, at in positions.items())
     if gone or changed:
-        return f"of {len(stored.paths)} files {gone} are gone and {changed} have other deleted rows"
-    places = [place for place, _ in found.places()]
+        return (
+            f"of {counted(len(stored.paths), 'file')} {gone} {agreeing(gone, 'is', 'are')} gone and {changed} "
+            f"{agreeing(changed, 'has', 'have')} other deleted rows"
+        )
+    places = [place for place, _ in candidates.places()]
     if len(places) != 1 or places[0].revision_id != stored.revision_id:
         return "its files are not of one partition, revision and band"
     rows_per_file, into = None, len(stored.runs)
     if len(stored.paths) == 1:
-        rows, size = int(found.rows[0]), int(found.size[0])
+        rows, size = int(candidates.rows[0]), int(candidates.size[0])
         into = min(stored.files_out, -(-size // plan.max_file_bytes), rows, MAX_FILES_PER_GROUP)
         if into < 2:
             return "its file cannot be divided"
         rows_per_file = -(-rows // into)
-    runs = tuple(FileRun(run, int(max(found.tier[positions[path]] for path in run)) or None) for run in stored.runs)
-    files = tuple(found.input_file(positions[path]) for path in stored.paths)
-    note = f"group {stored.group_id} of plan {plan.plan_id}: {len(files)} files become {into}"
+    runs = tuple(
+        FileRun(run, int(max(candidates.tier[positions[path]] for path in run)) or None) for run in stored.runs
+    )
+    files = tuple(candidates.input_file(positions[path]) for path in stored.paths)
+    become = f"{counted(len(files), 'file')} {agreeing(len(files), 'becomes', 'become')}"
+    note = f"group {stored.group_id} of plan {plan.plan_id}: {become} {into}"
     reason = f"PLAN_GROUP_{stored.group_id}_{stored.reason}"
     return FileGroup(
         NAME,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.pruning.row_predicate import RowPredicate
@@ -152,11 +153,11 @@ def _stored(files: StepCandidates, positions: Integers, place: Place, group: Rew
 def _message(group: RewriteGroup, place: Place, names: Sequence[str]) -> str:
     where = f" of partition {place.partition}" if place.partition else ""
     count = sum(len(run) for run in group.runs)
-    text = f"{count} files{where} become {group.files_out}"
+    text = f"{counted(count, 'file')}{where} {agreeing(count, 'becomes', 'become')} {group.files_out}"
     if group.reason != "OVERLAP_CUT":
         return text
     along = [names[n] if n >= 0 and names else "time" for n in sorted(group.dimensions, reverse=True)]
     return (
         f"{text}; one of {group.parts} parts of a set of overlapping files, which is cut along {', '.join(along)}; "
-        f"{group.crossing} files reach across the cuts"
+        f"{counted(group.crossing, 'file')} {agreeing(group.crossing, 'reaches', 'reach')} across the cuts"
     )

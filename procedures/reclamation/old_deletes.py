@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import functions as F
 
 from catalog.errors import UnknownNameError
 from catalog.jvm.table_versions import TableVersions
@@ -48,20 +52,53 @@ def compact_old_deletes(
     """
     rows: list[ReportRow] = []
     defaults = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
-    for start in range(0, len(paths), _FILES_PER_RUN):
+
+    def compact(files: Sequence[str]) -> list[ReportRow]:
         arguments = {
             **defaults,
             "table": table.name,
             "strategy": DELETE_COMPACTION,
-            "files": paths[start : start + _FILES_PER_RUN],
+            "files": list(files),
             "options": {"min_deleted_ratio": str(min_ratio)},
             "dry_run": dry_run,
         }
         settings = replace(OptimizeSettings.of(arguments), parameters=run.parameters)
-        part = Run.of(table, run.trigger, run.parameters, application().clock)
-        try:
-            rows += optimize(table, settings, part)
-        except UnknownNameError:
-            # Another writer has removed one of the files; the next reclamation finds the others.
-            continue
+        return optimize(table, settings, Run.of(table, run.trigger, run.parameters, application().clock))
+
+    for start in range(0, len(paths), _FILES_PER_RUN):
+        rows += compact_remaining(paths[start : start + _FILES_PER_RUN], compact, partial(_live_paths, table))
     return rows
+
+
+def compact_remaining(
+    paths: Sequence[str],
+    compact: Callable[[Sequence[str]], list[ReportRow]],
+    live_paths: Callable[[Sequence[str]], list[str]],
+) -> list[ReportRow]:
+    """Compacts files; leaves out those that other writers remove in the meantime.
+
+    Args:
+        paths: the files.
+        compact: compacts files; raises ``UnknownNameError`` if the table no longer has one of them.
+        live_paths: returns the files that the table still has.
+
+    Returns:
+        The report of ``compact``; empty if no file is left.
+
+    Raises:
+        UnknownNameError: ``compact`` raises it although the table has all files.
+    """
+    if not paths:
+        return []
+    try:
+        return compact(paths)
+    except UnknownNameError:
+        remaining = live_paths(paths)
+        if len(remaining) >= len(paths):
+            raise
+    return compact_remaining(remaining, compact, live_paths)
+
+
+def _live_paths(table: ManagedTable, paths: Sequence[str]) -> list[str]:
+    files = table.snapshot().log_files
+    return [row.path for row in files.where(F.col("path").isin(list(paths))).select("path").orderBy("path").collect()]

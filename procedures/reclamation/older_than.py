@@ -15,8 +15,8 @@ from procedures.selection.timestamps import WrittenTime, instant
 
 NAME = "older_than"
 ACCEPTED = (
-    "an interval above 0 such as INTERVAL '3' DAY or '3 days', a time in the past such as TIMESTAMP "
-    "'2026-01-31 00:00:00', or the number of a version"
+    "a day-time interval above 0 such as INTERVAL '3' DAY or '3 days' (months and years have no fixed length), a time "
+    "in the past such as TIMESTAMP '2026-01-31 00:00:00', or the number of a version"
 )
 PYTHON_TYPES = (int, timedelta, datetime, date)
 

@@ -6,21 +6,22 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import ConcurrentChangeError
 from catalog.history.event_expiry import delete_expired, expired_files
 from catalog.history.moments import moment
-from catalog.jvm.session import described_jobs, work_session
+from catalog.jvm.session import described_jobs, interrupted, work_session
 from catalog.jvm.table_versions import TableVersions
-from catalog.state.lease import HeldBy, acquire, renewed
+from catalog.state.lease import acquire, holder_of, renewed
 from catalog.state.protection import protections
 from catalog.state.reclaimed import oldest_left, record_reclaimed
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
-from procedures.optimizer.report import COMMITTED, PLANNED
+from procedures.optimizer.report import COMMITTED, LEASE_HELD, PLANNED, ReportRow
 from procedures.optimizer.runs import Run
+from procedures.reclamation.lease_wait import LeaseWait
 from procedures.reclamation.log_cleanup import LogCleanup
 from procedures.reclamation.old_deletes import compact_old_deletes, files_with_old_deletes
 from procedures.result_rows import PurgeRow
@@ -31,6 +32,8 @@ from procedures.vacuuming.retained import RetainedVersions
 from procedures.vacuuming.vacuum_run import VacuumRun
 
 COMPACTION, FILES, LOG, EVENTS, PROTECTED, VERSIONS = "compaction", "files", "log", "events", "protected", "versions"
+# Times that the compaction is planned while other runs take the lease between its plan and its rewrite.
+_MOST_PLANS = 5
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Reclamation:
         trigger: who asked.
         parameters: what was asked for, for events.
         observe: called with the name of each step before it begins.
+        is_stopped: whether the caller was asked to stop, which ends a wait for the lease. When left out: whether the
+            calling thread was interrupted.
     """
 
     def __init__(
@@ -68,8 +73,10 @@ class Reclamation:
         trigger: str,
         parameters: Mapping[str, str],
         observe: Callable[[str], None] = lambda _: None,
+        is_stopped: Callable[[], bool] | None = None,
     ) -> None:
         check_place(table)
+        self._wait = LeaseWait(table.name, application().clock, is_stopped or partial(interrupted, table.spark))
         self._table = table
         self._settings = settings
         self._trigger = trigger
@@ -90,7 +97,8 @@ class Reclamation:
 
         Raises:
             ProtectionError: it is unknown which version is protected; nothing was deleted.
-            ConcurrentChangeError: another run holds the lease of the table; no file was deleted.
+            ConcurrentChangeError: another run holds the lease of the table for longer than a reclamation waits; no file
+                was deleted.
         """
         # An unreadable protection stops everything, before the first commit.
         protections(self._table)
@@ -116,17 +124,24 @@ class Reclamation:
     def _compaction(self) -> list[PurgeRow]:
         if not self._settings.whole:
             return []
-        self._observe(COMPACTION)
-        retained = RetainedVersions(self._table, self._session, self._settings.cutoff)
-        paths = files_with_old_deletes(self._versions, retained.version, retained.newest)
-        run = Run.of(self._table, self._trigger, self._parameters, application().clock)
-        rows = compact_old_deletes(
-            self._table, paths, self._settings.min_deleted_ratio, run, dry_run=self._settings.dry_run
-        )
+        is_dry_run, clock = self._settings.dry_run, application().clock
+        rows: list[ReportRow] = []
+        plans, version, is_held = 0, 0, True
+        while is_held and plans < _MOST_PLANS:
+            if not is_dry_run:
+                self._wait.until_free(lambda: holder_of(self._table, clock.now()))
+            self._observe(COMPACTION)
+            retained = RetainedVersions(self._table, self._session, self._settings.cutoff)
+            version = retained.version
+            paths = files_with_old_deletes(self._versions, version, retained.newest)
+            run = Run.of(self._table, self._trigger, self._parameters, clock)
+            part = compact_old_deletes(self._table, paths, self._settings.min_deleted_ratio, run, dry_run=is_dry_run)
+            rows += part
+            plans, is_held = plans + 1, any(row.reason == LEASE_HELD for row in part)
         done = [row for row in rows if row.state in (COMMITTED, PLANNED)]
         files, size = sum(row.input_files for row in done), sum(row.input_bytes for row in done)
         message = (
-            f"files whose deleted rows no version from {retained.version} on can show; the files before stay as long "
+            f"files whose deleted rows no version from {version} on can show; the files before stay as long "
             "as versions that need them"
         )
         return [self._row(COMPACTION, files, size, message)]
@@ -201,11 +216,6 @@ class Reclamation:
     def _lease(self) -> Iterator[None]:
         """Holds the lease: an optimization that reads a version must not lose its files."""
         clock, run_id = application().clock, uuid.uuid4().hex
-        held = acquire(self._table, run_id, self._trigger, clock.now())
-        if isinstance(held, HeldBy):
-            raise ConcurrentChangeError(
-                f"{self._table.name} is being optimized by {held.lease.holder}, whose files must stay: no file was "
-                "deleted. Call again when the run has ended."
-            )
+        self._wait.until_acquired(lambda: acquire(self._table, run_id, self._trigger, clock.now()))
         with renewed(self._table, run_id, self._trigger, clock):
             yield

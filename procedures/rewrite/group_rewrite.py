@@ -6,6 +6,7 @@ import logging
 import uuid
 from dataclasses import replace
 
+from catalog.counted_nouns import counted
 from catalog.errors import CommitUnknownError, TableError, UseError
 from catalog.history.events import FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
@@ -17,7 +18,7 @@ from procedures.rewrite.commit import commit
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.layout_rewrite import LayoutRewrite
 from procedures.rewrite.results import RewriteContext, RewriteOutput, RewriteResult
-from procedures.rewrite.run_rewrite import write_runs
+from procedures.rewrite.run_rewrite import RunRewrite
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +50,10 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
     new_revision: int | None = None
     record_write(table, write)
     try:
-        with described_jobs(session, f"USE {group.strategy}: {len(group.files)} files of {table.name}"):
+        with described_jobs(session, f"USE {group.strategy}: {counted(len(group.files), 'file')} of {table.name}"):
             if group.runs is not None:
                 facts = InputFacts.of(inputs.snapshot, group)
-                output = write_runs(session, inputs, group, facts, write_id, context)
+                output = RunRewrite(session, inputs, group, facts, write_id, context).write()
             else:
                 context.observe(Step.PLACE)
                 laid_out = LayoutRewrite(table, session, group, context)

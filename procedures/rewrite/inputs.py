@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError
 from catalog.history.events import FileFacts
 from catalog.jvm.table_transaction import TableTransaction
@@ -49,13 +50,17 @@ class Inputs:
         gone = len(group.files) - transaction.take((file.path, file.deletion_vector) for file in group.files)
         if gone:
             raise ConcurrentChangeError(
-                f"{gone} of the plan's {len(group.files)} files were changed since it was made."
+                f"{gone} of the plan's {counted(len(group.files), 'file')} {agreeing(gone, 'was', 'were')} changed "
+                "since it was made."
             )
         if group.removal is not None:
             needed = group.removal.dependencies
             changed = len(needed) - transaction.depend_on(needed)
             if changed:
-                raise ConcurrentChangeError(f"{changed} files with later rows were changed since the plan was made.")
+                raise ConcurrentChangeError(
+                    f"{counted(changed, 'file')} with later rows {agreeing(changed, 'was', 'were')} changed since "
+                    "the plan was made."
+                )
         return cls(transaction, TableSnapshot.of(transaction.state(), table.location))
 
 

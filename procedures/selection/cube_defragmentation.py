@@ -10,6 +10,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import counted
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
@@ -79,7 +80,7 @@ class CubeDefragmentation(Strategy):
             return _nothing(fragmented.first_group(), limit, revision.revision_id)
         first = kept[0].level
         cubes = len({f.level for f in kept})
-        note = f"{len(kept)} files of fragmented cubes, from level {first} on" + (
+        note = f"{counted(len(kept), 'file')} of fragmented cubes, from level {first} on" + (
             f", {cubes} levels" if cubes > 1 else ""
         )
         return Selection(FileGroup(NAME, revision.revision_id, f"FROM_LEVEL_{first}", kept, note))
@@ -185,6 +186,7 @@ def _nothing(first: BlockGroup | None, bytes_per_iter: int, revision_id: int) ->
         return Selection(note=note)
     why = (
         f"no fragmented cube reaches the next level within bytes_per_iter = {bytes_per_iter}; the first is cube "
-        f"{first.cube_id or 'root'} at level {first.level} with {first.blocks} blocks of {first.element_count} rows"
+        f"{first.cube_id or 'root'} at level {first.level} with {counted(first.blocks, 'block')} of "
+        f"{counted(first.element_count, 'row')}"
     )
     return Selection(None, (SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", 0, 0, why),), note)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
@@ -68,8 +69,9 @@ def choose(files: list[FileWithDeletes], bytes_per_iter: int, retention_hours: f
     read = sum(f.file.size for f in chosen if f.file.rows != 0)
     written = sum(f.size for f in taken) - freed
     note = (
-        f"{deleted} deleted rows in {len(chosen)} files; reads {read} bytes, writes about {written}, and frees about "
-        f"{freed} once vacuum removes the old files, which the table keeps for {retention_hours:g} hours"
+        f"{counted(deleted, 'deleted row')} in {counted(len(chosen), 'file')}; reads {read} bytes, writes about "
+        f"{written}, and frees about {freed} once vacuum removes the old files, which the table keeps for "
+        f"{retention_hours:g} hours"
     )
     return Selection(FileGroup(NAME, revision_id, f"DELETED_ROWS_{deleted}", taken, note, runs=runs))
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import counted
 from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
@@ -33,7 +34,7 @@ class FileList(Strategy):
         if found is None:
             return Selection(note=f"{NAME}: none of the files is there any more")
         first, taken = found
-        note = f"{len(taken)} named files of revision {first}"
+        note = f"{counted(len(taken), 'named file')} of revision {first}"
         return Selection(FileGroup(NAME, first, "NAMED_FILES", taken, note))
 
 

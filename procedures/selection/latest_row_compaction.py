@@ -7,13 +7,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar
 
+from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError, NotSupportedError
 from catalog.table.key_columns import key_order
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, FileRun, InputFile, RowRemoval, Selection
 from procedures.selection.compared_files import ComparedFiles, Numbers
-from procedures.selection.outdated_rows import ALL_TIES, TIES, FileWithOutdated, OutdatedRows, numbered
+from procedures.selection.outdated_rows import ALL_TIES, ANY_TIE, TIES, FileWithOutdated, OutdatedRows, numbered
 from procedures.selection.selection_strategy import (
     SelectionSettings,
     Selector,
@@ -31,10 +32,11 @@ _MOST_NEW_FILES = 10_000
 _APPEND_ONLY = "delta.appendOnly"
 _NOTHING = Selection(note=f"{NAME}: every row is the latest of its key")
 _COMPARED = ComparedFiles()
+_LATER, _LATER_OR_TIED = "later rows", "later rows, or one equally late row that stays,"
 
 
 def choose(
-    files: Sequence[FileWithOutdated], bytes_per_iter: int, retention_hours: float
+    files: Sequence[FileWithOutdated], bytes_per_iter: int, retention_hours: float, ties: str = ALL_TIES
 ) -> tuple[FileGroup, tuple[FileWithOutdated, ...]] | None:
     """Takes files of the first revision that has any, those first that lose the largest share of their rows; pure.
 
@@ -42,6 +44,7 @@ def choose(
         files: the files with outdated rows.
         bytes_per_iter: bytes after which no further file is taken; an eighth of the bytes of all files if that is more.
         retention_hours: how long the table keeps removed files, for people.
+        ties: whether all rows with the greatest order stay, or any one of them, for people.
 
     Returns:
         The group without its removal, and its files; None if there are none.
@@ -59,10 +62,11 @@ def choose(
     outdated = sum(f.outdated for f in taken)
     read, written = sum(f.file.size for f in remaining), sum(map(_expected_bytes, remaining))
     freed = sum(f.file.size for f in taken) - written
+    why = _LATER_OR_TIED if ties == ANY_TIE else _LATER
     note = (
-        f"{outdated} rows in {len(taken)} files have a later row of their key; reads {read} bytes, writes about "
-        f"{written} in {len(runs)} files, and frees about {freed} once vacuum removes the old files, which the table "
-        f"keeps for {retention_hours:g} hours"
+        f"removes {counted(outdated, 'row')} of {counted(len(taken), 'file')} because of {why} with the same key; "
+        f"reads {read} bytes, writes about {written} in {counted(len(runs), 'file')}, and frees about {freed} once "
+        f"vacuum removes the old files, which the table keeps for {retention_hours:g} hours"
     )
     return FileGroup(NAME, revision_id, f"OUTDATED_ROWS_{outdated}", inputs, note, runs=runs), taken
 
@@ -81,18 +85,18 @@ def _runs(files: Sequence[FileWithOutdated]) -> Iterator[FileRun]:
         size = 0
         for member in members:
             if run and size + _expected_bytes(member) > _RUN_BYTES:
-                yield _joined(run)
+                yield _file_run(run)
                 run, size = [], 0
             run.append(member)
             size += _expected_bytes(member)
-        yield _joined(run)
+        yield _file_run(run)
 
 
 def _age(file: InputFile) -> tuple[int, str]:
     return file.first_time, file.path
 
 
-def _joined(run: Sequence[FileWithOutdated]) -> FileRun:
+def _file_run(run: Sequence[FileWithOutdated]) -> FileRun:
     return FileRun(tuple(f.file.path for f in run), max(f.tier for f in run) or None)
 
 
@@ -147,7 +151,7 @@ class _LatestRowSelector(Selector):
             return _NOTHING
         some = new.tolist() if len(new) < min(len(numbers), _MOST_NEW_FILES) else None
         outdated = OutdatedRows.find(snapshot, order, ties, some)
-        chosen = choose(outdated.files, self.settings.bytes_per_iter, snapshot.retention_hours)
+        chosen = choose(outdated.files, self.settings.bytes_per_iter, snapshot.retention_hours, ties)
         if chosen is None:
             if not snapshot.restrictions:
                 _COMPARED.put(key, numbers)

@@ -13,6 +13,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
@@ -78,12 +79,13 @@ def choose(
             reason = f"LEVEL_{group.level}_CUBE_{cube}"
             note = (
                 f"{group.blocks} blocks of cube {cube} with {group.element_count} rows in files of level "
-                f"{group.level}; {len(files)} files taken"
+                f"{group.level}; {counted(len(files), 'file')} taken"
             )
             return Selection(FileGroup(NAME, revision_id, reason, files, note), tuple(skipped))
         note = (
-            f"cube {cube} at level {group.level}: the {len(files)} files within bytes_per_iter = {bytes_per_iter} hold "
-            f"{elements} rows of {writes} writes, too few for a block of {next_level_elements(group.level)}"
+            f"cube {cube} at level {group.level}: {counted(len(files), 'file')} within bytes_per_iter = "
+            f"{bytes_per_iter} {agreeing(len(files), 'holds', 'hold')} {counted(elements, 'row')} of "
+            f"{counted(writes, 'write')}, too few for a block of {next_level_elements(group.level)}"
         )
         size = sum(f.size for f in files)
         skipped.append(SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", len(files), size, note))

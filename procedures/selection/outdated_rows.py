@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, NotSupportedError
 from catalog.table.full_paths import full_path, scanned_path
 from catalog.table.key_columns import KeyOrder
@@ -124,7 +125,8 @@ class OutdatedRows:
         listed = by_file.join(files.select("number", *_FILE_COLUMNS), "number", "left").collect()
         unknown = sum(row.unknown or 0 for row in listed)
         if unknown:
-            accepted = f"a column without nulls, and {unknown} rows with a key have none there"
+            have = agreeing(unknown, "has", "have")
+            accepted = f"a column without nulls, and {counted(unknown, 'row')} with a key {have} none there"
             raise InvalidArgumentError.of("order_by", order.order.plain_name, accepted)
         if len({row.number for row in listed}) != len(listed) or any(row.path is None for row in listed):
             # Else rows of other files would be taken for outdated ones.

@@ -9,6 +9,7 @@ import numpy as np
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import counted
 from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns, group_numbers, sums
 from catalog.table.snapshot import TableSnapshot
@@ -110,8 +111,8 @@ def choose(
         taken += files
         count += 1
     note = (
-        f"cube {cube} holds {elements} rows, more than {OVERFULL_FACTOR} times the desired "
-        f"{revision.desired_cube_size}; {len(taken)} files of {count} writes taken"
+        f"cube {cube} holds {counted(elements, 'row')}, more than {OVERFULL_FACTOR} times the desired "
+        f"{revision.desired_cube_size}; {counted(len(taken), 'file')} of {counted(count, 'write')} taken"
     )
     if count < 2:
         size = sum(file.size for file in taken)

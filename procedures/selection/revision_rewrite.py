@@ -13,6 +13,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
 from catalog.table.block_rows import file_levels
@@ -116,12 +117,12 @@ def former_index_note(snapshot: TableSnapshot) -> str | None:
     files = _files_per_revision(snapshot, former)
     if not files:
         return None
-    newest = snapshot.revisions[max(files)]
+    newest, count = snapshot.revisions[max(files)], sum(files.values())
     names = column_names(snapshot.schema, newest.columns)
     indexed_by = ", ".join(f"{name}:{t.kind}" for name, t in zip(names, newest.transformers, strict=True))
     return (
-        f"{sum(files.values())} files are indexed as before use.index.columns was changed "
-        f"({indexed_by}): revision_rewrite => true indexes them again"
+        f"{counted(count, 'file')} {agreeing(count, 'is', 'are')} indexed as before use.index.columns was changed "
+        f"({indexed_by}): revision_rewrite => true indexes {agreeing(count, 'it', 'them')} again"
     )
 
 
@@ -187,7 +188,7 @@ def _oldest(
         left = f"revision {stay} are left to lay out anew" if stay else "older revisions"
         return Selection(note=f"{NAME}: no files of {left}")
     files = take_until(found.oldest, batch_bytes)
-    note = f"{len(files)} of {found.files} files of revision {found.revision_id}, oldest first"
+    note = f"{len(files)} of {counted(found.files, 'file')} of revision {found.revision_id}, oldest first"
     return Selection(FileGroup(NAME, stay, f"REVISION_{found.revision_id}", files, note))
 
 

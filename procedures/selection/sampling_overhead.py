@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
@@ -79,7 +80,10 @@ class _OverheadSelector(Selector):
         chosen = unsettled.overhead_of([by_path[f.path] for f in files])
         if chosen.gain(fraction, target) < _SMALLEST_GAIN:
             return Selection(None, (_too_small(chosen, limit),))
-        note = f"{len(files)} files that a sample of {fraction:g} reads for a part of their rows"
+        note = (
+            f"{counted(len(files), 'file')} that a sample of {fraction:g} reads for a part of "
+            f"{agreeing(len(files), 'its', 'their')} rows"
+        )
         group = FileGroup(NAME, revision.revision_id, f"FRACTION_{fraction:g}", files, note)
         return Selection(group)
 

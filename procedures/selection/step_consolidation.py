@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
 from catalog.table.column_names import split_names
 from catalog.table.file_columns import Integers
@@ -15,7 +16,13 @@ from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, FileRun, Selection
 from procedures.selection.consolidation_steps import consolidation
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
+from procedures.selection.selection_strategy import (
+    MAX_FILES_PER_GROUP,
+    SelectionSettings,
+    Selector,
+    Strategy,
+    check_least,
+)
 from procedures.selection.step_candidates import Place, Scope, StepCandidates
 from procedures.selection.step_runs import MOST_FILES_WITH_BOXES, StepPolicy
 from procedures.selection.timestamps import WrittenTime, instant
@@ -82,10 +89,7 @@ def policy_of(options: Mapping[str, Any]) -> StepPolicy:
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    for name, least in (("steps", 1), ("step_min_files", 2), ("max_file_bytes", 1)):
-        value = options[name]
-        if value is not None and value < least:
-            raise InvalidArgumentError.of(name, value, f"a whole number of at least {least}")
+    check_least(options, {"steps": 1, "step_min_files": 2, "max_file_bytes": 1})
     least, most = options["step_min_files"], options["step_max_files"]
     if most is not None and most < least:
         raise InvalidArgumentError.of("step_max_files", most, f"a whole number of at least step_min_files = {least}")
@@ -179,7 +183,7 @@ def _commit_of(place: Place) -> tuple[int, str]:
 def _removal(files: StepCandidates, revision_id: int, positions: Integers, retention_hours: float) -> FileGroup:
     chosen = tuple(files.input_file(int(position)) for position in positions)
     note = (
-        f"{len(chosen)} files without a live row are removed without reading them; vacuum deletes them after "
+        f"removes {counted(len(chosen), 'file')} without a live row, which need not be read; vacuum deletes them after "
         f"{retention_hours:g} hours"
     )
     return FileGroup(NAME, revision_id, f"NO_ROWS_{len(chosen)}", chosen, note, runs=())
@@ -196,9 +200,14 @@ def _group(files: StepCandidates, taken: list[PlannedRun]) -> FileGroup:
         for run in taken
     )
     where = f" of partition {place.partition}" if place.partition else ""
-    left_out = f"; {files.with_vectors} files with deletion vectors stay as they are" if files.with_vectors else ""
-    note = f"{len(chosen)} files{where} become {len(runs)}{left_out}"
+    note = f"{counted(len(chosen), 'file')}{where} become {len(runs)}{_left_out(files.with_vectors)}"
     return FileGroup(NAME, place.revision_id, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)
+
+
+def _left_out(files: int) -> str:
+    if not files:
+        return ""
+    return f"; {counted(files, 'file')} with deletion vectors {agreeing(files, 'stays as it is', 'stay as they are')}"
 
 
 class _StepSelector(Selector):
@@ -224,8 +233,7 @@ class _StepSelector(Selector):
             group = next(self._groups, None)
         if group is not None:
             return Selection(group)
-        left_out = f"; {self._left_out} files with deletion vectors stay as they are" if self._left_out else ""
-        return Selection(note=f"{NAME}: no run of neighbours qualifies for a step{left_out}")
+        return Selection(note=f"{NAME}: no run of neighbours qualifies for a step{_left_out(self._left_out)}")
 
     def _candidates(self, snapshot: TableSnapshot) -> StepCandidates:
         options = self.settings.options

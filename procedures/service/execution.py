@@ -23,14 +23,14 @@ from procedures.log_consolidation.consolidation import LogRequest, consolidate_l
 from procedures.log_consolidation.modes import DEFAULT_MODES, MODES
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.plan import ARRIVED
-from procedures.optimizer.report import FAILED, ReportRow, passed_over
+from procedures.optimizer.report import FAILED, LEASE_HELD, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
 from procedures.service.schedule import LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.vacuuming.cutoff import Cutoff
 
 # Reasons without a strategy on which an owner can act.
-_NOTED_REASONS = ("LEASE_HELD", "NO_PROGRESS")
+_NOTED_REASONS = (LEASE_HELD, "NO_PROGRESS")
 _MAX_NOTES = 5
 
 
@@ -141,7 +141,11 @@ class SparkEngine:
         settings = ReclamationSettings(
             Cutoff.of_retention(hours, now, floor), ratio or 0.0, whole=retention.hours is not None
         )
-        Reclamation(table, settings, run.trigger, retention.asked).run()
+
+        def is_stopped() -> bool:
+            return run.stop_reason is not None
+
+        Reclamation(table, settings, run.trigger, retention.asked, is_stopped=is_stopped).run()
 
     def suspended(self, location: str) -> bool:
         """See ``Engine.suspended``."""
@@ -197,7 +201,7 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
     """Returns the version at which a run found nothing more to do; None if it ended for another reason."""
     if run.stop_reason is not None or not rows or rows[-1].state == FAILED:
         return None
-    if any(row.reason in ("LEASE_HELD", "LIMIT_REACHED", ARRIVED) for row in rows):
+    if any(row.reason in (LEASE_HELD, "LIMIT_REACHED", ARRIVED) for row in rows):
         return None
     return max((row.version for row in rows if row.version is not None), default=None)
 

@@ -21,7 +21,7 @@ from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from procedures.application import Application, application
 from procedures.optimizer.engine import optimize
-from procedures.optimizer.report import PassedOver, passed_over
+from procedures.optimizer.report import LEASE_HELD, PassedOver, passed_over
 from procedures.optimizer.runs import MANUAL, Run
 from procedures.selection import strategy
 from procedures.service.execution import background_session, is_running, prepare_thread
@@ -124,7 +124,7 @@ def _record_ignored(table: ManagedTable, schedule: Schedule, reason: str, app: A
 
 def _record_skipped(table: ManagedTable, schedule: Schedule, run: Run, skipped: PassedOver, app: Application) -> None:
     """Records an event for what a run skipped, because nobody reads its report."""
-    reason = ALREADY_RUNNING if skipped.reason == "LEASE_HELD" else skipped.reason
+    reason = ALREADY_RUNNING if skipped.reason == LEASE_HELD else skipped.reason
     logger.info("%s: manual run %s skipped %s", table.name, run.run_id, skipped.text)
     inputs = FilesTotals(skipped.files, skipped.bytes) if skipped.files else None
     times = run.started_at, app.clock.now()

@@ -27,16 +27,17 @@ class AbortedRewrites:
 
         A file of a rewrite whose commit is known after all is among them; it is referenced, and stays.
         """
-        return session.createDataFrame([(path,) for path in self._found()], "path string")
+        return session.createDataFrame([(path,) for path in self._file_paths()], "path string")
 
-    def _found(self) -> Iterator[str]:
-        names: dict[str, list[str]] = {}
+    def _file_paths(self) -> Iterator[str]:
+        marks: dict[str, set[str]] = {}
         for record in self._records:
             for folder in record.folders:
-                if folder not in names:
-                    names[folder] = self._table.handle.list_names(folder)
-                start = "/".join(filter(None, (self._table.root.rstrip("/"), folder)))
-                yield from (f"{start}/{name}" for name in names[folder] if record.mark in name)
+                marks.setdefault(folder, set()).add(record.mark)
+        for folder, of_folder in marks.items():
+            start = "/".join(filter(None, (self._table.root.rstrip("/"), folder)))
+            for name in self._table.handle.list_names_containing(folder, sorted(of_folder)):
+                yield f"{start}/{name}"
 
     def forget(self) -> None:
         """Removes the records, after their files were deleted."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from catalog.errors import IndexConfigurationError, RetentionError, UseError
+from catalog.errors import IndexConfigurationError, UseError
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
@@ -80,18 +80,10 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     if any(before.configuration.get(key) != configuration.get(key) for key in pair):
         check_retention(configuration)
     if RETENTION_HOURS.name in given:
-        moved |= _lengthened(before, configuration)
+        moved |= lengthened_retention(configuration)
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)
     return moved
-
-
-def _lengthened(before: TableMetadata, configuration: Mapping[str, str]) -> dict[str, str]:
-    """The properties of Delta that become longer with ``use.retention.hours``; a new table must name them itself."""
-    entries = lengthened_retention(configuration)
-    if entries and not before.schema.fields:
-        raise RetentionError.of_new_table(RETENTION_HOURS.name, configuration[RETENTION_HOURS.name], entries)
-    return entries
 
 
 def _with(configuration: Mapping[str, str], entries: Mapping[str, str | None]) -> dict[str, str]:

@@ -66,9 +66,11 @@ def _vacuum(table, **arguments):
 
 
 @pytest.mark.quick_sample(1)
-@pytest.mark.parametrize("mode", ["lite", "full"])
-def test_a_vacuum_finds_the_files_of_a_killed_rewrite(spark, new_table, monkeypatch, mode):
-    table = new_table(f"{NUMBERS}, p STRING", tail="PARTITIONED BY (p)")
+@pytest.mark.parametrize(
+    ("mode", "tail"), [("lite", ""), ("lite", "PARTITIONED BY (p)"), ("full", "PARTITIONED BY (p)")]
+)
+def test_a_vacuum_finds_the_files_of_a_killed_rewrite(spark, new_table, monkeypatch, mode, tail):
+    table = new_table(f"{NUMBERS}, p STRING", tail=tail)
     for number in range(4):
         table.append(numbers(spark, 10, start=number * 10, partitions=1).selectExpr("*", "'ä b%' AS p"))
     before, live = table.checksum(), table.paths
@@ -88,3 +90,18 @@ def test_a_vacuum_finds_the_files_of_a_killed_rewrite(spark, new_table, monkeypa
     assert table.managed.list_state("writes") == []
     assert all("-use" in path for path in table.paths)
     assert table.checksum() == before
+
+
+def test_only_names_of_aborted_rewrites_reach_python(spark, new_table):
+    table = new_table("id BIGINT").append(spark.range(4))
+    marks = [str(uuid.UUID(int=number)) for number in (7, 8, 9)]
+    (table.path / "p=ä b").mkdir()
+    names = [f"part-00001-{mark}-use1-0.parquet" for mark in marks]
+    for name in names:
+        (table.path / "p=ä b" / name).touch()
+    (table.path / "p=ä b" / f"folder-{marks[0]}").mkdir()
+    handle = table.managed.handle
+    assert handle.list_names_containing("p=ä b", marks[:2]) == names[:2]
+    (table.path / names[2]).touch()
+    assert handle.list_names_containing("", marks) == names[2:]
+    assert handle.list_names_containing("missing", marks) == []

@@ -1,5 +1,6 @@
 """Other writers between the steps of a rewrite, staged by its phases and never by waiting."""
 
+import importlib
 import json
 import os
 import select
@@ -8,6 +9,7 @@ from operator import attrgetter
 
 import pytest
 from placement import check_placement
+from pyspark.errors.exceptions import captured
 from pyspark.sql import functions as F
 from staging import STEPS, At, settings_of
 from tables import DeltaTable
@@ -44,6 +46,19 @@ def test_the_steps_in_their_order(table):
     seen = At(None, None)
     _rewrite(table, seen)
     assert seen.seen == [Step.READ, Step.PLACE, Step.REVISION, Step.WRITE, Step.VERIFY, Step.COMMIT]
+
+
+def test_a_conflict_is_recognized_beside_the_python_package_of_delta(table, monkeypatch):
+    """Its import makes PySpark raise conflicts as exceptions of its own."""
+    # The test restores the conversion that the import replaces.
+    original = captured.convert_exception
+    monkeypatch.setattr(captured, "convert_exception", original)
+    of_delta = importlib.import_module("delta.exceptions.captured")
+    monkeypatch.setattr(captured, "convert_exception", lambda e: of_delta._convert_delta_exception(e) or original(e))
+    at = At(Step.COMMIT, lambda: table.sql("DELETE FROM {t} WHERE a % 10 = 3"))
+    with pytest.raises(ConcurrentChangeError, match="Another writer was first"):
+        _rewrite(table, at)
+    assert table.data.count() == 540
 
 
 @pytest.mark.quick_sample(2)

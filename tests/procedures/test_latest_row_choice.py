@@ -12,7 +12,7 @@ from procedures.compact import COMPACT
 from procedures.optimizer.plan import InputFile
 from procedures.selection.compared_files import ComparedFiles
 from procedures.selection.latest_row_compaction import _RUN_BYTES, choose
-from procedures.selection.outdated_rows import FileWithOutdated
+from procedures.selection.outdated_rows import ANY_TIE, FileWithOutdated
 
 SCHEMA = StructType(
     [
@@ -126,3 +126,10 @@ def test_only_files_that_were_never_compared_are_new():
     for number in range(100):
         compared.put(number, numbers)
     assert list(compared.new_among("t", numbers)) == [5, 1, 9]
+
+
+def test_the_note_counts_and_names_ties():
+    outdated = [FileWithOutdated(InputFile("a", "", 100, 10, -1, 1, 1), 1, 0, 1)]
+    assert "removes 1 row of 1 file because of later rows with the same key; " in choose(outdated, 10, 1.0)[0].note
+    note = choose(outdated, 10, 1.0, ANY_TIE)[0].note
+    assert "because of later rows, or one equally late row that stays, with the same key; " in note

@@ -130,7 +130,9 @@ def test_what_a_table_refuses(spark, new_table):
     table = new_table(KEYED)
     _append(table, (1, "p", None, "a"), (1, "p", 1, "b"), (None, "p", None, "c"))
     version = table.version
-    with pytest.raises(sql_ext.UseError, match=r"order_by = 'ts' is not accepted: a column without nulls, and 1 rows"):
+    with pytest.raises(
+        sql_ext.UseError, match=r"order_by = 'ts' is not accepted: a column without nulls, and 1 row with"
+    ):
         _compact(table)
     with pytest.raises(sql_ext.UseError, match=r"primary_key: There is no column 'idd'. Did you mean id"):
         _compact(table, primary_key=["idd"])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidArgumentError
+from procedures.purge import PURGE
 from procedures.reclamation.log_cleanup import COMMITS_WORTH_A_CHECKPOINT, boundary_of
 from procedures.reclamation.older_than import Age, Moment, Version, parse_older_than
 from procedures.vacuuming.cutoff import Cutoff
@@ -55,8 +56,17 @@ def test_what_is_accepted(value, meaning):
     ],
 )
 def test_what_is_not(value):
-    with pytest.raises(InvalidArgumentError, match=r"older_than = .*INTERVAL '3' DAY"):
+    with pytest.raises(InvalidArgumentError, match=r"older_than = .*INTERVAL '3' DAY.*months and years have no fixed"):
         parse_older_than(value)
+
+
+def test_values_of_other_types_are_told_what_is_accepted():
+    """An interval of months comes from SQL as an object of Java."""
+    for value in (object(), 1.5, True):
+        with pytest.raises(InvalidArgumentError, match=r"older_than = .*a day-time interval above 0 .*fixed length"):
+            PURGE.checked({"table": "t", "older_than": value})
+    with pytest.raises(InvalidArgumentError, match="dry_run = 1 is not accepted: a BOOLEAN is expected"):
+        PURGE.checked({"table": "t", "dry_run": 1})
 
 
 @given(st.integers(1, 10**12))

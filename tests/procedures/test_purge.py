@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from tables import DeltaTable, checksum
 
 import sql_ext
-from catalog.state.lease import acquire
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, acquire
 from catalog.state.protection import protections
 from procedures.application import Application, active
 from procedures.vacuuming import vacuum_run
@@ -135,7 +135,11 @@ def test_bad_input_touches_nothing(spark, new_table):
     before, files = table.version, table.on_disk()
     future = datetime.now(timezone.utc) + timedelta(hours=1)
     for given, code, text in (
-        ({"older_than": 3, "force": True}, "USE_UNKNOWN_VERSION", "versions from 0 to 2 are accepted"),
+        (
+            {"older_than": 3, "force": True},
+            "USE_UNKNOWN_VERSION",
+            "older_than = 3 does not exist: versions from 0 to 2 are",
+        ),
         ({"older_than": -1, "force": True}, "USE_INVALID_ARGUMENT", "INTERVAL '3' DAY"),
         ({"older_than": "-1 days", "force": True}, "USE_INVALID_ARGUMENT", "INTERVAL '3' DAY"),
         ({"older_than": future, "force": True}, "USE_INVALID_ARGUMENT", "in the future"),
@@ -195,7 +199,7 @@ def test_what_sql_binds(spark, new_table):
         assert [row.step for row in rows] == ["compaction", "files", "log", "events", "versions"], limit
         assert rows[-1].lost_from is None
     for limit in ("INTERVAL '-1' DAY", "INTERVAL '1' MONTH", "1.5", "true", "TIMESTAMP '2100-01-01 00:00:00'"):
-        with pytest.raises(AnalysisException, match="USE_INVALID_ARGUMENT"):
+        with pytest.raises(AnalysisException, match=r"USE_INVALID_ARGUMENT.* a day-time interval above 0"):
             spark.sql(f"CALL use.purge('{table.name}', older_than => {limit}, force => true)")
     with pytest.raises(AnalysisException, match="USE_INVALID_ARGUMENT"):
         spark.sql(f"CALL use.optimize('{table.name}', max_duration => INTERVAL '1' DAY)")
@@ -287,15 +291,47 @@ def test_a_protection_that_is_made_during_a_purge(new_table, monkeypatch):
     assert at(table, 5) == rows[5]
 
 
+class HeldLease(FakeClock):
+    """A clock on which another run renews the lease of a table a number of times; later waits last until their end."""
+
+    def __init__(self, table, time):
+        super().__init__(time)
+        self._table, self._expires_at = table, 0
+        self.waits, self.renewals = 0, 10**9
+        self._renew()
+
+    def wait(self, event, seconds):
+        if self.now() >= self._expires_at:
+            return event.wait(60)
+        self.waits += 1
+        stopped = super().wait(event, seconds)
+        if self.renewals and self.now() >= self._expires_at - 40_000:
+            self._renew()
+        return stopped
+
+    def _renew(self):
+        acquire(self._table, "other", "call", self.now())
+        self.renewals, self._expires_at = self.renewals - 1, self.now() + LEASE_MILLIS
+
+
 @pytest.mark.slow
 def test_another_run_keeps_its_files(new_table):
     table = new_table("id BIGINT", properties=VECTORS)
     rows = fill(table)
-    acquire(table.managed, "other", "call", time.time_ns() // 1_000_000)
-    with pytest.raises(sql_ext.UseError, match="is being optimized by") as refused:
-        purge(table, older_than=7, force=True)
-    assert refused.value.code == "USE_CONCURRENT_CHANGE"
-    assert at(table, 3) == rows[3]
+    clock = HeldLease(table.managed, time.time_ns() // 1_000_000)
+    with active(Application(clock=clock)):
+        with pytest.raises(sql_ext.UseError, match="is being optimized by") as refused:
+            purge(table, older_than=7, force=True)
+        assert refused.value.code == "USE_CONCURRENT_CHANGE"
+        assert at(table, 3) == rows[3]
+        assert clock.waits == 60
+        assert steps(purge(table, older_than=7, force=True, dry_run=True))["compaction"].files > 0
+        # The other run ends while the purge waits.
+        clock.waits, clock.renewals = 0, 3
+        assert steps(purge(table, older_than=7, force=True))["compaction"].files > 0
+        assert 0 < clock.waits < 60
+    assert table.managed.read_state(LEASE_FILE) is None
+    reclaimed(table, 3)
 
 
 @pytest.mark.slow

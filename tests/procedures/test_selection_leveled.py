@@ -64,9 +64,9 @@ def test_files_are_taken_until_the_bytes_are_crossed_the_crossing_file_included(
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ([_file("a1", 10, 9), _file("a2", 10, 9)], "9 rows of 1 writes"),
+        ([_file("a1", 10, 9), _file("a2", 10, 9)], "9 rows of 1 write,"),
         ([_file("a1", 5, 4, "w1"), _file("a2", 5, 4, "w2"), _file("a3", 5, 4, "w3")], "8 rows of 2 writes"),
-        ([_file("a1", 5, 9, "w1"), _file("a2", 5, 9, "w1"), _file("a3", 5, 9, "w2")], "18 rows of 1 writes"),
+        ([_file("a1", 5, 9, "w1"), _file("a2", 5, 9, "w1"), _file("a3", 5, 9, "w2")], "18 rows of 1 write,"),
     ],
     ids=["one file", "too few rows", "one write"],
 )

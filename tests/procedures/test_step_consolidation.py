@@ -152,7 +152,7 @@ def test_a_plain_table_is_consolidated_without_its_deleted_rows(spark, new_table
     # The file with a deletion vector is left out, and does not separate its neighbours.
     (row,) = table.optimize(strategy=STEPS, options={"purge_deleted": "false", "step_max_files": "4"}, dry_run=True)
     assert (row.reason, row.input_files) == ("FILES_4_TO_1", 4)
-    assert "1 files with deletion vectors stay" in row.message
+    assert "1 file with deletion vectors stays as it is" in row.message
     assert _run(table) == [("committed", "FILES_5_TO_1", 5, 1)]
     ids = [n for first in range(0, 500, 100) for n in reversed(range(first, first + 100)) if not 120 <= n < 130]
     assert _ids_in_file_order(table) == [ids]

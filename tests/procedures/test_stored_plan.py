@@ -15,6 +15,7 @@ from catalog.state import lease
 from catalog.state.lease import LEASE_FILE, Acquired, acquire
 from catalog.state.plan_claims import DONE, RUNNING, STALE, GroupState, read_group_state, state_file
 from catalog.state.plan_files import find_plan
+from catalog.table.managed_table import ManagedTable
 from procedures.layout.step import Step
 from procedures.optimizer.stored_plan_run import PLAN_GROUP_DONE, PLAN_GROUP_RUNNING, PLAN_GROUP_STALE
 
@@ -116,21 +117,25 @@ def test_indexed_files_keep_their_revision_cubes_and_bands(spark, new_table):
     assert sql_ext.call(spark, "plan", table=table.name, max_file_bytes=40_000).count() < len(groups)
 
 
-def test_groups_whose_files_have_changed_are_stale(spark, new_table):
+def test_groups_whose_files_have_changed_are_stale(spark, new_table, monkeypatch):
     table = _pairs(spark, new_table, properties=VECTORS)
     plan_id, _ = _store(table, columns="id", max_file_bytes=3000)
     table.sql("DELETE FROM {t} WHERE id = 10")
     table.sql("DELETE FROM {t} WHERE id BETWEEN 1000 AND 1150")
-    before = table.checksum()
+    before, reads, history = table.checksum(), [], ManagedTable.history
+    monkeypatch.setattr(ManagedTable, "history", lambda *given: reads.append(given[1:]) or history(*given))
     assert _shown(table.optimize(plan=plan_id)) == [
         ("skipped", PLAN_GROUP_STALE, 2, 0),
         ("skipped", PLAN_GROUP_STALE, 2, 0),
         ("committed", "PLAN_GROUP_3_OVERLAP", 2, 1),
     ]
+    # The commits since the plan are read once for both groups.
+    assert reads == [(2,)]
+    monkeypatch.undo()
     assert table.checksum() == before
     states = [_state(table, plan_id, n) for n in (1, 2)]
     assert [s.state for s in states] == [STALE] * 2
-    assert "0 are gone and 1 have other deleted rows" in states[0].reason
+    assert "0 are gone and 1 has other deleted rows" in states[0].reason
     assert "2 are gone" in states[1].reason
     assert _shown(table.optimize(plan=plan_id, groups=[1])) == [("skipped", PLAN_GROUP_STALE, 2, 0)]
 

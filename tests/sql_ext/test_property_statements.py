@@ -1,8 +1,11 @@
 """Statements that set properties and change columns, in an attached session: refused at once, or made good at once."""
 
+import importlib
+
 import pytest
 from placement import check_placement
 from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions import captured
 from tables import another_engine, numbers
 
 import sql_ext
@@ -52,6 +55,48 @@ def test_properties_are_refused_by_every_statement(spark, plain, tmp_path, state
     assert plain.state() == before
     assert not spark.catalog.tableExists(new)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.quick_sample(4)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE OR REPLACE TABLE {new} USING delta {clause} AS SELECT 1 x",
+        "CREATE TABLE {new} (x INT) USING qbeast {clause}",
+        "CREATE TABLE {new} LIKE {t} {clause}",
+        "CREATE TABLE {new} SHALLOW CLONE {t} {clause}",
+        "CREATE TABLE {new} (x INT) USING delta {clause}",
+        "CREATE TABLE {new} USING qbeast OPTIONS (columnsToIndex 'x') {clause} AS SELECT 1 x",
+        "CREATE TABLE {new} LIKE {parquet} USING delta {clause}",
+        "REPLACE TABLE {replaced} (x INT) USING delta {clause}",
+        "writer",
+        "builder",
+    ],
+)
+def test_a_new_table_gets_retentions_of_delta_as_long_as_its_own(spark, plain, monkeypatch, statement):
+    new, parquet, key = "default.retained", "default.of_parquet", "use.retention.hours"
+    try:
+        if "{parquet}" in statement:
+            spark.sql(f"CREATE TABLE {parquet} USING parquet AS SELECT 1 x")
+        if "{replaced}" in statement:
+            spark.sql(f"CREATE TABLE {new} (y INT) USING delta")
+        if statement == "writer":
+            spark.range(1).writeTo(new).using("delta").tableProperty(key, "1000").create()
+        elif statement == "builder":
+            # The import replaces the conversion of exceptions, for all tests of the process.
+            monkeypatch.setattr(captured, "convert_exception", captured.convert_exception)
+            tables = importlib.import_module("delta.tables")
+            tables.DeltaTable.create(spark).tableName(new).addColumn("x", "INT").property(key, "1000").execute()
+        else:
+            clause = f"TBLPROPERTIES ('{key}' = '1000')"
+            spark.sql(statement.format(new=new, replaced=new, t=plain.name, clause=clause, parquet=parquet))
+        properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {new}").collect()}
+        assert properties[key] == "1000"
+        assert properties["delta.deletedFileRetentionDuration"] == "interval 3600000 seconds"
+        assert properties["delta.logRetentionDuration"] == "interval 3600000 seconds"
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {parquet}")
+        spark.sql(f"DROP TABLE IF EXISTS {new}")
 
 
 def test_properties_of_other_formats_are_not_ours(spark):

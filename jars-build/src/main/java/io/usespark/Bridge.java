@@ -43,8 +43,8 @@ public final class Bridge {
   }
 
   /** Says whether Python wants to hear of changes to the catalog. */
-  public void listen(boolean wanted) {
-    listening = wanted;
+  public void listen(boolean isListening) {
+    listening = isListening;
   }
 
   /** Returns the handler, or null before Python has attached. */

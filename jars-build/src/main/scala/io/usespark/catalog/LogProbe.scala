@@ -26,15 +26,15 @@ object LogProbe {
    */
   def look(session: SparkSession, questions: String): String = {
     val mapper = new ObjectMapper()
-    val asked = mapper.readTree(questions).elements().asScala.toSeq
+    val tables = mapper.readTree(questions).elements().asScala.toSeq
     val classicSession = session.asInstanceOf[classic.SparkSession]
     val conf = classicSession.sessionState.newHadoopConf()
     val results = mapper.createArrayNode()
-    if (asked.sizeIs <= Threads) asked.foreach(one => results.add(lookAt(classicSession, conf, mapper, one)))
+    if (tables.sizeIs <= Threads) tables.foreach(one => results.add(lookAt(classicSession, conf, mapper, one)))
     else {
       val pool = Executors.newFixedThreadPool(Threads)
       try {
-        val tasks: Seq[Callable[ObjectNode]] = asked.map(one => () => lookAt(classicSession, conf, mapper, one))
+        val tasks: Seq[Callable[ObjectNode]] = tables.map(one => () => lookAt(classicSession, conf, mapper, one))
         pool.invokeAll(tasks.asJava).asScala.foreach(done => results.add(done.get()))
       } finally pool.shutdownNow()
     }

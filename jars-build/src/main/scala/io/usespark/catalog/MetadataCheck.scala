@@ -19,16 +19,19 @@ object MetadataCheck {
     else after.copy(configuration = after.configuration -- removed.keys ++ set.map { case (k, v) => k -> v.get })
   }
 
-  /** A table that a statement makes. */
-  def created(properties: Map[String, String], schema: StructType, partitionColumns: Seq[String]): Unit =
-    ask(
+  /** Checks a table that a statement makes; returns the properties that the statement must set besides its own. */
+  def created(properties: Map[String, String], schema: StructType, partitionColumns: Seq[String]): Map[String, String] =
+    additions(
       Metadata(),
       Metadata(configuration = properties, schemaString = schema.json, partitionColumns = partitionColumns)
     )
 
-  /** A table that a statement makes after another one, with these properties of its own. */
-  def copied(source: Metadata, properties: Map[String, String]): Unit =
-    ask(source, source.copy(configuration = source.configuration ++ properties))
+  /** The same for a table that a statement makes after another one, with these properties of its own. */
+  def copied(source: Metadata, properties: Map[String, String]): Map[String, String] =
+    additions(source, source.copy(configuration = source.configuration ++ properties))
+
+  private def additions(before: Metadata, after: Metadata): Map[String, String] =
+    ask(before, after).collect { case (key, Some(value)) => key -> value }
 
   /** Properties to be set besides; None for one to be removed. */
   private def ask(before: Metadata, after: Metadata): Map[String, Option[String]] =

@@ -31,6 +31,11 @@ final private[usespark] class NewTable(
   val ownProperties: Map[String, String] =
     properties.asScala.toMap.filterNot(_._1.startsWith(TableCatalog.OPTION_PREFIX)) -- options.keys
 
+  /** The same table with further properties. */
+  def withProperties(additions: Map[String, String]): NewTable =
+    if (additions.isEmpty) this
+    else new NewTable(identifier, schema, partitions, (properties.asScala ++ additions).asJava)
+
   /** The partition columns; fails for a transform that is no column. */
   def partitionColumns: Seq[String] = partitions.toSeq.map { transform =>
     NewTable.column(transform).getOrElse {

@@ -2,7 +2,9 @@ package io.usespark
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets
+import java.{util => ju}
 
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.ObjectMapper
@@ -86,6 +88,24 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
     names.toString
   }
 
+  /**
+   * The same for the names that contain one of `parts`. Other names are dropped while the file system lists the folder,
+   * in batches where it can: a folder may have a million files.
+   */
+  def listNames(folder: String, parts: ju.List[String]): String = {
+    val names = new ObjectMapper().createArrayNode()
+    val texts = parts.asScala.toArray
+    try {
+      val entries = files.listStatusIterator(below(folder))
+      while (entries.hasNext) {
+        val entry = entries.next()
+        val name = entry.getPath.getName
+        if (entry.isFile && texts.exists(name.contains(_))) names.add(name)
+      }
+    } catch { case _: FileNotFoundException => () }
+    names.toString
+  }
+
   private def write(file: String, text: String, overwrite: Boolean): Unit = {
     checkThere()
     val out = files.create(below(file), overwrite)
@@ -106,7 +126,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   private def checkThere(): Unit =
     if (!exists) throw new FileNotFoundException(s"$root has no Delta log")
 
-  private def below(file: String): Path = new Path(root, file)
+  private def below(file: String): Path = if (file.isEmpty) root else new Path(root, file)
   private def files: FileSystem = root.getFileSystem(table.deltaLog.newDeltaHadoopConf())
 }
 
@@ -143,10 +163,10 @@ object TableLookup {
       else if (rest eq parts) Identifier.of(catalogs.currentNamespace, rest.last)
       else Identifier.of(owner.defaultNamespace(), rest.last)
     val full = Identifiers.quoted(owner.name() +: identifier.namespace().toSeq :+ identifier.name())
-    def found(kind: String, detail: String = "", table: DeltaTableV2 = null) =
+    def ofKind(kind: String, detail: String = "", table: DeltaTableV2 = null) =
       new FoundTable(kind, if (table == null) full else Identifiers.of(owner.name(), table), detail, table)
-    if (parts.exists(_.isEmpty)) found("invalid", "a part of it is empty")
-    else if (!byPath && isSession && session.sessionState.catalog.isTempView(parts)) found("view")
+    if (parts.exists(_.isEmpty)) ofKind("invalid", "a part of it is empty")
+    else if (!byPath && isSession && session.sessionState.catalog.isTempView(parts)) ofKind("view")
     else
       owner match {
         case tables: TableCatalog =>
@@ -155,34 +175,34 @@ object TableLookup {
               case delta: DeltaTableV2 =>
                 TablePaths.reach(session, delta.path)
                 TablePaths.meaning(session, delta) match {
-                  case PathMeaning.Version(root) => found("version", TablePaths.shown(session, root))
+                  case PathMeaning.Version(root) => ofKind("version", TablePaths.shown(session, root))
                   case PathMeaning.Inside(root) if exists(session, delta.path) =>
-                    found("inside", TablePaths.shown(session, root))
-                  case PathMeaning.Inside(_) => found("missing", "no such folder")
-                  case _ if delta.tableExists => found("delta", table = delta)
+                    ofKind("inside", TablePaths.shown(session, root))
+                  case PathMeaning.Inside(_) => ofKind("missing", "no such folder")
+                  case _ if delta.tableExists => ofKind("delta", table = delta)
                   case _ if delta.catalogTable.isEmpty && exists(session, delta.path) =>
-                    found("other", "no Delta log there")
-                  case _ => found("missing", "no such folder")
+                    ofKind("other", "no Delta log there")
+                  case _ => ofKind("missing", "no such folder")
                 }
-              case _: TableFacade => found("virtual", Identifiers.quoted(rest))
-              case _: VirtualTable if UseCatalog.isSystem(identifier.namespace()) => found("virtual")
-              case _: VirtualTable => found("virtual", Identifiers.quoted(rest.init))
-              case _ if isSession && isView(session, identifier) => found("view")
-              case other: Table => found("other", Option(other.properties().get("provider")).getOrElse("no provider"))
+              case _: TableFacade => ofKind("virtual", Identifiers.quoted(rest))
+              case _: VirtualTable if UseCatalog.isSystem(identifier.namespace()) => ofKind("virtual")
+              case _: VirtualTable => ofKind("virtual", Identifiers.quoted(rest.init))
+              case _ if isSession && isView(session, identifier) => ofKind("view")
+              case other: Table => ofKind("other", Option(other.properties().get("provider")).getOrElse("no provider"))
             }
           catch {
             case _: NoSuchTableException | _: NoSuchNamespaceException =>
-              fileFormat(session, identifier).fold(found("missing")) { format =>
+              fileFormat(session, identifier).fold(ofKind("missing")) { format =>
                 val path = new Path(identifier.name())
                 TablePaths.reach(session, path)
-                if (!exists(session, path)) found("missing", "no such folder")
-                else if (exists(session, new Path(path, "_delta_log"))) found("files", TablePaths.shown(session, path))
-                else found("other", format)
+                if (!exists(session, path)) ofKind("missing", "no such folder")
+                else if (exists(session, new Path(path, "_delta_log"))) ofKind("files", TablePaths.shown(session, path))
+                else ofKind("other", format)
               }
             case error: AnalysisException if !String.valueOf(error.getCondition).startsWith("DELTA_") =>
-              found("missing", error.getSimpleMessage)
+              ofKind("missing", error.getSimpleMessage)
           }
-        case _ => found("missing", "not a catalog of tables")
+        case _ => ofKind("missing", "not a catalog of tables")
       }
   }
 

@@ -73,11 +73,11 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
 
   /** `SET TBLPROPERTIES` triggers one optimization and changes no property; what and whether is decided by Python. */
   override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
-    val asked = changes.collect { case set: TableChange.SetProperty => set.property() -> set.value() }
+    val settings = changes.collect { case set: TableChange.SetProperty => set.property() -> set.value() }
     if (UseCatalog.isSystem(identifier.namespace())) refuse("ALTER TABLE")
     if (changes.exists(_.isInstanceOf[TableChange.RemoveProperty])) refuse("ALTER TABLE … UNSET TBLPROPERTIES")
-    if (asked.isEmpty || asked.size != changes.size) refuse("ALTER TABLE")
-    val properties = new ObjectMapper().writeValueAsString(asked.toMap.asJava)
+    if (settings.isEmpty || settings.size != changes.size) refuse("ALTER TABLE")
+    val properties = new ObjectMapper().writeValueAsString(settings.toMap.asJava)
     val table = Identifiers.quoted(identifier.namespace().toSeq :+ identifier.name())
     Python.text(Operation.MANUAL_TRIGGER, Map("table" -> table, "properties" -> properties))
     loadTable(identifier)

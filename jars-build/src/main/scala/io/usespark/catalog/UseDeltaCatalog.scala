@@ -139,9 +139,9 @@ class UseDeltaCatalog extends DeltaCatalog {
       properties: ju.Map[String, String]
   ): Table =
     notifying {
-      val table = new NewTable(identifier, schema, partitions, properties)
-      check(table)
-      super.createTable(identifier, schema, partitions, if (table.isQbeast) deltaProperties(table) else properties)
+      val table = checked(new NewTable(identifier, schema, partitions, properties))
+      val ofDelta = if (table.isQbeast) deltaProperties(table) else table.properties
+      super.createTable(identifier, schema, partitions, ofDelta)
     }
 
   override def stageCreate(
@@ -175,11 +175,12 @@ class UseDeltaCatalog extends DeltaCatalog {
     }
 
   /** A staged table, of Delta's own for tables that are not USING qbeast; `asDelta` stages it with some properties. */
-  private def staged(table: NewTable, mode: TableCreationModes.CreationMode)(
+  private def staged(unchecked: NewTable, mode: TableCreationModes.CreationMode)(
       asDelta: ju.Map[String, String] => StagedTable
   ): StagedTable = {
+    val table = checked(unchecked)
     val made =
-      if (!check(table).isQbeast) asDelta(table.properties)
+      if (!table.isQbeast) asDelta(table.properties)
       else
         new IndexedStagedTable(table.identifier, table.schema, table.partitions, table.properties)(
           () => asDelta(deltaProperties(table)).commitStagedChanges(),
@@ -190,26 +191,39 @@ class UseDeltaCatalog extends DeltaCatalog {
 
   override def createTableLike(identifier: Identifier, info: TableInfo, source: Table): Table =
     notifying {
-      source match {
+      val additions = source match {
         case delta: DeltaTableV2 =>
           MetadataCheck.copied(
             delta.initialSnapshot.metadata,
             NewTable.withoutWordsOfCatalog(info.properties.asScala.toMap)
           )
-        case _ => () // IndexedWriteRules checks the command that creates it
+        case _ => Map.empty[String, String] // IndexedWriteRules checks the command that creates it
       }
-      super.createTableLike(identifier, info, source)
+      super.createTableLike(identifier, withProperties(info, additions), source)
     }
 
-  /** Before anything is made or logged; ALTER TABLE is checked in its transaction. */
-  private def check(table: NewTable): NewTable = {
+  private def withProperties(info: TableInfo, additions: Map[String, String]): TableInfo =
+    if (additions.isEmpty) info
+    else
+      new TableInfo.Builder()
+        .withColumns(info.columns)
+        .withPartitions(info.partitions)
+        .withConstraints(info.constraints)
+        .withProperties((info.properties.asScala ++ additions).asJava)
+        .build()
+
+  /**
+   * The table with the properties that the statement must set besides its own. Called before anything is made or
+   * logged; ALTER TABLE is checked in its transaction.
+   */
+  private def checked(table: NewTable): NewTable = {
     val provider =
       table.properties.getOrDefault(TableCatalog.PROP_PROVIDER, spark.sessionState.conf.defaultDataSourceName)
     if (IndexedTables.isQbeast(provider) || IndexedTables.isDelta(provider)) {
-      MetadataCheck.created(table.ownProperties, table.schema, table.plainPartitionColumns)
+      val additions = MetadataCheck.created(table.ownProperties, table.schema, table.plainPartitionColumns)
       if (IndexedTables.isQbeast(provider)) IndexedWrite.checkedOptions(table.options)
-    }
-    table
+      table.withProperties(additions)
+    } else table
   }
 
   private def writable(table: Table): Table = table match {

@@ -23,10 +23,10 @@ class UseProcedureCatalog extends ProcedureCatalog {
     val declared =
       if (identifier.namespace().isEmpty) Bridge.declarations().procedure(identifier.name()) else None
     declared.map(new UseProcedure(_)).getOrElse {
-      val wanted = (identifier.namespace() :+ identifier.name()).mkString(".")
+      val procedure = (identifier.namespace() :+ identifier.name()).mkString(".")
       // Python words the refusal, so that it can name the nearest match.
-      Python.text(Operation.UNKNOWN_PROCEDURE, Map("name" -> wanted))
-      throw UseException.notSupported(s"There is no procedure $wanted.")
+      Python.text(Operation.UNKNOWN_PROCEDURE, Map("name" -> procedure))
+      throw UseException.notSupported(s"There is no procedure $procedure.")
     }
   }
 

@@ -26,12 +26,17 @@ case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
       // No catalog sees CLONE, nor LIKE of a table that is not Delta's.
       command.query match {
         case Some(clone: CloneTableCommand) =>
-          MetadataCheck.copied(clone.sourceTable.metadata, clone.tablePropertyOverrides)
+          val additions = MetadataCheck.copied(clone.sourceTable.metadata, clone.tablePropertyOverrides)
+          if (additions.isEmpty) command
+          else
+            command.copy(query = Some(clone.copy(tablePropertyOverrides = clone.tablePropertyOverrides ++ additions)))
         case None =>
-          MetadataCheck.created(command.table.properties, command.table.schema, command.table.partitionColumnNames)
-        case _ => ()
+          val table = command.table
+          val additions = MetadataCheck.created(table.properties, table.schema, table.partitionColumnNames)
+          if (additions.isEmpty) command
+          else command.copy(table = table.copy(properties = table.properties ++ additions))
+        case _ => command
       }
-      command
     case other => other
   }
 }
