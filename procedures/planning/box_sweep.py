@@ -40,7 +40,7 @@ def sweep_dimension(low: Floats, high: Floats) -> int:
     return int(np.argmin([depths(one, 1, low[:, n], high[:, n])[0] for n in range(low.shape[1])]))
 
 
-def joined(low: Floats, high: Floats) -> tuple[Integers, Floats, Floats]:
+def overlap_groups(low: Floats, high: Floats) -> tuple[Integers, Floats, Floats]:
     """Joins boxes that overlap, and the boxes around them where these overlap, until none do.
 
     Args:
@@ -52,7 +52,7 @@ def joined(low: Floats, high: Floats) -> tuple[Integers, Floats, Floats]:
     """
     group = np.arange(len(low))
     while len(low):
-        number = _joined_once(low, high)
+        number = _groups_of_one_sweep(low, high)
         count = int(number.max()) + 1
         if count == len(low):
             break
@@ -63,7 +63,7 @@ def joined(low: Floats, high: Floats) -> tuple[Integers, Floats, Floats]:
     return group, low, high
 
 
-def _joined_once(low: Floats, high: Floats) -> Integers:
+def _groups_of_one_sweep(low: Floats, high: Floats) -> Integers:
     """One sweep. Boxes that it has passed are not compared with boxes that have grown since: another sweep does."""
     along = sweep_dimension(low, high)
     others = [n for n in range(low.shape[1]) if n != along]

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from catalog.table.file_columns import Floats, Integers
-from procedures.planning.box_sweep import depths, joined, sweep_dimension
+from procedures.planning.box_sweep import depths, overlap_groups, sweep_dimension
 
 # Files below this share of the desired size are small, and those above this multiple are large.
 SMALL_SHARE, LARGE_MULTIPLE = 0.5, 1.5
@@ -85,7 +85,7 @@ def consolidation_plan(files: PlanFiles, desired_bytes: int) -> list[PlanGroup]:
     """
     is_known = ~(np.isnan(files.low) | np.isnan(files.high)).any(axis=1)
     known = np.flatnonzero(is_known)
-    number, low, high = joined(files.low[known], files.high[known])
+    number, low, high = overlap_groups(files.low[known], files.high[known])
     size = np.zeros(len(low), np.int64)
     np.add.at(size, number, files.size[known])
     merged = merged_small(size, low, high, desired_bytes)[number] if len(known) else number

@@ -51,9 +51,9 @@ class LogCleanup:
         self._versions = versions
         self.guard = versions.log_guard()
         """Why the log is left to Delta; empty if it is not."""
-        found = None if self.guard else boundary_of(keep, versions.checkpoint_before(keep), versions.oldest())
-        files = LogFiles(0, 0) if found is None else versions.log_before(found.version)
-        self.boundary = found if files.files else None
+        boundary = None if self.guard else boundary_of(keep, versions.checkpoint_before(keep), versions.oldest())
+        files = LogFiles(0, 0) if boundary is None else versions.log_before(boundary.version)
+        self.boundary = boundary if files.files else None
         self.planned = files
 
     def run(self) -> LogFiles:

@@ -81,18 +81,18 @@ def _runs(files: Sequence[FileWithOutdated]) -> Iterator[FileRun]:
         size = 0
         for member in members:
             if run and size + _expected_bytes(member) > _RUN_BYTES:
-                yield _joined(run)
+                yield _file_run(run)
                 run, size = [], 0
             run.append(member)
             size += _expected_bytes(member)
-        yield _joined(run)
+        yield _file_run(run)
 
 
 def _age(file: InputFile) -> tuple[int, str]:
     return file.first_time, file.path
 
 
-def _joined(run: Sequence[FileWithOutdated]) -> FileRun:
+def _file_run(run: Sequence[FileWithOutdated]) -> FileRun:
     return FileRun(tuple(f.file.path for f in run), max(f.tier for f in run) or None)
 
 

@@ -119,7 +119,7 @@ class SmallFileLists:
         more = _by_partition(added)
         self._partition_of.update(zip(added["path"], added["partition"], strict=True))
         for partition in changed | set(more):
-            files = _joined(self._lists.pop(partition, None), gone, more.get(partition))
+            files = _updated_files(self._lists.pop(partition, None), gone, more.get(partition))
             if len(files):
                 self._lists[partition] = files
                 self._unsettled.add(partition)
@@ -157,11 +157,11 @@ class KeptLists:
 
 def columns_of(files: pa.Table) -> Columns:
     """The columns of rows of ``TableSnapshot.file_rows``."""
-    found: Columns = {}
+    columns: Columns = {}
     for name in COLUMNS:
         column = files.column(name).combine_chunks()
-        found[name] = (column.fill_null(UNKNOWN) if name == "rows" else column).to_numpy(zero_copy_only=False)
-    return found
+        columns[name] = (column.fill_null(UNKNOWN) if name == "rows" else column).to_numpy(zero_copy_only=False)
+    return columns
 
 
 def _by_partition(columns: Columns) -> dict[str, PartitionFiles]:
@@ -179,7 +179,7 @@ def _by_partition(columns: Columns) -> dict[str, PartitionFiles]:
     }
 
 
-def _joined(files: PartitionFiles | None, gone: Collection[str], more: PartitionFiles | None) -> PartitionFiles:
+def _updated_files(files: PartitionFiles | None, gone: Collection[str], more: PartitionFiles | None) -> PartitionFiles:
     """The files of a partition without some, and with others."""
     parts = []
     if files is not None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from procedures.planning.box_sweep import depths, joined
+from procedures.planning.box_sweep import depths, overlap_groups
 from procedures.planning.consolidation_plan import PlanFiles, Reason, consolidation_plan, curve_places
 
 SMALL, LARGE, DESIRED = 4, 200, 100
@@ -176,5 +176,5 @@ def test_many_files(dimensions):
     assert len(positions) == len(set(positions)) > 100
     assert {group.reason for group in plan} == {Reason.SMALL}
     # All of them overlap if each reaches into the next.
-    assert joined(cells, cells + 1.0)[0].max() == 0
+    assert overlap_groups(cells, cells + 1.0)[0].max() == 0
     assert all(a.files < b.files for a, b in pairwise(plan))
