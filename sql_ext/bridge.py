@@ -76,19 +76,19 @@ def declarations() -> str:
     )
 
 
-def answer(operation: str, spark: SparkSession, given: Mapping[str, Any]) -> Any:
+def answer(operation: str, spark: SparkSession, arguments: Mapping[str, Any]) -> Any:
     """Answers one question of the shim; errors become values, so that SQL clients see one line and no stack.
 
     Args:
         operation: see ``bridge_operations``.
         spark: the session that asks.
-        given: the arguments by name.
+        arguments: by name.
 
     Returns:
         A DataFrame, a text, None, a ``Refusal``, or the JVM exception that caused the failure.
     """
     try:
-        return _HANDLERS[operation](spark, OPERATIONS[operation].parse(given))
+        return _HANDLERS[operation](spark, OPERATIONS[operation].parse(arguments))
     except UseError as error:
         return Refusal(error.code, error.sql_state, error.message)
     except IndexFormatError as error:
@@ -117,88 +117,95 @@ def _answers(
 
 
 @_answers(CallProcedure)
-def _call(spark: SparkSession, given: CallProcedure) -> DataFrame:
-    arguments = {name: python_time(value) for name, value in given.arguments.items()}
-    return procedure(given.name).call(spark, arguments)
+def _call(spark: SparkSession, request: CallProcedure) -> DataFrame:
+    arguments = {name: python_time(value) for name, value in request.arguments.items()}
+    return procedure(request.name).call(spark, arguments)
 
 
 @_answers(UnknownProcedure)
-def _unknown_procedure(_: SparkSession, given: UnknownProcedure) -> None:
-    procedure(given.name)
+def _unknown_procedure(_: SparkSession, request: UnknownProcedure) -> None:
+    procedure(request.name)
 
 
 @_answers(VirtualTableRows)
-def _virtual_table(spark: SparkSession, given: VirtualTableRows) -> DataFrame:
+def _virtual_table(spark: SparkSession, request: VirtualTableRows) -> DataFrame:
     with as_one_line(spark):
-        return VIRTUAL_TABLES[given.kind].rows(ManagedTable.find(spark, given.table))
+        return VIRTUAL_TABLES[request.kind].rows(ManagedTable.find(spark, request.table))
 
 
 @_answers(SystemTableRows)
-def _system_table(spark: SparkSession, given: SystemTableRows) -> DataFrame:
+def _system_table(spark: SparkSession, request: SystemTableRows) -> DataFrame:
     with as_one_line(spark):
         app = application()
-        return SYSTEM_TABLES[given.kind].read(SystemQuery(spark, list(given.columns), app.automations, app.clock.now()))
+        return SYSTEM_TABLES[request.kind].read(
+            SystemQuery(spark, list(request.columns), app.automations, app.clock.now())
+        )
 
 
 @_answers(CheckTable)
-def _check_table(spark: SparkSession, given: CheckTable) -> None:
+def _check_table(spark: SparkSession, request: CheckTable) -> None:
     # A damaged log may be found out only when a version is read.
-    ManagedTable.find(spark, given.table).state()
+    ManagedTable.find(spark, request.table).state()
 
 
 @_answers(CheckVersion)
-def _check_version(spark: SparkSession, given: CheckVersion) -> None:
-    table = ManagedTable.find(spark, given.location)
-    check_not_reclaimed(table, None if given.version < 0 else given.version)
+def _check_version(spark: SparkSession, request: CheckVersion) -> None:
+    table = ManagedTable.find(spark, request.location)
+    check_not_reclaimed(table, None if request.version < 0 else request.version)
 
 
 @_answers(PlanSample)
-def _plan_sample(spark: SparkSession, given: PlanSample) -> str:
+def _plan_sample(spark: SparkSession, request: PlanSample) -> str:
     if not SAMPLING_ENABLED.of_conf_or_default(spark.conf.get):
         return refused_sample(SampleReason.SWITCHED_OFF, f"{SAMPLING_ENABLED.name} is false")
-    return plan_sample(given.configuration, given.lower, given.upper)
+    return plan_sample(request.configuration, request.lower, request.upper)
 
 
 @_answers(PlanRead)
-def _plan_read(spark: SparkSession, given: PlanRead) -> str | None:
+def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
     if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
         return None
-    return plan_read(given.configuration, given.conditions)
+    return plan_read(request.configuration, request.conditions)
 
 
 @_answers(CheckMetadata)
-def _check_metadata(_: SparkSession, given: CheckMetadata) -> str:
-    return json.dumps(checked_change(given.before, given.after))
+def _check_metadata(_: SparkSession, request: CheckMetadata) -> str:
+    return json.dumps(checked_change(request.before, request.after))
 
 
 @_answers(CheckOptions)
-def _check_options(_: SparkSession, given: CheckOptions) -> None:
-    check_options(given.options, given.others, given.of_delta)
+def _check_options(_: SparkSession, request: CheckOptions) -> None:
+    check_options(request.options, request.others, request.of_delta)
 
 
 @_answers(IndexSettings)
-def _index_settings(_: SparkSession, given: IndexSettings) -> str:
+def _index_settings(_: SparkSession, request: IndexSettings) -> str:
     settings = index_settings(
-        given.options, given.configuration, given.schema, given.partition_columns, given.replaces, given.writes
+        request.options,
+        request.configuration,
+        request.schema,
+        request.partition_columns,
+        request.replaces,
+        request.writes,
     )
     return json.dumps(settings)
 
 
 @_answers(WriteFiles)
-def _write_files(spark: SparkSession, given: WriteFiles) -> None:
-    write_indexed(IndexedRows(spark, given.write), application())
+def _write_files(spark: SparkSession, request: WriteFiles) -> None:
+    write_indexed(IndexedRows(spark, request.write), application())
 
 
 @_answers(WriteCommitted)
-def _write_committed(_: SparkSession, given: WriteCommitted) -> None:
-    application().trees.committed(given.write, given.version)
+def _write_committed(_: SparkSession, request: WriteCommitted) -> None:
+    application().trees.committed(request.write, request.version)
 
 
 @_answers(CatalogChanged)
-def _catalog_changed(_: SparkSession, given: CatalogChanged) -> None:
-    application().services.notify(CatalogChange(given.kind, given.name, given.location, given.before))
+def _catalog_changed(_: SparkSession, request: CatalogChanged) -> None:
+    application().services.notify(CatalogChange(request.kind, request.name, request.location, request.before))
 
 
 @_answers(ManualTrigger)
-def _manual_trigger(spark: SparkSession, given: ManualTrigger) -> None:
-    trigger(spark, given.table, given.properties)
+def _manual_trigger(spark: SparkSession, request: ManualTrigger) -> None:
+    trigger(spark, request.table, request.properties)

@@ -126,22 +126,22 @@ class Arguments:
         return tuple(f.name for f in fields(cls))
 
     @classmethod
-    def parse(cls: type[_Arguments], given: Mapping[str, Any]) -> _Arguments:
+    def parse(cls: type[_Arguments], arguments: Mapping[str, Any]) -> _Arguments:
         """Reads what the shim has sent.
 
         Args:
-            given: values by name.
+            arguments: values by name.
 
         Raises:
             MalformedQuestionError: an argument is missing, unknown, or has a value of another kind.
         """
-        missing, unknown = set(cls.argument_names()) - set(given), set(given) - set(cls.argument_names())
+        missing, unknown = set(cls.argument_names()) - set(arguments), set(arguments) - set(cls.argument_names())
         if missing or unknown:
             raise MalformedQuestionError(
-                f"The shim asks {cls.operation} with {', '.join(sorted(given)) or 'no arguments'}; "
+                f"The shim asks {cls.operation} with {', '.join(sorted(arguments)) or 'no arguments'}; "
                 f"accepted: {', '.join(cls.argument_names())}. Install a shim and a Python package of one version."
             )
-        return cls(**{key: cls._parsed(key, given[key]) for key in cls.argument_names()})
+        return cls(**{key: cls._parsed(key, arguments[key]) for key in cls.argument_names()})
 
     @classmethod
     def _parsed(cls, key: str, value: Any) -> Any:

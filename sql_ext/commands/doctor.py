@@ -91,9 +91,9 @@ def findings(session_settings: SessionSettings, tables: tuple[str, ...], with_se
     yield from session_findings(session_settings, tables)
 
 
-def _doctor(ctx: click.Context, /, tables: tuple[str, ...], with_session: bool, as_json: bool, **given: Any) -> None:
+def _doctor(ctx: click.Context, /, tables: tuple[str, ...], with_session: bool, as_json: bool, **options: Any) -> None:
     failed = False
-    for finding in findings(session_settings_of(given), tables, with_session):
+    for finding in findings(session_settings_of(options), tables, with_session):
         failed = failed or finding.state == FAIL
         if as_json:
             print_rows([asdict(finding)], True)

@@ -40,12 +40,12 @@ def rows_command(
         more_options: options in addition to those of the parameters, the output and the session.
     """
 
-    def command(ctx: click.Context, /, **given: Any) -> None:
-        session_settings = session_settings_of(given)
-        as_json = given.pop("as_json")
+    def command(ctx: click.Context, /, **options: Any) -> None:
+        session_settings = session_settings_of(options)
+        as_json = options.pop("as_json")
         runner = runner_of(ctx)
         rows = guarded(
-            lambda: run(runner, given, session_settings) if run else runner.call(procedure, given, session_settings)
+            lambda: run(runner, options, session_settings) if run else runner.call(procedure, options, session_settings)
         )
         print_rows(rows, as_json)
         code = outcome(rows)

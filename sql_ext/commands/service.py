@@ -14,13 +14,13 @@ from sql_ext.commands.runner import runner_of
 from sql_ext.commands.sessions import session_settings_of
 
 
-def _service(ctx: click.Context, /, tables: tuple[str, ...], **given: Any) -> None:
+def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> None:
     service_conf = {
-        OPTIMIZATION_INTERVAL.name: given.pop("interval"),
-        LISTENER_INTERVAL.name: given.pop("listener_interval"),
-        MAX_TABLES.name: given.pop("max_tables"),
+        OPTIMIZATION_INTERVAL.name: options.pop("interval"),
+        LISTENER_INTERVAL.name: options.pop("listener_interval"),
+        MAX_TABLES.name: options.pop("max_tables"),
     }
-    session_settings = session_settings_of(given)
+    session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     runner = runner_of(ctx)
     guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf)))

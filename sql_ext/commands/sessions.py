@@ -58,10 +58,13 @@ class SessionSettings:
     warehouse: Path | None = None
 
 
-def session_settings_of(given: dict[str, Any]) -> SessionSettings:
+def session_settings_of(options: dict[str, Any]) -> SessionSettings:
     """Removes the values of ``session_options`` and ``--progress`` from the parsed options and returns them."""
     return SessionSettings(
-        dict(given.pop("conf")), given.pop("progress", None), given.pop("log_level").upper(), given.pop("warehouse")
+        dict(options.pop("conf")),
+        options.pop("progress", None),
+        options.pop("log_level").upper(),
+        options.pop("warehouse"),
     )
 
 

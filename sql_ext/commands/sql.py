@@ -40,8 +40,8 @@ def rows_wanted(limit: int | None, as_json: bool) -> int | None:
     return ROWS_SHOWN if limit is None and not as_json else limit
 
 
-def _sql(ctx: click.Context, /, texts: tuple[str, ...], as_json: bool, limit: int | None, **given: Any) -> None:
-    session_settings = session_settings_of(given)
+def _sql(ctx: click.Context, /, texts: tuple[str, ...], as_json: bool, limit: int | None, **options: Any) -> None:
+    session_settings = session_settings_of(options)
     typed = (sys.stdin.read() if text == _STDIN else text for text in texts)
     parsed = [statement for text in typed for statement in statements(text)]
     if not parsed:

@@ -17,10 +17,10 @@ from sql_ext.server.token import DEFAULT_TOKEN_FILE
 _LAST_PORT = 65535
 
 
-def _thrift(ctx: click.Context, /, **given: Any) -> None:
+def _thrift(ctx: click.Context, /, **options: Any) -> None:
     names = ("host", "port", "connect_port", "auth", "token_file")
-    settings = ServerSettings(**{name: given.pop(name) for name in names})
-    session_settings = session_settings_of(given)
+    settings = ServerSettings(**{name: options.pop(name) for name in names})
+    session_settings = session_settings_of(options)
     runner = runner_of(ctx)
     guarded(lambda: runner.thrift(settings, session_settings))
 
