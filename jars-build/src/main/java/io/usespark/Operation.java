@@ -37,9 +37,9 @@ public final class Operation {
   }
 
   /** Throws unless these are the keys of the operation. */
-  void check(Set<String> given) {
-    if (!keys.equals(given)) {
-      throw new IllegalArgumentException(name + " takes the arguments " + keys + ", not " + given);
+  void check(Set<String> arguments) {
+    if (!keys.equals(arguments)) {
+      throw new IllegalArgumentException(name + " takes the arguments " + keys + ", not " + arguments);
     }
   }
 

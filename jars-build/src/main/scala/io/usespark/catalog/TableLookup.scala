@@ -143,10 +143,10 @@ object TableLookup {
       else if (rest eq parts) Identifier.of(catalogs.currentNamespace, rest.last)
       else Identifier.of(owner.defaultNamespace(), rest.last)
     val full = Identifiers.quoted(owner.name() +: identifier.namespace().toSeq :+ identifier.name())
-    def found(kind: String, detail: String = "", table: DeltaTableV2 = null) =
+    def ofKind(kind: String, detail: String = "", table: DeltaTableV2 = null) =
       new FoundTable(kind, if (table == null) full else Identifiers.of(owner.name(), table), detail, table)
-    if (parts.exists(_.isEmpty)) found("invalid", "a part of it is empty")
-    else if (!byPath && isSession && session.sessionState.catalog.isTempView(parts)) found("view")
+    if (parts.exists(_.isEmpty)) ofKind("invalid", "a part of it is empty")
+    else if (!byPath && isSession && session.sessionState.catalog.isTempView(parts)) ofKind("view")
     else
       owner match {
         case tables: TableCatalog =>
@@ -155,34 +155,34 @@ object TableLookup {
               case delta: DeltaTableV2 =>
                 TablePaths.reach(session, delta.path)
                 TablePaths.meaning(session, delta) match {
-                  case PathMeaning.Version(root) => found("version", TablePaths.shown(session, root))
+                  case PathMeaning.Version(root) => ofKind("version", TablePaths.shown(session, root))
                   case PathMeaning.Inside(root) if exists(session, delta.path) =>
-                    found("inside", TablePaths.shown(session, root))
-                  case PathMeaning.Inside(_) => found("missing", "no such folder")
-                  case _ if delta.tableExists => found("delta", table = delta)
+                    ofKind("inside", TablePaths.shown(session, root))
+                  case PathMeaning.Inside(_) => ofKind("missing", "no such folder")
+                  case _ if delta.tableExists => ofKind("delta", table = delta)
                   case _ if delta.catalogTable.isEmpty && exists(session, delta.path) =>
-                    found("other", "no Delta log there")
-                  case _ => found("missing", "no such folder")
+                    ofKind("other", "no Delta log there")
+                  case _ => ofKind("missing", "no such folder")
                 }
-              case _: TableFacade => found("virtual", Identifiers.quoted(rest))
-              case _: VirtualTable if UseCatalog.isSystem(identifier.namespace()) => found("virtual")
-              case _: VirtualTable => found("virtual", Identifiers.quoted(rest.init))
-              case _ if isSession && isView(session, identifier) => found("view")
-              case other: Table => found("other", Option(other.properties().get("provider")).getOrElse("no provider"))
+              case _: TableFacade => ofKind("virtual", Identifiers.quoted(rest))
+              case _: VirtualTable if UseCatalog.isSystem(identifier.namespace()) => ofKind("virtual")
+              case _: VirtualTable => ofKind("virtual", Identifiers.quoted(rest.init))
+              case _ if isSession && isView(session, identifier) => ofKind("view")
+              case other: Table => ofKind("other", Option(other.properties().get("provider")).getOrElse("no provider"))
             }
           catch {
             case _: NoSuchTableException | _: NoSuchNamespaceException =>
-              fileFormat(session, identifier).fold(found("missing")) { format =>
+              fileFormat(session, identifier).fold(ofKind("missing")) { format =>
                 val path = new Path(identifier.name())
                 TablePaths.reach(session, path)
-                if (!exists(session, path)) found("missing", "no such folder")
-                else if (exists(session, new Path(path, "_delta_log"))) found("files", TablePaths.shown(session, path))
-                else found("other", format)
+                if (!exists(session, path)) ofKind("missing", "no such folder")
+                else if (exists(session, new Path(path, "_delta_log"))) ofKind("files", TablePaths.shown(session, path))
+                else ofKind("other", format)
               }
             case error: AnalysisException if !String.valueOf(error.getCondition).startsWith("DELTA_") =>
-              found("missing", error.getSimpleMessage)
+              ofKind("missing", error.getSimpleMessage)
           }
-        case _ => found("missing", "not a catalog of tables")
+        case _ => ofKind("missing", "not a catalog of tables")
       }
   }
 

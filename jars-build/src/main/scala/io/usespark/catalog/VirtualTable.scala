@@ -24,19 +24,19 @@ final class VirtualTable(override val name: String, override val schema: StructT
   override def capabilities(): ju.Set[TableCapability] = ju.EnumSet.of(TableCapability.BATCH_READ)
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
     new ScanBuilder with SupportsPushDownRequiredColumns {
-      private var wanted = schema
+      private var columns = schema
       // Whole columns: the rows that come have their structs with all fields.
       override def pruneColumns(required: StructType): Unit =
-        wanted = StructType(schema.filter(field => required.fieldNames.contains(field.name)))
-      override def build(): Scan = new VirtualScan(wanted, () => rows(wanted), name)
+        columns = StructType(schema.filter(field => required.fieldNames.contains(field.name)))
+      override def build(): Scan = new VirtualScan(columns, () => rows(columns), name)
     }
 
-  private def rows(wanted: StructType): DataFrame = {
-    val data = ask(wanted.fieldNames.toSeq)
-    val found = data.schema.map(field => field.name -> field.dataType.catalogString).toMap
-    wanted.foreach(field =>
+  private def rows(columns: StructType): DataFrame = {
+    val data = ask(columns.fieldNames.toSeq)
+    val typeByName = data.schema.map(field => field.name -> field.dataType.catalogString).toMap
+    columns.foreach(field =>
       require(
-        found.get(field.name).contains(field.dataType.catalogString),
+        typeByName.get(field.name).contains(field.dataType.catalogString),
         s"$name declares ${field.toDDL} but returned ${data.schema.toDDL}"
       )
     )
@@ -69,8 +69,8 @@ final class VirtualScan(schema: StructType, data: () => DataFrame, name: String)
   override def description(): String = name
 
   override def toV1TableScan[T <: BaseRelation with TableScan](context: SQLContext): T = {
-    val asked = data()
-    val rows = asked.select(schema.fieldNames.toIndexedSeq.map(n => asked.col(s"`$n`")): _*)
+    val whole = data()
+    val rows = whole.select(schema.fieldNames.toIndexedSeq.map(n => whole.col(s"`$n`")): _*)
     val relation = new BaseRelation with TableScan {
       override def sqlContext: SQLContext = context
       override def schema: StructType = VirtualScan.this.schema

@@ -88,12 +88,12 @@ object BlockPruning {
       val elsewhere = block.elementCount > 0 && band.exists { case (first, last) =>
         first <= block.minWeight && block.minWeight <= last && !query.weighs(first, last)
       }
-      var found = false
-      while (more && !found && !elsewhere) {
-        found = query.meets(block)
-        more = !found && block.next()
+      var meets = false
+      while (more && !meets && !elsewhere) {
+        meets = query.meets(block)
+        more = !meets && block.next()
       }
-      found
+      meets
     }
 }
 

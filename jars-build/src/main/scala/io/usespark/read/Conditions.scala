@@ -67,13 +67,13 @@ object Conditions {
 
   /** The operands of a chain, however deep: a list of thousands of alternatives must not overflow a stack or a parser. */
   private def parts(e: Expression)(split: PartialFunction[Expression, (Expression, Expression)]): Seq[Expression] = {
-    val found = Seq.newBuilder[Expression]
+    val operands = Seq.newBuilder[Expression]
     var open = List(e)
     while (open.nonEmpty) {
       val next = open.head
-      open = split.lift(next).fold { found += next; open.tail } { case (left, right) => left :: right :: open.tail }
+      open = split.lift(next).fold { operands += next; open.tail } { case (left, right) => left :: right :: open.tail }
     }
-    found.result()
+    operands.result()
   }
 
   private def comparison(left: Expression, operator: String, values: Seq[Any], schema: StructType): ObjectNode = {

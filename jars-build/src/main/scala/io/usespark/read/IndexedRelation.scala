@@ -28,9 +28,9 @@ object IndexedRelation {
 
   /** The index's name of a column of the table; None for what is no column, or hidden by a column of the same name. */
   def physicalName(expression: Expression, schema: StructType): Option[String] =
-    path(expression).flatMap(fields(_, schema)).flatMap { found =>
-      val name = found.map(DeltaColumnMapping.getPhysicalName).mkString(".")
-      if (found.size == 1 || topLevel(schema, name).isEmpty) Some(name) else None
+    path(expression).flatMap(fields(_, schema)).flatMap { columnPath =>
+      val name = columnPath.map(DeltaColumnMapping.getPhysicalName).mkString(".")
+      if (columnPath.size == 1 || topLevel(schema, name).isEmpty) Some(name) else None
     }
 
   def hasHash(expression: Expression): Boolean = expression.exists(_.isInstanceOf[Murmur3Hash])

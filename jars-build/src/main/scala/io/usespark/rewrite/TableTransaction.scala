@@ -67,15 +67,15 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
   }
 
   private def live(paths: ju.List[String], deletionVectors: ju.List[String]): Seq[AddFile] = {
-    val wanted = paths.asScala.zip(deletionVectors.asScala).toMap
-    val files = transaction.snapshot.allFiles
-    val found = files
-      .filter(files.col("path").isInCollection(paths))
+    val vectorByPath = paths.asScala.zip(deletionVectors.asScala).toMap
+    val allFiles = transaction.snapshot.allFiles
+    val liveFiles = allFiles
+      .filter(allFiles.col("path").isInCollection(paths))
       .collect()
       .toSeq
-      .filter(file => wanted.get(file.path).contains(file.getDeletionVectorUniqueId.getOrElse("")))
-    transaction.trackFilesRead(found)
-    found
+      .filter(file => vectorByPath.get(file.path).contains(file.getDeletionVectorUniqueId.getOrElse("")))
+    transaction.trackFilesRead(liveFiles)
+    liveFiles
   }
 
   /** The rows of the files taken, deletion vectors applied, row ids kept where the table has them. */

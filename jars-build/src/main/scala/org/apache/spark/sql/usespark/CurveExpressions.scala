@@ -181,8 +181,8 @@ final class PackedFiles(
     widths: Array[Int]
 ) extends Serializable {
   def fileOf(weight: Int, key: Long, spread: Long): Int = {
-    val found = ju.Arrays.binarySearch(firstWeights, weight)
-    val band = if (found >= 0) found else math.max(-found - 2, 0)
+    val position = ju.Arrays.binarySearch(firstWeights, weight)
+    val band = if (position >= 0) position else math.max(-position - 2, 0)
     val end = if (band + 1 < firstRuns.length) firstRuns(band + 1) else firstKeys.length
     val at = ju.Arrays.binarySearch(firstKeys, firstRuns(band), end, key)
     val run = if (at >= 0) at else math.max(-at - 2, firstRuns(band))

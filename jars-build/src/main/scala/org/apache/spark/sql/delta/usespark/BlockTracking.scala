@@ -43,7 +43,7 @@ trait BlockTracking extends OptimisticTransaction {
 
   /** Puts the blocks of a written file as `[cube, rows, lowest, highest]`; nothing where no statistics were taken. */
   def putBlocks(file: AddFile, json: ObjectNode): Unit =
-    for (found <- tracker; blocks <- found.blocks.get(file.toPath.getName)) {
+    for (blockTracker <- tracker; blocks <- blockTracker.blocks.get(file.toPath.getName)) {
       val all = json.putArray("blocks")
       blocks.foreach { case (cube, block) =>
         all.addArray().add(cube).add(block.rows).add(block.lowest).add(block.highest)
@@ -66,10 +66,10 @@ trait BlockTracking extends OptimisticTransaction {
           .select(cube, weight)
           .queryExecution
           .analyzed
-      val found =
+      val blockTracker =
         new BlockTracker(deltaLog.newDeltaHadoopConf(), outputPath, base, plan.children.head.output, plan.expressions)
-      tracker = Some(found)
-      found
+      tracker = Some(blockTracker)
+      blockTracker
     }
     (chosen.orElse(delta), collection)
   }
@@ -88,9 +88,9 @@ final private class BlockTracker(
     new BlockTaskTracker(super.newTaskInstance(), UnsafeProjection.create(placement.map(prepareForEval), columns))
 
   override def processStats(stats: Seq[WriteTaskStats], jobCommitTime: Long): Unit = {
-    val found = stats.map(_.asInstanceOf[BlockStatistics])
-    blocks = found.flatMap(_.blocks).toMap
-    super.processStats(found.map(_.delta), jobCommitTime)
+    val blockStatistics = stats.map(_.asInstanceOf[BlockStatistics])
+    blocks = blockStatistics.flatMap(_.blocks).toMap
+    super.processStats(blockStatistics.map(_.delta), jobCommitTime)
   }
 }
 
@@ -118,5 +118,8 @@ final private class BlockTaskTracker(delta: WriteTaskStatsTracker, place: Unsafe
   }
 
   override def getFinalStats(taskCommitTime: Long): WriteTaskStats =
-    BlockStatistics(delta.getFinalStats(taskCommitTime), files.map { case (name, found) => name -> found.toMap }.toMap)
+    BlockStatistics(
+      delta.getFinalStats(taskCommitTime),
+      files.map { case (name, ofFile) => name -> ofFile.toMap }.toMap
+    )
 }

@@ -130,8 +130,8 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
 
   /** Number and bytes of the log files before a version. */
   def logBefore(version: Long): Array[Long] = {
-    val found = entriesBefore(version)
-    Array(found.size.toLong, found.map(_.getLen).sum)
+    val entries = entriesBefore(version)
+    Array(entries.size.toLong, entries.map(_.getLen).sum)
   }
 
   /** Deletes the log files before a version, oldest first, so that the rest of the log has no gap at any moment. */
