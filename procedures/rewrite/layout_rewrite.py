@@ -81,7 +81,7 @@ class LayoutRewrite:
         return bool(self.choice(snapshot, seen, snapshot)[1])
 
     def commit_revision(self, seen: Observation | None, observed: TableSnapshot) -> int | None:
-        """Commits the revision that the rows need, by itself.
+        """Commits the revision that the rows need, without the rows.
 
         Args:
             seen: what was observed of the rows.

@@ -75,7 +75,7 @@ def choose(files: list[FileWithDeletes], bytes_per_iter: int, retention_hours: f
 
 
 class DeleteCompaction(Strategy):
-    """Rewrites each file by itself: its rows keep their order, and indexed ones their revision, cubes and band."""
+    """Rewrites each file separately: its rows keep their order, and indexed ones their revision, cubes and band."""
 
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Rewrites files many of whose rows are deleted, without these rows; any table has use for it."
