@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from catalog.jvm.file_writer import FileWriter
-from catalog.jvm.java_values import data_frame, java_data, java_list, java_map, java_maps
+from catalog.jvm.java_values import JavaValue, data_frame, java_data, java_list, java_map, java_maps
 
 
 class TableTransaction(FileWriter):
@@ -33,10 +33,7 @@ class TableTransaction(FileWriter):
         Returns:
             How many of them are live in the version that the transaction reads.
         """
-        identities = list(files)
-        paths = java_list(self.spark, (path for path, _ in identities))
-        vectors = java_list(self.spark, (vector for _, vector in identities))
-        return int(self._java.take(paths, vectors))
+        return int(self._java.take(*self._paths_and_vectors(files)))
 
     def read(self) -> DataFrame:
         """Returns the rows of the files taken: without rows that deletion vectors hide, with row ids where kept."""
@@ -51,10 +48,12 @@ class TableTransaction(FileWriter):
         Returns:
             How many of them are live in the version that the transaction reads.
         """
+        return int(self._java.dependOn(*self._paths_and_vectors(files)))
+
+    def _paths_and_vectors(self, files: Iterable[tuple[str, str]]) -> tuple[JavaValue, JavaValue]:
         identities = list(files)
         paths = java_list(self.spark, (path for path, _ in identities))
-        vectors = java_list(self.spark, (vector for _, vector in identities))
-        return int(self._java.dependOn(paths, vectors))
+        return paths, java_list(self.spark, (vector for _, vector in identities))
 
     def read_dependencies(self) -> DataFrame:
         """Returns the rows of the files that the transaction depends on, without row ids."""

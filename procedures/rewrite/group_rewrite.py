@@ -17,7 +17,7 @@ from procedures.rewrite.commit import commit
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.layout_rewrite import LayoutRewrite
 from procedures.rewrite.results import RewriteContext, RewriteOutput, RewriteResult
-from procedures.rewrite.run_rewrite import write_runs
+from procedures.rewrite.run_rewrite import RunRewrite
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
         with described_jobs(session, f"USE {group.strategy}: {len(group.files)} files of {table.name}"):
             if group.runs is not None:
                 facts = InputFacts.of(inputs.snapshot, group)
-                output = write_runs(session, inputs, group, facts, write_id, context)
+                output = RunRewrite(session, inputs, group, facts, write_id, context).write()
             else:
                 context.observe(Step.PLACE)
                 laid_out = LayoutRewrite(table, session, group, context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,84 +30,82 @@ _WRITERS_KEY = "spark.sql.maxConcurrentOutputFileWriters"
 _UNINDEXED = -1
 
 
-def write_runs(
-    session: SparkSession,
-    inputs: Inputs,
-    group: FileGroup,
-    facts: InputFacts,
-    write_id: str,
-    context: RewriteContext,
-) -> RewriteOutput:
-    """Writes the runs of a group.
+@dataclass(frozen=True)
+class RunRewrite:
+    """The rewrite of the runs of a group.
 
-    Indexed rows stay in their revision. They are placed by its current tree, which does not grow.
-
-    Args:
+    Attributes:
         session: session of the work.
         inputs: the transaction.
         group: the runs.
         facts: what the log tells of their files.
         write_id: id of the write.
-        context: see there.
-
-    Raises:
-        RowsChangedError: the files written have more rows or fewer than the log tells of the inputs, less those that
-            are removed; or a key was lost.
+        context: trigger, parameters and observer of the rewrite.
     """
-    if group.removal is None:
-        return _written(session, inputs, group, facts, write_id, context)
-    inputs.transaction.write_deleted(removed_only(_table_columns(inputs, group), group.removal))
-    output = _written(session, inputs, group, facts, write_id, context)
-    check_keys(inputs.transaction, group.removal.order)
-    return output
 
+    session: SparkSession
+    inputs: Inputs
+    group: FileGroup
+    facts: InputFacts
+    write_id: str
+    context: RewriteContext
 
-def _table_columns(inputs: Inputs, group: FileGroup) -> DataFrame:
-    """The rows of all inputs without row ids, which the change feed has no columns for."""
-    rows = inputs.transaction.scan([file.path for file in group.files], numbered=True)
-    return rows.select(*map(quoted_name, inputs.snapshot.schema.names))
+    def write(self) -> RewriteOutput:
+        """Writes the runs of the group.
 
+        Indexed rows stay in their revision. They are placed by its current tree, which does not grow.
 
-def _written(
-    session: SparkSession,
-    inputs: Inputs,
-    group: FileGroup,
-    facts: InputFacts,
-    write_id: str,
-    context: RewriteContext,
-) -> RewriteOutput:
-    """Writes the rows of the runs that stay."""
-    runs = group.runs or ()
-    if not runs:
-        return RewriteOutput(-1, (), {})
-    context.observe(Step.PLACE)
-    session.conf.set(_WRITERS_KEY, "1")
-    session.conf.set(MOST_ROWS_KEY, str(group.rows_per_file or 0))
-    rows = inputs.transaction.scan([path for run in runs for path in run.paths], group.removal is not None)
-    if group.removal is not None:
-        rows = without_removed(rows, group.removal)
-    rows = inputs.transaction.in_runs(rows, [run.paths for run in runs])
-    writer = LayoutWriter(session, inputs.transaction, inputs.snapshot, context.observe, strict=True)
-    if group.revision_id == 0:
-        files = writer.write_unplaced(rows)
-        context.observe(Step.VERIFY)
-        _check_rows(group, [file.rows for file in files])
-        return RewriteOutput(0, _unindexed_facts(files), _tags(files, group, facts, write_id))
-    snapshot = inputs.snapshot
-    revision = snapshot.revisions[group.revision_id]
-    tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
-    files = writer.write(rows, revision, tree)
-    context.observe(Step.VERIFY)
-    remaining = snapshot.cube_states(revision, [file.path for file in group.files])
-    written = carry_thresholds(writer.blocks(files, revision, tree), tree, remaining)
-    _check_rows(group, [file.rows for file in written])
-    run_of, times = _runs_of(files, group), _times(group)
-    tags = {}
-    for file in written:
-        paths = run_of[file.path].paths
-        rewrites = facts.rewrites_of(paths) + 1
-        tags[file.path] = tags_of(file, revision.revision_id, write_id, *_span(paths, times), rewrites)
-    return RewriteOutput(revision.revision_id, tuple(facts_of(written)), tags)
+        Raises:
+            RowsChangedError: the files written have more rows or fewer than the log tells of the inputs, less those
+                that are removed; or a key was lost.
+        """
+        removal = self.group.removal
+        if removal is None:
+            return self._write_remaining()
+        self.inputs.transaction.write_deleted(removed_only(self._table_columns(), removal))
+        output = self._write_remaining()
+        check_keys(self.inputs.transaction, removal.order)
+        return output
+
+    def _table_columns(self) -> DataFrame:
+        """The rows of all inputs without row ids, which the change feed has no columns for."""
+        rows = self.inputs.transaction.scan([file.path for file in self.group.files], numbered=True)
+        return rows.select(*map(quoted_name, self.inputs.snapshot.schema.names))
+
+    def _write_remaining(self) -> RewriteOutput:
+        """Writes the rows of the runs that stay."""
+        group, snapshot, transaction = self.group, self.inputs.snapshot, self.inputs.transaction
+        runs = group.runs or ()
+        if not runs:
+            return RewriteOutput(-1, (), {})
+        observe = self.context.observe
+        observe(Step.PLACE)
+        self.session.conf.set(_WRITERS_KEY, "1")
+        self.session.conf.set(MOST_ROWS_KEY, str(group.rows_per_file or 0))
+        rows = transaction.scan([path for run in runs for path in run.paths], group.removal is not None)
+        if group.removal is not None:
+            rows = without_removed(rows, group.removal)
+        rows = transaction.in_runs(rows, [run.paths for run in runs])
+        writer = LayoutWriter(self.session, transaction, snapshot, observe, strict=True)
+        if group.revision_id == 0:
+            files = writer.write_unplaced(rows)
+            observe(Step.VERIFY)
+            _check_rows(group, [file.rows for file in files])
+            return RewriteOutput(0, _unindexed_facts(files), _tags(files, group, self.facts, self.write_id))
+        revision = snapshot.revisions[group.revision_id]
+        tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
+        files = writer.write(rows, revision, tree)
+        observe(Step.VERIFY)
+        remaining = snapshot.cube_states(revision, [file.path for file in group.files])
+        written = carry_thresholds(writer.blocks(files, revision, tree), tree, remaining)
+        _check_rows(group, [file.rows for file in written])
+        run_of, times = _runs_of(files, group), _times(group)
+        tags = {}
+        for file in written:
+            paths = run_of[file.path].paths
+            rewrites = self.facts.rewrites_of(paths) + 1
+            tags[file.path] = tags_of(file, revision.revision_id, self.write_id, *_span(paths, times), rewrites)
+        return RewriteOutput(revision.revision_id, tuple(facts_of(written)), tags)
 
 
 def _check_rows(group: FileGroup, written: Sequence[int | None]) -> None:

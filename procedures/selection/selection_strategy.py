@@ -163,3 +163,19 @@ def take_until(files: Iterable[InputFile], limit: int) -> tuple[InputFile, ...]:
         taken.append(file)
         total += file.size
     return tuple(taken)
+
+
+def check_least(options: Mapping[str, Any], least: Mapping[str, int]) -> None:
+    """Refuses whole numbers below a limit.
+
+    Args:
+        options: values of the strategy's options; None is no number.
+        least: the smallest accepted number by option.
+
+    Raises:
+        InvalidArgumentError: a number is smaller.
+    """
+    for name, number in least.items():
+        value = options[name]
+        if value is not None and value < number:
+            raise InvalidArgumentError.of(name, value, f"a whole number of at least {number}")

@@ -11,13 +11,18 @@ from typing import Any, ClassVar
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from catalog.errors import InvalidArgumentError
 from catalog.properties.setting import duration
 from catalog.table.log_changes import changes_since
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, FileRun, Selection
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
+from procedures.selection.selection_strategy import (
+    MAX_FILES_PER_GROUP,
+    SelectionSettings,
+    Selector,
+    Strategy,
+    check_least,
+)
 from procedures.selection.size_tiers import MergedRun, TierPolicy, merges
 from procedures.selection.small_file_lists import (
     COLUMNS,
@@ -84,10 +89,7 @@ def policy_of(options: Mapping[str, Any]) -> TierPolicy:
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    for name, least in (("min_files", 2), ("min_bytes", 1), ("tier_ratio", 2), ("isolate_bytes", 1)):
-        value = options[name]
-        if value is not None and value < least:
-            raise InvalidArgumentError.of(name, value, f"a whole number of at least {least}")
+    check_least(options, {"min_files": 2, "min_bytes": 1, "tier_ratio": 2, "isolate_bytes": 1})
     time_range = options["max_time_range"]
     return TierPolicy(
         options["min_files"],

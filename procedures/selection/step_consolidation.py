@@ -15,7 +15,13 @@ from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, FileRun, Selection
 from procedures.selection.consolidation_steps import consolidation
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
+from procedures.selection.selection_strategy import (
+    MAX_FILES_PER_GROUP,
+    SelectionSettings,
+    Selector,
+    Strategy,
+    check_least,
+)
 from procedures.selection.step_candidates import Place, Scope, StepCandidates
 from procedures.selection.step_runs import MOST_FILES_WITH_BOXES, StepPolicy
 from procedures.selection.timestamps import WrittenTime, instant
@@ -82,10 +88,7 @@ def policy_of(options: Mapping[str, Any]) -> StepPolicy:
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    for name, least in (("steps", 1), ("step_min_files", 2), ("max_file_bytes", 1)):
-        value = options[name]
-        if value is not None and value < least:
-            raise InvalidArgumentError.of(name, value, f"a whole number of at least {least}")
+    check_least(options, {"steps": 1, "step_min_files": 2, "max_file_bytes": 1})
     least, most = options["step_min_files"], options["step_max_files"]
     if most is not None and most < least:
         raise InvalidArgumentError.of("step_max_files", most, f"a whole number of at least step_min_files = {least}")

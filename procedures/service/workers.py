@@ -182,13 +182,16 @@ class Workers:
 
     def _is_time(self, worker: Worker, now: int) -> bool:
         """Whether a due worker has something to do; reads the table only if necessary."""
-        try:
+
+        def check() -> tuple[bool, bool, bool]:
             suspended = self._engine.suspended(worker.location)
             idle = suspended or worker.is_settled
-            reached = not idle and (not worker.by_triggers or self._is_reached(worker))
-        except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
-            self._record_failed_check(worker, error)
+            return suspended, idle, not idle and (not worker.by_triggers or self._is_reached(worker))
+
+        checked = self._checked(worker, check)
+        if checked is None:
             return False
+        suspended, idle, reached = checked
         with self._lock:
             worker.suspended = suspended
             if idle:
@@ -209,10 +212,8 @@ class Workers:
 
     def _may_reclaim(self, worker: Worker, now: int) -> bool:
         """Whether the table is not suspended; history is reclaimed even if there are no new commits."""
-        try:
-            suspended = self._engine.suspended(worker.location)
-        except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
-            self._record_failed_check(worker, error)
+        suspended = self._checked(worker, lambda: self._engine.suspended(worker.location))
+        if suspended is None:
             return False
         with self._lock:
             worker.suspended = suspended
@@ -239,9 +240,14 @@ class Workers:
             or (triggers.small_files is not None and files.small_files >= triggers.small_files)
         )
 
-    def _record_failed_check(self, worker: Worker, error: Exception) -> None:
-        with self._lock:
-            worker.record_failed_check(_text(error), self._clock.now(), self._interval)
+    def _checked(self, worker: Worker, check: Callable[[], _Outcome]) -> _Outcome | None:
+        """The result of a check of a table; None if it failed, which the state of the table shows."""
+        try:
+            return check()
+        except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
+            with self._lock:
+                worker.record_failed_check(_text(error), self._clock.now(), self._interval)
+            return None
 
     def _begin(self, worker: Worker, strategies: Collection[str], pool: str, *, reclaims: bool) -> None:
         with self._lock:
