@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_session import start_session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -97,27 +98,17 @@ def main() -> None:
 
 
 def start(file_bytes: int) -> SparkSession:
-    """A session of two cores, as our users' smallest, that counts what it reads."""
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("bench-layout")
-        .config("spark.driver.memory", "4g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.warehouse.dir", str(HOME / "warehouse"))
-        .config("spark.local.dir", str(HOME / "local"))
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "8")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.databricks.delta.optimize.maxFileSize", str(file_bytes))
-        .config("spark.databricks.delta.optimize.minFileSize", str(file_bytes))
+    """A session that writes files of one size and counts what it reads."""
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.optimize.maxFileSize": str(file_bytes),
+        "spark.databricks.delta.optimize.minFileSize": str(file_bytes),
         # Spark's input metrics leave vectored reads out.
-        .config("spark.hadoop.parquet.hadoop.vectored.io.enabled", "false")
-    )
-    spark = sql_ext.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    sql_ext.attach(spark)
-    return spark
+        "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+    }
+    return start_session("bench-layout", HOME, "4g", settings)
 
 
 def stage(spark: SparkSession, rows: int, file_bytes: int) -> DataFrame:

@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench_session import start_session
 from pyspark.sql import DataFrame, SparkSession
 
-import sql_ext
 from otree.block import Block, blocks_to_json
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
@@ -34,11 +34,7 @@ def main() -> None:
     files = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 7
     with tempfile.TemporaryDirectory() as folder:
-        builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
-        builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse").config("spark.ui.enabled", "false")
-        spark = sql_ext.configure(builder).getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
-        sql_ext.attach(spark)
+        spark = start_session("bench-planning", Path(folder), "4g", {})
         path = f"{folder}/table"
         write_log(spark, path, files)
         table = f"SELECT * FROM delta.`{path}`"

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from bench_session import start_session
 from ingest import cpu_seconds, jobs_started
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -122,24 +123,14 @@ def run(story: Story, contender: str, given: argparse.Namespace) -> None:
 
 
 def start(home: Path, heap: str) -> SparkSession:
-    """A session of two cores with a small heap."""
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("bench-small-files")
-        .config("spark.driver.memory", heap)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-        .config("spark.local.dir", str(home / "local"))
-        .config("spark.qbeast.use.service.enabled", "false")
+    """A session without the service, whose files are neither encoded nor compressed."""
+    settings = {
+        "spark.qbeast.use.service.enabled": "false",
         # Copies have equal rows: encoded or compressed, a merged file would be as small as one of them.
-        .config("spark.sql.parquet.compression.codec", "uncompressed")
-        .config("spark.hadoop.parquet.enable.dictionary", "false")
-    )
-    spark = sql_ext.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    sql_ext.attach(spark)
-    return spark
+        "spark.sql.parquet.compression.codec": "uncompressed",
+        "spark.hadoop.parquet.enable.dictionary": "false",
+    }
+    return start_session("bench-small-files", home, heap, settings)
 
 
 def templates_of(spark: SparkSession, path: Path, partitions: int) -> list[Template]:

@@ -64,18 +64,18 @@ def pinned(distribution: str) -> str:
         ShimError: ``pyproject.toml`` has no such pin.
     """
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = re.search(rf'"{re.escape(distribution)}==([^"\s;]+)', text)
-    if found is None:
+    match = re.search(rf'"{re.escape(distribution)}==([^"\s;]+)', text)
+    if match is None:
         raise ShimError(f"pyproject.toml pins no version of {distribution}")
-    return found[1]
+    return match[1]
 
 
 def project_version() -> str:
     """Returns the version of this project."""
-    found = re.search(r'^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    match = re.search(r'^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
         raise ShimError("pyproject.toml states no version")
-    return found[1]
+    return match[1]
 
 
 def sbt_version() -> str:
@@ -139,11 +139,11 @@ def find_java() -> str:
     if java is None:
         raise ShimError(f"Java {wanted} is needed, but there is no java {where}: {advice}")
     run = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", check=False)
-    found = re.search(r'version "(\d+)', run.stderr + run.stdout)
-    if found is None:
+    match = re.search(r'version "(\d+)', run.stderr + run.stdout)
+    if match is None:
         raise ShimError(f"Java {wanted} is needed, but {java} does not run: {advice}")
-    if int(found[1]) not in JAVA_VERSIONS:
-        raise ShimError(f"Java {wanted} is needed, but {java} is Java {found[1]}: {advice}")
+    if int(match[1]) not in JAVA_VERSIONS:
+        raise ShimError(f"Java {wanted} is needed, but {java} is Java {match[1]}: {advice}")
     return java
 
 

@@ -81,6 +81,6 @@ class ValueSpread:
         inside = np.clip(at, self.values[left], self.values[right]) - self.values[left]
         part = np.divide(inside, width, out=np.zeros(len(at)), where=width > 0)
         between = self.through[left] + part * (self.before[right] - self.through[left])
-        found = np.where(self.values[right] == at, of_ends[right], between)
-        found = np.where(at < self.values[0], 0.0, np.where(at > self.values[-1], self.rows, found))
-        return np.asarray(found / self.rows, np.float64)
+        rows_before = np.where(self.values[right] == at, of_ends[right], between)
+        rows_before = np.where(at < self.values[0], 0.0, np.where(at > self.values[-1], self.rows, rows_before))
+        return np.asarray(rows_before / self.rows, np.float64)

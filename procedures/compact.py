@@ -25,7 +25,7 @@ _KEY_OPTIONS = ("primary_key", "order_by", "ties")
 
 def _settings(arguments: Mapping[str, Any]) -> OptimizeSettings:
     """The settings of the run that the arguments ask for."""
-    given = {name: value for name, value in arguments.items() if name not in (*_OPTIONS, *_KEY_OPTIONS)}
+    others = {name: value for name, value in arguments.items() if name not in (*_OPTIONS, *_KEY_OPTIONS)}
     options = {name: str(arguments[name]) for name in _OPTIONS if arguments[name] is not None}
     strategy = DELETE_COMPACTION
     if arguments["primary_key"] is not None:
@@ -33,7 +33,7 @@ def _settings(arguments: Mapping[str, Any]) -> OptimizeSettings:
         options |= key
         strategy = f"{LATEST_ROW_COMPACTION},{DELETE_COMPACTION}"
     unused = {"revision_id": None, "files": None, "revision_rewrite": False}
-    return OptimizeSettings.of({**unused, **given, "strategy": strategy, "options": options})
+    return OptimizeSettings.of({**unused, **others, "strategy": strategy, "options": options})
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:

@@ -75,8 +75,8 @@ def _run(call: Call) -> DataFrame:
 
 def _parameters(call: Call) -> dict[str, str]:
     """Returns the given arguments as text; booleans as in SQL."""
-    given = {name: value for name, value in call.arguments.items() if name != "table" and value is not None}
-    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+    arguments = {name: value for name, value in call.arguments.items() if name != "table" and value is not None}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in arguments.items()}
 
 
 VACUUM = Procedure(

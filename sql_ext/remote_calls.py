@@ -78,8 +78,8 @@ def call_statement(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[s
             return f"CAST(array({', '.join(map(marker, value))}) AS ARRAY<{item}>)"
         return marker(value)
 
-    given = ", ".join(f"{_quoted(key)} => {expression(value)}" for key, value in arguments.items())
-    return f"CALL use.{_quoted(name)}({given})", values
+    arguments_sql = ", ".join(f"{_quoted(key)} => {expression(value)}" for key, value in arguments.items())
+    return f"CALL use.{_quoted(name)}({arguments_sql})", values
 
 
 def _quoted(name: str) -> str:

@@ -101,12 +101,12 @@ def causes_of(error: BaseException) -> list[Cause]:
             (error.getCondition(), error.getSqlState()) if isinstance(error, PySparkException) else (None, None)
         )
         return [Cause(type(error).__name__, str(error), condition, state)]
-    found: list[Cause] = []
-    while java is not None and len(found) < _MOST_CAUSES:
+    causes: list[Cause] = []
+    while java is not None and len(causes) < _MOST_CAUSES:
         name = str(java.getClass().getName())
-        found.append(Cause(re.split(r"[.$]", name)[-1], str(java.getMessage() or ""), *_condition_of(java)))
+        causes.append(Cause(re.split(r"[.$]", name)[-1], str(java.getMessage() or ""), *_condition_of(java)))
         java = java.getCause()
-    return found
+    return causes
 
 
 def _condition_of(java: JavaValue) -> tuple[str | None, str | None]:

@@ -47,7 +47,7 @@ def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredSt
         UnknownNameError: a key names a column that the schema does not have.
         TooComplexError: JSON that is nested too deeply to be read.
     """
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     columns: dict[str, FoundColumn] = {}
     for key, value in _entries(text).items():
         name, ending = _name_and_ending(key)
@@ -57,8 +57,8 @@ def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredSt
         if column is None:
             raise UnknownNameError.of("column", name, schema.names)
         columns[column.stored] = column
-        found.setdefault(column.stored, {})[ending] = _read(key, value, ending, column.data_type)
-    return {stored: _checked(columns[stored].plain_name, said) for stored, said in found.items()}
+        entries.setdefault(column.stored, {})[ending] = _read(key, value, ending, column.data_type)
+    return {stored: _checked(columns[stored].plain_name, of_column) for stored, of_column in entries.items()}
 
 
 def with_quantiles(
@@ -214,8 +214,8 @@ def _milliseconds(key: str, text: str, data_type: DataType) -> int:
 def _checked(name: str, said: Mapping[str, Any]) -> DeclaredStats:
     low, high = said.get("_min"), said.get("_max")
     if (low is None) != (high is None):
-        given, missing = ("_min", "_max") if high is None else ("_max", "_min")
-        raise _refused(f"{name}{given}", said[given], f"{name}{missing} must be given with it")
+        present, missing = ("_min", "_max") if high is None else ("_max", "_min")
+        raise _refused(f"{name}{present}", said[present], f"{name}{missing} must be given with it")
     if low is not None and high is not None and not low < high:
         raise _refused(f"{name}_min", low, f"it must be less than {name}_max = {high}")
     return DeclaredStats(low, high, said.get("_quantiles"))

@@ -150,36 +150,36 @@ def lifecycle_policies(configuration: Mapping[str, str]) -> tuple[Policy, ...]:
         InvalidArgumentError: a value that is not accepted, or a primary key without its order.
         UnknownNameError: a property below ``use.clustering.`` or ``use.compaction.`` that does not exist.
     """
-    given = {k: v for k, v in configuration.items() if k.startswith((CLUSTERING_PREFIX, COMPACTION_PREFIX))}
-    for key in given:
+    properties = {k: v for k, v in configuration.items() if k.startswith((CLUSTERING_PREFIX, COMPACTION_PREFIX))}
+    for key in properties:
         if key not in _NAMES:
             raise UnknownNameError.of("property", key, _NAMES)
     for name, other in ((PRIMARY_KEY_KEY, ORDER_BY_KEY), (ORDER_BY_KEY, PRIMARY_KEY_KEY)):
-        if name in given and other not in given:
+        if name in properties and other not in properties:
             raise InvalidArgumentError.missing(other, f"{name} needs it")
     policies = []
-    interval, commits = COMPACTION_INTERVAL.optional_value(given), COMPACTION_COMMITS.optional_value(given)
-    ratio = COMPACTION_DELETED_RATIO.optional_value(given)
+    interval, commits = COMPACTION_INTERVAL.optional_value(properties), COMPACTION_COMMITS.optional_value(properties)
+    ratio = COMPACTION_DELETED_RATIO.optional_value(properties)
     if interval is not None or commits is not None:
         options = {} if ratio is None else {"min_deleted_ratio": str(ratio)}
         pace = Pace(None if interval is None else int(interval), commits)
-        asked = {key: value for key, value in given.items() if key.startswith(COMPACTION_PREFIX)}
-        if PRIMARY_KEY_KEY in given:
-            latest = {"primary_key": given[PRIMARY_KEY_KEY], "order_by": given[ORDER_BY_KEY]}
+        asked = {key: value for key, value in properties.items() if key.startswith(COMPACTION_PREFIX)}
+        if PRIMARY_KEY_KEY in properties:
+            latest = {"primary_key": properties[PRIMARY_KEY_KEY], "order_by": properties[ORDER_BY_KEY]}
             policies.append(Policy("LatestRowCompaction", latest, pace, asked))
         policies.append(Policy("DeleteCompaction", options, pace, asked))
-    options, pace = _clustering_options(given), Pace(int(CLUSTERING_INTERVAL.value(given)))
-    if CLUSTERING_ENABLED.value(given):
-        asked = {key: value for key, value in given.items() if key.startswith(CLUSTERING_PREFIX)}
+    options, pace = _clustering_options(properties), Pace(int(CLUSTERING_INTERVAL.value(properties)))
+    if CLUSTERING_ENABLED.value(properties):
+        asked = {key: value for key, value in properties.items() if key.startswith(CLUSTERING_PREFIX)}
         policies.append(Policy("SizeTieredClustering", options, pace, asked))
     return tuple(policies)
 
 
-def _clustering_options(given: Mapping[str, str]) -> dict[str, str]:
+def _clustering_options(properties: Mapping[str, str]) -> dict[str, str]:
     options = {}
     for option, setting in _CLUSTERING_OPTIONS:
-        value = setting.optional_value(given)
+        value = setting.optional_value(properties)
         if value is not None:
             # Sizes such as 128MB are options as numbers; durations are texts there too.
-            options[option] = given[setting.name] if option == "max_time_range" else str(value)
+            options[option] = properties[setting.name] if option == "max_time_range" else str(value)
     return options

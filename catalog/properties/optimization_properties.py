@@ -195,7 +195,7 @@ class OptimizationProperties:
         return None if TYPE_KEY not in ours else _older(ours, triggers)
 
     @classmethod
-    def of_trigger(cls, given: Mapping[str, str], options: Collection[str]) -> OptimizationProperties:
+    def of_trigger(cls, properties: Mapping[str, str], options: Collection[str]) -> OptimizationProperties:
         """Reads what a manual trigger asks for: keys of the older family and options of strategies.
 
         Raises:
@@ -203,16 +203,16 @@ class OptimizationProperties:
             UnknownNameError: a key that does not exist, or is not for a manual trigger.
             NotSupportedError: a property of another kind.
         """
-        outside = sorted(key for key in given if not key.startswith(PREFIX))
+        outside = sorted(key for key in properties if not key.startswith(PREFIX))
         if outside:
             raise NotSupportedError(
                 f"ALTER TABLE of {', '.join(outside)} is not available here: a manual trigger takes keys below "
                 f"{PREFIX} and changes no property. Use the table's own name."
             )
-        _check_keys(given, OLDER_FAMILY, options)
-        if TYPE_KEY not in given:
+        _check_keys(properties, OLDER_FAMILY, options)
+        if TYPE_KEY not in properties:
             raise InvalidArgumentError.missing(TYPE_KEY, "a manual trigger names a strategy, or an ordered list")
-        return _older(given, Triggers())
+        return _older(properties, Triggers())
 
 
 def option_key(option: str) -> str:
@@ -245,37 +245,37 @@ def _effective_optimization(configuration: Mapping[str, str]) -> str | None:
         return f"{_UNINDEXED},{_COMPACTION},{_MERGES}"
 
 
-def _check_keys(given: Mapping[str, str], known: Collection[str], options: Collection[str]) -> None:
+def _check_keys(properties: Mapping[str, str], known: Collection[str], options: Collection[str]) -> None:
     accepted = {*known, *(option_key(option) for option in options)}
-    for key in given:
+    for key in properties:
         if key not in accepted:
             raise UnknownNameError.of("property", key, accepted)
 
 
-def _older(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
-    names = TYPE.value(given)
+def _older(properties: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
+    names = TYPE.value(properties)
     options = {
         key.removeprefix(PREFIX).replace("-", "_"): value
-        for key, value in given.items()
+        for key, value in properties.items()
         if key.startswith(PREFIX) and key not in (*OLDER_FAMILY, *NEWER_FAMILY, *_SHARED)
     }
     return OptimizationProperties(
         strategies=names,
-        bytes_per_iter=BYTES_PER_ITER.optional_value(given),
-        revision_id=REVISION_ID.optional_value(given),
-        revision_rewrite=REVISION_REWRITE.value(given),
+        bytes_per_iter=BYTES_PER_ITER.optional_value(properties),
+        revision_id=REVISION_ID.optional_value(properties),
+        revision_rewrite=REVISION_REWRITE.value(properties),
         options=options,
         triggers=triggers,
-        asked={key: value for key, value in given.items() if key not in NEWER_FAMILY},
+        asked={key: value for key, value in properties.items() if key not in NEWER_FAMILY},
     )
 
 
-def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
-    revision_id = AUTO_REVISION_ID.optional_value(given)
-    unindexed = UNINDEXED_ENABLED.value(given)
-    first = UNINDEXED_PRIORITIZE.value(given)
-    merges = MERGE_RUNS_ENABLED.value(given)
-    batch = UNINDEXED_BATCH_BYTES.optional_value(given)
+def _newer(properties: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
+    revision_id = AUTO_REVISION_ID.optional_value(properties)
+    unindexed = UNINDEXED_ENABLED.value(properties)
+    first = UNINDEXED_PRIORITIZE.value(properties)
+    merges = MERGE_RUNS_ENABLED.value(properties)
+    batch = UNINDEXED_BATCH_BYTES.optional_value(properties)
     if revision_id == 0 and not unindexed:
         raise InvalidArgumentError.of(
             UNINDEXED_ENABLED_KEY, "false", f"with {AUTO_REVISION_ID_KEY} = 0, nothing would be optimized"
@@ -288,24 +288,24 @@ def _newer(given: Mapping[str, str], triggers: Triggers) -> OptimizationProperti
     if revision_id != 0 and merges:
         strategies = (*strategies, _MERGES)
     options = {"batch_bytes": _BATCH_BYTES if batch is None else str(batch)}
-    if UNINDEXED_FROM_TIMESTAMP_KEY in given:
-        options["from_timestamp"] = given[UNINDEXED_FROM_TIMESTAMP_KEY]
-    passed_over = sorted(k for k in given if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *_SHARED))
+    if UNINDEXED_FROM_TIMESTAMP_KEY in properties:
+        options["from_timestamp"] = properties[UNINDEXED_FROM_TIMESTAMP_KEY]
+    passed_over = sorted(k for k in properties if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *_SHARED))
     return OptimizationProperties(
         strategies=strategies,
         bytes_per_iter=WHOLE_GROUPS,
         revision_id=revision_id,
         options=options if _UNINDEXED in strategies else {},
         triggers=triggers,
-        asked={key: given[key] for key in (*NEWER_FAMILY, *_SHARED) if key in given},
+        asked={key: properties[key] for key in (*NEWER_FAMILY, *_SHARED) if key in properties},
         note=f"{AUTO_ENABLED_KEY} is set and wins: {', '.join(passed_over)} do not count" if passed_over else "",
     )
 
 
-def _triggers(given: Mapping[str, str]) -> Triggers:
+def _triggers(properties: Mapping[str, str]) -> Triggers:
     return Triggers(
-        commits=TRIGGER_COMMITS.optional_value(given),
-        unindexed_bytes=TRIGGER_UNINDEXED_BYTES.optional_value(given),
-        unindexed_share=TRIGGER_UNINDEXED_SHARE.optional_value(given),
-        small_files=TRIGGER_SMALL_FILES.optional_value(given),
+        commits=TRIGGER_COMMITS.optional_value(properties),
+        unindexed_bytes=TRIGGER_UNINDEXED_BYTES.optional_value(properties),
+        unindexed_share=TRIGGER_UNINDEXED_SHARE.optional_value(properties),
+        small_files=TRIGGER_SMALL_FILES.optional_value(properties),
     )

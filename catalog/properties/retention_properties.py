@@ -28,7 +28,7 @@ RETENTION_HOURS: Setting[float] = Setting(
     f"{RETENTION_PREFIX}hours",
     ValueType("number", "a number of hours above 0, at most 1000000", _hours),
     "How long history stays. The service deletes what is older: deleted rows, files, log entries and events.",
-    unset="nothing is deleted by itself",
+    unset="nothing is deleted automatically",
 )
 VACUUM_INTERVAL: Setting[float] = Setting(
     f"{VACUUM_PREFIX}interval",
@@ -72,7 +72,7 @@ class RetentionPolicy:
 
 
 def retention_policy(configuration: Mapping[str, str]) -> RetentionPolicy | None:
-    """Returns what a table's properties ask for; None if nothing is reclaimed by itself.
+    """Returns what a table's properties ask for; None if nothing is reclaimed automatically.
 
     Raises:
         InvalidArgumentError: a value that is not accepted.

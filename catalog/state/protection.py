@@ -85,23 +85,23 @@ def protections(table: ManagedTable) -> tuple[Protection, ...]:
         files = table.list_state(PROTECTED_FOLDER)
     except (Py4JError, PySparkException, OSError) as error:
         raise ProtectionError.unreadable(f"{table.state_folder}/{PROTECTED_FOLDER}", access_problem(error)) from error
-    found = []
+    readable = []
     for file in files:
         protection = _protection(table, file)
         if isinstance(protection, Unreadable):
             raise ProtectionError.unreadable(f"{table.state_folder}/{PROTECTED_FOLDER}/{file}", str(protection))
         if protection is not None:
-            found.append(protection)
-    return tuple(sorted(found, key=lambda p: (p.version, p.name)))
+            readable.append(protection)
+    return tuple(sorted(readable, key=lambda p: (p.version, p.name)))
 
 
 def _protection(table: ManagedTable, file: str) -> Protection | Unreadable | None:
     name = file.removesuffix(_SUFFIX)
     if _NAME.fullmatch(name) is None or not file.endswith(_SUFFIX):
         return Unreadable(NOT_ACCESSIBLE, "it has no name of a protection")
-    found = read(table, f"{PROTECTED_FOLDER}/{file}", lambda text: parse_protection(name, text), _ADVICE)
+    protection = read(table, f"{PROTECTED_FOLDER}/{file}", lambda text: parse_protection(name, text), _ADVICE)
     # It was removed since the folder was listed.
-    return None if isinstance(found, Missing) else found
+    return None if isinstance(protection, Missing) else protection
 
 
 def protect(table: ManagedTable, name: str, version: int, now: int) -> Protection:

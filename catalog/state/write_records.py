@@ -117,9 +117,9 @@ def writes_before(table: ManagedTable, time: int) -> Iterator[WriteRecord]:
     """
     for name in table.list_state(WRITES_FOLDER):
         if _RECORD.fullmatch(name):
-            found = _read(table, name.removesuffix(".json"))
-            if isinstance(found, WriteRecord) and found.started_at < time:
-                yield found
+            record = _read(table, name.removesuffix(".json"))
+            if isinstance(record, WriteRecord) and record.started_at < time:
+                yield record
 
 
 def _read(table: ManagedTable, write_id: str) -> WriteRecord | Missing | Unreadable:

@@ -54,19 +54,19 @@ def _rows_of(query: SystemQuery, tables: Sequence[Listed]) -> Iterator[Mapping[s
         indexed = [o.snapshot for o in opened if isinstance(o, _Opened) and o.snapshot.has_spaces]
         with described_jobs(query.spark, f"USE metastore_summary: files of {len(indexed)} tables"):
             read_together(indexed)
-    for listed, found in zip(tables, opened, strict=True):
+    for listed, outcome in zip(tables, opened, strict=True):
         row = {**_UNKNOWN, **listed.shown}
         mistakes: list[UseError] = []
-        problem = found if isinstance(found, Exception) else None
-        if isinstance(found, _Opened):
+        problem = outcome if isinstance(outcome, Exception) else None
+        if isinstance(outcome, _Opened):
             try:
-                mistakes = _look(query, found, wanted, row)
+                mistakes = _look(query, outcome, wanted, row)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
                 problem = error
         if problem is not None:
             logger.info("%s cannot be read: %s", listed.lookup, error_text(problem))
             row["last_error"] = error_text(problem)
-        if found is not None:
+        if outcome is not None:
             _add_automation(listed, row)
         if mistakes and row["last_error"] is None:
             row["last_error"] = "; ".join(map(error_text, mistakes))
@@ -136,8 +136,8 @@ def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, A
     if event is not None:
         row["last_run"] = moment(event.shown["finished_at"])
         if event.state == FAILED:
-            told = [text for text in (event.shown["error_code"], event.shown["error"]) if text]
-            row["last_error"] = ": ".join(told) or "the last optimization failed"
+            parts = [text for text in (event.shown["error_code"], event.shown["error"]) if text]
+            row["last_error"] = ": ".join(parts) or "the last optimization failed"
 
 
 def _add_automation(listed: Listed, row: dict[str, Any]) -> None:

@@ -95,14 +95,14 @@ def find_column(schema: StructType, name: str) -> FoundColumn | None:
             dots wins over a path.
     """
     parts = _quoted_parts(name.lower())
-    found = None if parts is None else _find_path(schema, parts, _lower_name)
-    return found or _find(schema, name.lower(), _lower_name)
+    column = None if parts is None else _find_path(schema, parts, _lower_name)
+    return column or _find(schema, name.lower(), _lower_name)
 
 
 def written_name(schema: StructType, column: FoundColumn) -> str:
     """The name of a column that ``find_column`` leads back to the column, as properties and procedures take it."""
-    found = find_column(schema, column.name)
-    if found is not None and found.path == column.path:
+    resolved = find_column(schema, column.name)
+    if resolved is not None and resolved.path == column.path:
         return column.name
     return ".".join(_in_backquotes(part) for part in column.path)
 
@@ -202,10 +202,10 @@ def logical_name(schema: StructType, physical: str) -> str:
     Raises:
         UnknownNameError: the schema has no such column.
     """
-    found = find_stored(schema, physical)
-    if found is None:
+    column = find_stored(schema, physical)
+    if column is None:
         raise UnknownNameError.of("column", physical, schema.names)
-    return found.name
+    return column.name
 
 
 def _find(schema: StructType, wanted: str, name_of: Callable[[StructField], str]) -> FoundColumn | None:

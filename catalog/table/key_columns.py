@@ -55,10 +55,10 @@ def key_columns(schema: StructType, parameter: str, text: str) -> tuple[FoundCol
         InvalidArgumentError: no names, a name twice, or a column whose values cannot be compared.
     """
     names = _names(parameter, text)
-    found = tuple(_column(schema, parameter, name) for name in names)
-    if len({column.path for column in found}) != len(found):
+    columns = tuple(_column(schema, parameter, name) for name in names)
+    if len({column.path for column in columns}) != len(columns):
         raise InvalidArgumentError.of(parameter, text, "each column once")
-    return found
+    return columns
 
 
 def order_column(schema: StructType, parameter: str, text: str) -> FoundColumn:
@@ -95,14 +95,14 @@ def _names(parameter: str, text: str) -> list[str]:
 
 
 def _column(schema: StructType, parameter: str, name: str) -> FoundColumn:
-    found = find_column(schema, name)
-    if found is None:
+    column = find_column(schema, name)
+    if column is None:
         error = UnknownNameError.of("column", name, schema.names)
         error.message = f"{parameter}: {error.message}"
         raise error
-    if not _is_comparable(found.data_type):
-        raise InvalidArgumentError.of(parameter, name, f"{_TYPES}, and this one is {found.type_name}")
-    return found
+    if not _is_comparable(column.data_type):
+        raise InvalidArgumentError.of(parameter, name, f"{_TYPES}, and this one is {column.type_name}")
+    return column
 
 
 def _is_comparable(data_type: DataType) -> bool:

@@ -54,13 +54,13 @@ def find_files(snapshot: TableSnapshot, names: Sequence[str]) -> tuple[str, ...]
     )
     in_log = {row.path for row in rows}
     by_decoded = {row.decoded: row.path for row in rows}
-    found: dict[str, str | None] = {}
+    path_by_name: dict[str, str | None] = {}
     for name, forms in meant.items():
         # The spelling of the log wins over a file whose plain name looks like it.
         known = [by_decoded[form] for form in forms if form in by_decoded]
-        found[name] = name if name in in_log else next(iter(known), None)
-    unknown = [name for name, path in found.items() if path is None]
+        path_by_name[name] = name if name in in_log else next(iter(known), None)
+    unknown = [name for name, path in path_by_name.items() if path is None]
     if unknown:
         files = snapshot.log_files.select("path").orderBy("path").limit(_NAMES_SHOWN).collect()
         raise UnknownNameError.of("file", unknown[0], [*(row.path for row in files), "..."])
-    return tuple(dict.fromkeys(path for path in found.values() if path is not None))
+    return tuple(dict.fromkeys(path for path in path_by_name.values() if path is not None))

@@ -38,10 +38,10 @@ def place_of(location: str, default_file_system: Callable[[], str]) -> str:
 
 
 def _parts(location: str) -> tuple[str, str, str]:
-    found = _URI.fullmatch(location)
-    if found is None:
+    uri = _URI.fullmatch(location)
+    if uri is None:
         return "", "", location
-    return (found["scheme"] or "").lower(), found["authority"] or "", found["path"]
+    return (uri["scheme"] or "").lower(), uri["authority"] or "", uri["path"]
 
 
 def _without_links(path: str) -> str:

@@ -310,8 +310,8 @@ class TableSnapshot:
         if columns is not None:
             sizes = columns.size[columns.revision == 0]
             return FilesTotal(len(sizes), int(sizes.sum()))
-        found = self.files.where("revision = 0").agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
-        return FilesTotal(*found.collect()[0])
+        totals = self.files.where("revision = 0").agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
+        return FilesTotal(*totals.collect()[0])
 
     def blocks_of_tags(self) -> Column:
         """The blocks of a row of ``log_files``: NULL unless its tags can be read and name a revision with a space.

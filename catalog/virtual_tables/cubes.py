@@ -44,8 +44,8 @@ def _row(snapshot: TableSnapshot, cube: Row) -> tuple[Any, ...]:
     depth, borders = None, None
     if revision is not None:
         try:
-            found = CubeId.parse(cube.cube_id, revision.dimensions)
-            depth, borders = found.depth, box(revision, found, column_names(snapshot.schema, revision.columns))
+            cube_id = CubeId.parse(cube.cube_id, revision.dimensions)
+            depth, borders = cube_id.depth, box(revision, cube_id, column_names(snapshot.schema, revision.columns))
         except IndexFormatError:
             # Not a cube of this revision, which use.check reports; the row is shown as far as it can be read.
             depth, borders = None, None

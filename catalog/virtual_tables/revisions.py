@@ -42,8 +42,8 @@ def _totals(snapshot: TableSnapshot) -> dict[int, tuple[int, int, int | None]]:
         return totals
     files, size = F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes")
     known_rows = F.when(F.count("rows") == F.count(F.lit(1)), F.sum("rows")).alias("rows")
-    found = snapshot.files.groupBy("revision").agg(files, size, known_rows)
-    return {r.revision: (r.files, r.bytes, r["rows"]) for r in found.collect()}
+    per_revision = snapshot.files.groupBy("revision").agg(files, size, known_rows)
+    return {r.revision: (r.files, r.bytes, r["rows"]) for r in per_revision.collect()}
 
 
 def _space(snapshot: TableSnapshot, number: int) -> tuple[Any, ...]:

@@ -66,16 +66,16 @@ class ParquetSource:
             if not is_plain_folder(spark, path):
                 return None
         try:
-            found = spark.read.parquet(path)
+            data = spark.read.parquet(path)
         except (PySparkException, Py4JJavaError) as error:
             raise TableError.not_delta(path, "and no Parquet files that can be read") from error
-        partitions = partition_schema(found)
+        partitions = partition_schema(data)
         clause = ", ".join(f"{_quoted(f.name)} {f.dataType.simpleString()}" for f in partitions.fields)
         return cls(
             spark,
             f"parquet.{_quoted(path)}",
             path,
-            found.schema,
+            data.schema,
             tuple(partitions.names),
             f" PARTITIONED BY ({clause})" if clause else "",
         )

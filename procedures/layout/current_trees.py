@@ -121,8 +121,8 @@ class CurrentTrees:
             version: version that it made.
         """
         with self._lock:
-            found = self._expected.pop(write_id, None)
-        if found is not None:
-            (table, read, revision), tree = found
+            expected = self._expected.pop(write_id, None)
+        if expected is not None:
+            (table, read, revision), tree = expected
             if version == read + 1:
                 self.put((table, version, revision), tree)

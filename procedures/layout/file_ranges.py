@@ -57,10 +57,10 @@ def _in_index_unit(value: object, data_type: str) -> int | float | None:
         if data_type == "DateDataType":
             return (date.fromisoformat(value) - _UNIX_EPOCH).days * _MILLIS_PER_DAY
         if data_type == "TimestampDataType":
-            found = datetime.fromisoformat(value.replace("Z", "+00:00"))
-            if found.tzinfo is None:
+            moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            if moment.tzinfo is None:
                 return None
-            since = found - datetime(1970, 1, 1, tzinfo=timezone.utc)
+            since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
             return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
     except ValueError:
         return None

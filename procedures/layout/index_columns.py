@@ -61,5 +61,5 @@ def columns_of(session: SparkSession, snapshot: TableSnapshot, revision: Revisio
 
 def stored_columns_of(session: SparkSession, snapshot: TableSnapshot, revision: Revision) -> IndexColumns:
     """The columns of a revision under the names that they have in data files."""
-    found = [find_stored(snapshot.schema, c) for c in revision.columns]
-    return IndexColumns(session, revision, tuple(column.stored_name for column in found if column is not None))
+    columns = [find_stored(snapshot.schema, c) for c in revision.columns]
+    return IndexColumns(session, revision, tuple(column.stored_name for column in columns if column is not None))

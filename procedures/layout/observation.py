@@ -74,20 +74,23 @@ def observation_of(
         aggregates += [F.min(value).alias(f"min{i}"), F.max(value).alias(f"max{i}")]
         if estimated[i]:
             aggregates.append(numeric_quantiles(value, _NUMERIC_QUANTILES, _RELATIVE_ERROR).alias(f"quantiles{i}"))
-    found = rows.agg(*aggregates).collect()[0].asDict()
+    measures = rows.agg(*aggregates).collect()[0].asDict()
     texts = [i for i, t in enumerate(transformers) if estimated[i] and not t.data_facts.span]
     strings: dict[int, tuple[str, ...]] = {}
     if texts:
         wanted = [F.col(columns[i]) for i in texts]
-        of_each = string_quantiles(rows, wanted, found["rows"], _STRING_QUANTILES, _RELATIVE_ERROR)
+        of_each = string_quantiles(rows, wanted, measures["rows"], _STRING_QUANTILES, _RELATIVE_ERROR)
         strings = dict(zip(texts, of_each, strict=True))
     stats = tuple(
         ColumnStats(
-            found.get(f"min{i}"), found.get(f"max{i}"), strings.get(i) or tuple(found.get(f"quantiles{i}") or ()), said
+            measures.get(f"min{i}"),
+            measures.get(f"max{i}"),
+            strings.get(i) or tuple(measures.get(f"quantiles{i}") or ()),
+            said,
         )
         for i, said in enumerate(declared)
     )
-    return Observation(stats, WeightCardinality(found["rows"], found["weights"]))
+    return Observation(stats, WeightCardinality(measures["rows"], measures["weights"]))
 
 
 def observed(

@@ -54,9 +54,9 @@ def string_quantiles(
         rows = rows.where(F.rand(_SEED) < wanted / row_count)
     shortened = [F.substring(column, 1, LONGEST_ESTIMATE).alias(f"c{i}") for i, column in enumerate(columns)]
     sample = rows.select(*shortened).collect()
-    found = []
+    quantiles = []
     for i in range(len(columns)):
         # Python compares strings by code points, which is the order of their UTF-8 bytes.
         values = sorted(row[i] for row in sample if row[i] is not None)
-        found.append(tuple(values[round(f * (len(values) - 1))] for f in fractions(count)) if values else ())
-    return found
+        quantiles.append(tuple(values[round(f * (len(values) - 1))] for f in fractions(count)) if values else ())
+    return quantiles

@@ -15,7 +15,7 @@ from otree.transformation import ColumnStats
 
 def revision_for(
     snapshot: TableSnapshot,
-    found: IndexConfiguration,
+    configuration: IndexConfiguration,
     stats: Sequence[ColumnStats],
     rows_of_file: int,
     location: str,
@@ -27,7 +27,7 @@ def revision_for(
 
     Args:
         snapshot: the table.
-        found: what is to be indexed.
+        configuration: what is to be indexed.
         stats: range of the data per column.
         rows_of_file: rows of a file of the target size, the default of a cube's size.
         location: the table's root.
@@ -38,12 +38,12 @@ def revision_for(
     """
     latest = snapshot.latest_revision
     smallest, largest = CUBE_SIZE_RANGE
-    cube_size = found.cube_size or (
+    cube_size = configuration.cube_size or (
         latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
     )
-    renew = hashed_otherwise(snapshot, found)
+    renew = hashed_otherwise(snapshot, configuration)
     now = clock.now()
-    revision = next_revision(latest, found.transformers, stats, cube_size, now, location, renew=renew)
+    revision = next_revision(latest, configuration.transformers, stats, cube_size, now, location, renew=renew)
     if latest is not None and revision.revision_id == latest.revision_id:
         return revision, {}
     revision = replace(revision, weights=weights)
@@ -52,11 +52,11 @@ def revision_for(
         revision = replace(revision, revision_id=revision.revision_id + 1)
     first = [staging_of(revision)] if not snapshot.stored_revisions.numbers else []
     new = configuration_of([*first, revision])
-    return revision, new | found.remembered(snapshot.configuration, revision.revision_id)
+    return revision, new | configuration.remembered(snapshot.configuration, revision.revision_id)
 
 
-def hashed_otherwise(snapshot: TableSnapshot, found: IndexConfiguration) -> bool:
+def hashed_otherwise(snapshot: TableSnapshot, configuration: IndexConfiguration) -> bool:
     """Whether the columns' types hash differently from when the newest revision was made."""
     latest = snapshot.latest_revision
     written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}") if latest else None
-    return written_as is not None and written_as != ";".join(found.hash_types)
+    return written_as is not None and written_as != ";".join(configuration.hash_types)

@@ -12,7 +12,7 @@ class Step(Enum):
     Attributes:
         READ: the transaction takes the files of the plan (rewrites only).
         PLACE: the rows are measured, and the layout is decided.
-        REVISION: the properties of a new revision are committed by themselves (rewrites whose rows need one).
+        REVISION: the properties of a new revision are committed separately (rewrites whose rows need one).
         WRITE: the rows are written.
         VERIFY: the written rows are compared with the rows that were read.
         TAG: the written files get their tags (indexed writes; a rewrite tags in its commit).

@@ -79,20 +79,20 @@ def read_blocks(written: Sequence[DataFile], rows: DataFrame, tree: Tree, column
         RowsChangedError: a row lies outside the weights of its cube.
     """
     ordinals = tree.ordinals()
-    found = (
+    collected = (
         rows.groupBy(F.col("_metadata.file_name").alias("file"), columns.cube(ordinals).alias("cube"))
         .agg(F.count(F.lit(1)).alias("rows"), F.min(columns.weight).alias("low"), F.max(columns.weight).alias("high"))
         .collect()
     )
     by_file: dict[str, list[tuple[CubeId, int, int, int]]] = defaultdict(list)
-    for r in found:
+    for r in collected:
         by_file[r.file].append((ordinals.cube_of(r.cube), r.rows, r.low, r.high))
     return [_file(file, by_file[unquote(file.path.rsplit("/", 1)[-1])], tree) for file in written]
 
 
-def _file(file: DataFile, found: Sequence[tuple[CubeId, int, int, int]], tree: Tree) -> WrittenFile:
+def _file(file: DataFile, cubes: Sequence[tuple[CubeId, int, int, int]], tree: Tree) -> WrittenFile:
     blocks = []
-    for cube, rows, lowest, highest in found:
+    for cube, rows, lowest, highest in cubes:
         threshold = tree.threshold(cube)
         if highest > threshold:
             raise RowsChangedError(
@@ -100,7 +100,7 @@ def _file(file: DataFile, found: Sequence[tuple[CubeId, int, int, int]], tree: T
             )
         blocks.append(Block(cube.text, lowest, threshold, rows))
     blocks.sort(key=lambda block: block.cube_id)
-    last = max((highest for *_, highest in found), default=0)
+    last = max((highest for *_, highest in cubes), default=0)
     return WrittenFile(file.path, file.size, tuple(blocks), last)
 
 
@@ -117,11 +117,11 @@ def carry_thresholds(
         tree: thresholds by which it was written.
         remaining: live cubes of the revision without the files that are replaced.
     """
-    told = {block.cube_id for file in files for block in file.blocks}
+    written = {block.cube_id for file in files for block in file.blocks}
     empty = tuple(
         Block(cube.text, threshold, threshold, 0)
         for cube, threshold in sorted(tree.thresholds.items(), key=lambda item: item[0].path)
-        if cube in remaining and remaining[cube].max_weight > threshold and cube.text not in told
+        if cube in remaining and remaining[cube].max_weight > threshold and cube.text not in written
     )
     if not empty or not files:
         return list(files)

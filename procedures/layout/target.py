@@ -104,7 +104,7 @@ def target_in_revision(
 def target_for_new_rows(
     session: SparkSession,
     snapshot: TableSnapshot,
-    found: IndexConfiguration,
+    configuration: IndexConfiguration,
     seen: Observation,
     rows: DataFrame,
     size_of: Callable[[int], float],
@@ -117,7 +117,7 @@ def target_for_new_rows(
     Args:
         session: session of the work.
         snapshot: the table that they join.
-        found: what is to be indexed.
+        configuration: what is to be indexed.
         seen: what a look at the rows has told; at least one row.
         rows: the rows.
         size_of: bytes that a number of such rows takes in files, measured or estimated.
@@ -128,10 +128,16 @@ def target_for_new_rows(
     count = seen.weights.rows
     size = max(size_of(count), 1.0)
     revision, new = revision_for(
-        snapshot, found, seen.stats, int(found.target_file_bytes * count / size), location, seen.weights, clock
+        snapshot,
+        configuration,
+        seen.stats,
+        int(configuration.target_file_bytes * count / size),
+        location,
+        seen.weights,
+        clock,
     )
     existing = {} if new else snapshot.cube_states(revision)
-    share = found.target_file_bytes / size
+    share = configuration.target_file_bytes / size
     sample = seen.sample
     if sample is None or sample.columns.revision.revision_id != revision.revision_id:
         columns = columns_of(session, snapshot, revision)

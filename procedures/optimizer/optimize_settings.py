@@ -79,16 +79,16 @@ class OptimizeSettings:
             raise InvalidArgumentError.of("files", "array()", "at least one file; leave it out for all")
         predicate = None if where is None else RowPredicate.parse("where", where)
         strategies = _strategies(arguments)
-        given: dict[str, str] = dict(arguments["options"])
+        texts: dict[str, str] = dict(arguments["options"])
         known = {o.name for s in strategies for o in s.options}
-        for name in given:
+        for name in texts:
             if name not in known:
                 raise UnknownNameError.of("option", name, known)
         selection = {
             s.name: SelectionSettings(
                 arguments["bytes_per_iter"] or DEFAULT_BYTES_PER_ITER,
                 _revision_of(s, strategies, arguments),
-                _options_of(s, given, arguments["bytes_per_iter"]),
+                _options_of(s, texts, arguments["bytes_per_iter"]),
             )
             for s in strategies
         }
@@ -134,18 +134,18 @@ def _strategies(arguments: Mapping[str, Any]) -> tuple[Strategy, ...]:
     text, revision_id, rewrite = arguments["strategy"], arguments["revision_id"], arguments["revision_rewrite"]
     files = arguments["files"]
     names = list(DEFAULT_STRATEGIES) if text is None else text.split(",")
-    found = tuple(strategy(name) for name in names)
-    if len({s.name for s in found}) != len(found):
+    strategies = tuple(strategy(name) for name in names)
+    if len({s.name for s in strategies}) != len(strategies):
         raise InvalidArgumentError.of("strategy", text, "each strategy once")
-    if files is None and any(s.name == FILE_LIST for s in found):
+    if files is None and any(s.name == FILE_LIST for s in strategies):
         raise InvalidArgumentError.of("strategy", text, f"{FILE_LIST} needs the parameter files")
     if rewrite:
-        return strategy(REVISION_REWRITE), *(s for s in found if s.name != REVISION_REWRITE)
+        return strategy(REVISION_REWRITE), *(s for s in strategies if s.name != REVISION_REWRITE)
     if text is None and files is not None:
         return (strategy(FILE_LIST),)
     if text is None and revision_id == 0:
         return (strategy(UNINDEXED_FILES),)
-    return found
+    return strategies
 
 
 def _revision_of(chosen: Strategy, strategies: tuple[Strategy, ...], arguments: Mapping[str, Any]) -> int | None:
@@ -160,21 +160,21 @@ def _revision_of(chosen: Strategy, strategies: tuple[Strategy, ...], arguments: 
     return number
 
 
-def _options_of(chosen: Strategy, given: Mapping[str, str], bytes_per_iter: int | None) -> dict[str, Any]:
+def _options_of(chosen: Strategy, texts: Mapping[str, str], bytes_per_iter: int | None) -> dict[str, Any]:
     """The options of one of the strategies, complete.
 
     Args:
         chosen: the strategy.
-        given: options as text, by name.
+        texts: options as text, by name.
         bytes_per_iter: as the caller gave it.
 
     Raises:
         InvalidArgumentError: a value does not fit its option, or contradicts ``bytes_per_iter``.
     """
-    options = {option.name: option_value(option, given.get(option.name)) for option in chosen.options}
+    options = {option.name: option_value(option, texts.get(option.name)) for option in chosen.options}
     if BATCH_OPTION not in options or bytes_per_iter is None:
         return options
-    if BATCH_OPTION not in given:
+    if BATCH_OPTION not in texts:
         return {**options, BATCH_OPTION: bytes_per_iter}
     if options[BATCH_OPTION] > bytes_per_iter:
         accepted = f"at most bytes_per_iter = {bytes_per_iter}; leave one of the two out"

@@ -99,18 +99,18 @@ def passed_over(rows: Sequence[ReportRow]) -> list[PassedOver]:
     Args:
         rows: the report.
     """
-    found: dict[tuple[str | None, str], PassedOver] = {}
+    by_reason: dict[tuple[str | None, str], PassedOver] = {}
     for row in rows:
         if row.state == SKIPPED:
             key = row.strategy, row.reason
-            same = found.get(key, PassedOver(*key, 0, 0, 0, row.message))
-            found[key] = replace(
+            same = by_reason.get(key, PassedOver(*key, 0, 0, 0, row.message))
+            by_reason[key] = replace(
                 same,
                 groups=same.groups + 1,
                 files=same.files + row.input_files,
                 bytes=same.bytes + row.input_bytes,
             )
-    return list(found.values())
+    return list(by_reason.values())
 
 
 def committed_row(iteration: int, group: FileGroup, milliseconds: int, result: RewriteResult) -> ReportRow:

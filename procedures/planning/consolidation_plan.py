@@ -74,7 +74,7 @@ def consolidation_plan(files: PlanFiles, desired_bytes: int) -> list[PlanGroup]:
 
     Files whose boxes overlap are a group, and so are those that overlap the box around a group. Small groups and files
     that are neighbours become one group of at most the desired size, where its box overlaps no other. A large file
-    that overlaps none is a group by itself. A file without a known box is only looked at for its size.
+    that overlaps none forms a group of its own. A file without a known box is only looked at for its size.
 
     Args:
         files: the files.

@@ -86,7 +86,7 @@ class _Cut:
 
 
 def _best_cut(load: Floats, low: Floats, high: Floats) -> _Cut:
-    found: list[tuple[bool, int, float, int, float]] = []
+    candidates: list[tuple[bool, int, float, int, float]] = []
     for dimension in range(low.shape[1]):
         order = np.argsort(low[:, dimension], kind="stable")
         begins = low[order, dimension]
@@ -103,12 +103,12 @@ def _best_cut(load: Floats, low: Floats, high: Floats) -> _Cut:
         first = np.where(is_uneven, 0, crossing)
         best = int(np.lexsort((off_centre, first, is_uneven))[0])
         key = bool(is_uneven[best]), int(first[best]), float(off_centre[best])
-        found.append((*key, dimension, float(begins[cuts[best]])))
-    if not found:
+        candidates.append((*key, dimension, float(begins[cuts[best]])))
+    if not candidates:
         is_first = np.cumsum(load) <= load.sum() / 2
         is_first[0], is_first[-1] = True, False
         return _Cut(-1, is_first, int(is_first.sum()))
-    *_, dimension, place = min(found)
+    *_, dimension, place = min(candidates)
     is_first = low[:, dimension] < place
     crossing_it = is_first & (high[:, dimension] >= place)
     return _Cut(dimension, is_first, int(crossing_it.sum()))

@@ -84,8 +84,8 @@ def planned_groups(snapshot: TableSnapshot, settings: PlanSettings) -> Iterator[
         matching = files_that_may_match(snapshot.spark, snapshot.schema, snapshot.partition_columns, settings.where)
         snapshot = snapshot.only(matching)
     # A file without live rows is nothing to merge; StepConsolidation and use.compact remove it.
-    found = StepCandidates.of(snapshot, Scope(None, True, None, None, isolated=True))
-    files = found.where(found.rows != 0)
+    candidates = StepCandidates.of(snapshot, Scope(None, True, None, None, isolated=True))
+    files = candidates.where(candidates.rows != 0)
     if columns and len(files):
         files = files.with_ranges(snapshot, columns)
     names = [column.plain_name for column in columns]
@@ -117,8 +117,8 @@ def _ranks(size: Integers, desired_bytes: int) -> Floats:
 def _columns(snapshot: TableSnapshot, text: str | None) -> list[FoundColumn]:
     if text is None:
         revision = snapshot.latest_revision
-        found = [] if revision is None else [find_stored(snapshot.schema, column) for column in revision.columns]
-        return [column for column in found if column is not None]
+        stored = [] if revision is None else [find_stored(snapshot.schema, column) for column in revision.columns]
+        return [column for column in stored if column is not None]
     columns = []
     for name in column_names(text):
         column = find_column(snapshot.schema, name)

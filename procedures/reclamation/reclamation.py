@@ -193,7 +193,7 @@ class Reclamation:
         return self._row(EVENTS, count, None, f"events that began before {time.isoformat() if time else before}")
 
     def _lost(self) -> PurgeRow:
-        # What the log has forgotten by itself counts as well.
+        # What the log has dropped without us counts as well.
         left = self._left
         is_lost = left > self._first
         text = f"version {left} is the oldest one left"

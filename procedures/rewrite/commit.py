@@ -69,7 +69,7 @@ def commit(
 def _version_of(table: ManagedTable, write_id: str) -> int | None:
     """The version that carries the write id, when the log can be read and has it."""
     try:
-        found = table.events(limit=100).where(F.col("write_id") == write_id).select("version").first()
+        event = table.events(limit=100).where(F.col("write_id") == write_id).select("version").first()
     except (UseError, Py4JJavaError, PySparkException):
         return None
-    return int(found.version) if found is not None else None
+    return int(event.version) if event is not None else None

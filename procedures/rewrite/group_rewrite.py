@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> RewriteResult:
     """Rewrites the group's files, all of them and no others, in one commit.
 
-    A new revision is committed before, by itself: then the commit of the rows changes no metadata, and no concurrent
+    A new revision has a commit of its own before: then the commit of the rows changes no metadata, and no concurrent
     append conflicts with it. If the rows are not committed, the revision stays without files.
 
     Args:

@@ -97,7 +97,7 @@ class InputFacts:
             return cls(tuple(_facts_in_memory(columns, file) for file in group.files), rewrites, sizes)
         levels = {file.path: file.level for file in group.files}
         files = snapshot.file_rows.where(F.col("path").isin(list(levels)))
-        found = files.select("path", "size", "rows", "blocks", "rewrites").collect()
+        file_rows = files.select("path", "size", "rows", "blocks", "rewrites").collect()
         facts = {
             r.path: FileFacts(
                 path=r.path,
@@ -107,9 +107,9 @@ class InputFacts:
                 cube_ids=tuple(b.cubeId for b in r.blocks or ()),
                 level=levels[r.path],
             )
-            for r in found
+            for r in file_rows
         }
-        return cls(tuple(facts[f.path] for f in group.files), {r.path: float(r.rewrites) for r in found}, sizes)
+        return cls(tuple(facts[f.path] for f in group.files), {r.path: float(r.rewrites) for r in file_rows}, sizes)
 
     def rewrites_of(self, paths: tuple[str, ...]) -> float:
         """How many times the rows of some files were rewritten, on average by bytes.

@@ -44,11 +44,11 @@ class LayoutRewrite:
         Raises:
             IndexConfigurationError: the table has no index columns.
         """
-        found = self._configuration(inputs.snapshot)
+        configuration = self._configuration(inputs.snapshot)
         if self.group.revision_id:
             return None
-        share = found.target_file_bytes / max(self.group.bytes, 1)
-        return observed(rows, inputs.snapshot, found, self.group.rows, share)
+        share = configuration.target_file_bytes / max(self.group.bytes, 1)
+        return observed(rows, inputs.snapshot, configuration, self.group.rows, share)
 
     def choice(self, observed: TableSnapshot, seen: Observation | None, snapshot: TableSnapshot) -> Choice:
         """The revision that the rows need in a version of the table.
@@ -67,12 +67,12 @@ class LayoutRewrite:
             return group.revision_id, {}
         if snapshot.table_id != observed.table_id:
             raise ConcurrentChangeError("The table was replaced since the plan was made.")
-        found, before = self._configuration(snapshot), self._configuration(observed)
-        if (found.transformers, found.declared) != (before.transformers, before.declared):
+        configuration, before = self._configuration(snapshot), self._configuration(observed)
+        if (configuration.transformers, configuration.declared) != (before.transformers, before.declared):
             raise ConcurrentChangeError("The index columns were changed since the plan was made.")
-        rows_of_file = int(found.target_file_bytes * seen.weights.rows / max(group.bytes, 1))
+        rows_of_file = int(configuration.target_file_bytes * seen.weights.rows / max(group.bytes, 1))
         revision, properties = revision_for(
-            snapshot, found, seen.stats, rows_of_file, self.table.location, seen.weights, clock, observed
+            snapshot, configuration, seen.stats, rows_of_file, self.table.location, seen.weights, clock, observed
         )
         return revision.revision_id, properties
 
@@ -81,7 +81,7 @@ class LayoutRewrite:
         return bool(self.choice(snapshot, seen, snapshot)[1])
 
     def commit_revision(self, seen: Observation | None, observed: TableSnapshot) -> int | None:
-        """Commits the revision that the rows need, by itself.
+        """Commits the revision that the rows need, without the rows.
 
         Args:
             seen: what was observed of the rows.
@@ -128,24 +128,24 @@ class LayoutRewrite:
         return RewriteOutput(revision_id, tuple(facts_of(written)), tags, target.warning if target else None)
 
     def _configuration(self, snapshot: TableSnapshot) -> IndexConfiguration:
-        found = snapshot.index_configuration
-        if found is None:
+        configuration = snapshot.index_configuration
+        if configuration is None:
             raise IndexConfigurationError.no_columns(self.table.name, self.group.strategy)
-        return found
+        return configuration
 
     def _target(self, snapshot: TableSnapshot, rows: DataFrame, seen: Observation | None) -> Target | None:
         """The revision and tree to write to; None when there are no rows to place."""
         group, session, clock = self.group, self.session, self.context.clock
-        found = self._configuration(snapshot)
+        configuration = self._configuration(snapshot)
         replaced = [f.path for f in group.files]
         if seen is None:
             revision = snapshot.revisions[group.revision_id]
-            share = found.target_file_bytes / max(group.bytes, 1)
+            share = configuration.target_file_bytes / max(group.bytes, 1)
             expected = rows.count() if group.rows is None else group.rows
             target = target_in_revision(session, snapshot, revision, replaced, rows, expected, share)
             return replace(target, weight_span=group.weight_span)
         if seen.weights.rows == 0:
             return None
         return target_for_new_rows(
-            session, snapshot, found, seen, rows, lambda _: group.bytes, self.table.location, clock, replaced
+            session, snapshot, configuration, seen, rows, lambda _: group.bytes, self.table.location, clock, replaced
         )

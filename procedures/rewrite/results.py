@@ -1,4 +1,4 @@
-"""What a rewrite is told, what it writes, and what it has committed."""
+"""The context of a rewrite, what it writes, and what it has committed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from procedures.layout.step import StepObserver, ignore_step
 
 @dataclass(frozen=True)
 class RewriteContext:
-    """What a rewrite is told besides its group.
+    """What a rewrite needs besides its group.
 
     Attributes:
         trigger: who asked: ``call`` for SQL and Python.

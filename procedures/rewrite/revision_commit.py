@@ -1,4 +1,4 @@
-"""Commits the table properties of a new revision by themselves, before the files that join it."""
+"""Commits the table properties of a new revision separately, before the files that join it."""
 
 from __future__ import annotations
 

@@ -59,10 +59,10 @@ def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str)
         return Selection(note=f"{strategy}: revision 0 is not indexed")
     if wanted is None:
         return snapshot.latest_revision or Selection(note=f"{strategy}: the table has no indexed files yet")
-    found = snapshot.revisions.get(wanted)
-    if found is None:
+    revision = snapshot.revisions.get(wanted)
+    if revision is None:
         raise UnknownNameError.of("revision", str(wanted), [str(number) for number in snapshot.revisions if number > 0])
-    return found
+    return revision
 
 
 def leveled_blocks(blocks: DataFrame) -> DataFrame:
@@ -98,9 +98,9 @@ def rises() -> Column:
     return (F.col("blocks") >= 2) & (F.length(F.col("element_count").cast("string")) > F.col("level") + 1)
 
 
-def groups_of(found: DataFrame, most: int = GROUPS_CONSIDERED) -> list[BlockGroup]:
+def groups_of(groups: DataFrame, most: int = GROUPS_CONSIDERED) -> list[BlockGroup]:
     """Collects the first groups of ``block_groups``, one more than ``most`` at most."""
-    rows = found.limit(most + 1).collect()
+    rows = groups.limit(most + 1).collect()
     return [BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in rows]
 
 

@@ -105,8 +105,8 @@ class _Files:
         self._before = np.arange(-1, len(files) - 1)
         self._length, total = best_runs(files, policy, self._most)
         self._bytes = total
-        found = np.flatnonzero(self._length)
-        self._heap = list(zip((-self._length[found]).tolist(), total[found].tolist(), found.tolist(), strict=True))
+        starts = np.flatnonzero(self._length)
+        self._heap = list(zip((-self._length[starts]).tolist(), total[starts].tolist(), starts.tolist(), strict=True))
         heapq.heapify(self._heap)
 
     def results(self) -> Iterator[tuple[int, int]]:
@@ -156,11 +156,11 @@ class _Files:
         return first
 
     def _from(self, position: int, most: int) -> list[int]:
-        found: list[int] = []
-        while position < len(self._end) and len(found) < most:
-            found.append(position)
+        positions: list[int] = []
+        while position < len(self._end) and len(positions) < most:
+            positions.append(position)
             position = int(self._end[position])
-        return found
+        return positions
 
     def _refresh(self, results: list[int]) -> None:
         """Looks for the best runs from the results on, and from those files before them that may reach them."""
@@ -189,10 +189,10 @@ class _Files:
         return bool(min(sizes) >= self._policy.size_ratio * max(sizes))
 
     def _after(self, position: int) -> list[int]:
-        found: list[int] = []
-        while position < len(self._end) and len(found) < self._most - 1:
-            found.append(position)
+        positions: list[int] = []
+        while position < len(self._end) and len(positions) < self._most - 1:
+            positions.append(position)
             if not self._are_alike(position):
                 break
             position = int(self._end[position])
-        return found
+        return positions

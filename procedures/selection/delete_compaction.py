@@ -77,7 +77,7 @@ def choose(files: list[FileWithDeletes], bytes_per_iter: int, retention_hours: f
 
 
 class DeleteCompaction(Strategy):
-    """Rewrites each file by itself: its rows keep their order, and indexed ones their revision, cubes and band."""
+    """Rewrites each file separately: its rows keep their order, and indexed ones their revision, cubes and band."""
 
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Rewrites files many of whose rows are deleted, without these rows; any table has use for it."
@@ -102,10 +102,10 @@ class DeleteCompaction(Strategy):
 
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
         """See ``Strategy.select``."""
-        columns, asked = snapshot.columns, settings.revision_id
+        columns, revision_id = snapshot.columns, settings.revision_id
         limits = settings.options["min_deleted_ratio"], settings.options["min_deleted_rows"]
-        found = _by_jobs(snapshot, *limits) if columns is None else _in_memory(columns, *limits)
-        qualified = [f for f in found if asked in (None, f.revision_id)]
+        candidates = _by_jobs(snapshot, *limits) if columns is None else _in_memory(columns, *limits)
+        qualified = [f for f in candidates if revision_id in (None, f.revision_id)]
         return choose(qualified, settings.bytes_per_iter, snapshot.retention_hours)
 
 

@@ -65,8 +65,8 @@ def choose(
             continue
         by_path: dict[str, GroupFile] = {}
 
-        def remembered(found: Iterable[GroupFile], seen: dict[str, GroupFile] = by_path) -> Iterable[InputFile]:
-            for item in found:
+        def remembered(group_files: Iterable[GroupFile], seen: dict[str, GroupFile] = by_path) -> Iterable[InputFile]:
+            for item in group_files:
                 seen[item.file.path] = item
                 yield item.file
 
@@ -108,14 +108,14 @@ class LeveledCompaction(Strategy):
             return revision
         columns = snapshot.columns
         groups, files_of = _by_jobs(snapshot, revision) if columns is None else _in_memory(columns, revision)
-        found = choose(groups[:GROUPS_CONSIDERED], files_of, settings.bytes_per_iter, revision.revision_id)
-        if found.group:
-            return found
+        selection = choose(groups[:GROUPS_CONSIDERED], files_of, settings.bytes_per_iter, revision.revision_id)
+        if selection.group:
+            return selection
         overfull = select_overfull(snapshot, revision, NAME, settings.bytes_per_iter)
         if overfull.group:
-            return replace(overfull, skipped=found.skipped)
-        note = found.note + limit_note(NAME, len(groups))
-        return Selection(None, (*found.skipped, *overfull.skipped), note)
+            return replace(overfull, skipped=selection.skipped)
+        note = selection.note + limit_note(NAME, len(groups))
+        return Selection(None, (*selection.skipped, *overfull.skipped), note)
 
 
 _Groups = tuple[Sequence[BlockGroup], Callable[[BlockGroup], Iterable[GroupFile]]]

@@ -104,17 +104,19 @@ class OutdatedRows:
             new = _keyed(snapshot, files.where(is_new), order)
             others = _keyed(snapshot, files.where(~is_new), order)
             keyed = new.unionAll(others.join(new.select(*names).distinct(), names, "left_semi").select(*new.columns))
-        found = _ranked(keyed, _key_names(order), ties).where("rank > 1 OR unknown").drop("rank").localCheckpoint()
-        return cls._of(found, numbered(snapshot.file_rows, snapshot.location), order)
+        outdated_rows = (
+            _ranked(keyed, _key_names(order), ties).where("rank > 1 OR unknown").drop("rank").localCheckpoint()
+        )
+        return cls._of(outdated_rows, numbered(snapshot.file_rows, snapshot.location), order)
 
     @classmethod
-    def _of(cls, found: DataFrame, files: DataFrame, order: KeyOrder) -> OutdatedRows:
+    def _of(cls, outdated_rows: DataFrame, files: DataFrame, order: KeyOrder) -> OutdatedRows:
         roles = F.array(
             F.struct(F.col("file").alias("number"), F.lit(1).alias("outdated_rows")),
             F.struct(F.col("later").alias("number"), F.lit(0).alias("outdated_rows")),
         )
         by_file = (
-            found.select("unknown", F.explode(roles).alias("role"))
+            outdated_rows.select("unknown", F.explode(roles).alias("role"))
             .groupBy("role.number")
             .agg(
                 F.sum("role.outdated_rows").alias("outdated_rows"),
@@ -149,7 +151,7 @@ class OutdatedRows:
             if row.outdated_rows
         )
         later = tuple(inputs[row.number] for row in listed if row.is_later)
-        return cls(found.select("file", "position"), outdated, later)
+        return cls(outdated_rows.select("file", "position"), outdated, later)
 
     def of(self, files: Sequence[FileWithOutdated]) -> DataFrame:
         """The rows of some files; columns as ``rows``."""

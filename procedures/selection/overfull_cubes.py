@@ -75,10 +75,10 @@ def select_overfull(snapshot: TableSnapshot, revision: Revision, strategy: str, 
         strategy: name of the strategy that asks.
         bytes_per_iter: bytes after which no further write is taken.
     """
-    found = overfull_cube(snapshot, revision)
-    if found is None:
+    overfull = overfull_cube(snapshot, revision)
+    if overfull is None:
         return Selection()
-    cube_id, elements = found
+    cube_id, elements = overfull
     return choose(_writes(snapshot, revision, cube_id), cube_id, elements, revision, strategy, bytes_per_iter)
 
 

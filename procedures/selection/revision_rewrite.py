@@ -131,20 +131,20 @@ def _files_per_revision(snapshot: TableSnapshot, revisions: Sequence[int]) -> di
     if snapshot.columns is not None:
         numbers, counts = np.unique(snapshot.columns.revision, return_counts=True)
         return {int(n): int(count) for n, count in zip(numbers, counts, strict=True) if n in revisions}
-    found = snapshot.files.where(F.col("revision").isin(list(revisions))).groupBy("revision").count().collect()
-    return {row.revision: row["count"] for row in found}
+    grouped = snapshot.files.where(F.col("revision").isin(list(revisions))).groupBy("revision").count().collect()
+    return {row.revision: row["count"] for row in grouped}
 
 
 def _is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
     """Whether the next data that is indexed would start a revision, wherever it lies."""
-    found = snapshot.index_configuration
-    if found is None:
+    configuration = snapshot.index_configuration
+    if configuration is None:
         return False
     hashed_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}")
     return (
-        found.transformers != latest.transformers
-        or (found.cube_size is not None and found.cube_size != latest.desired_cube_size)
-        or (hashed_as is not None and hashed_as != ";".join(found.hash_types))
+        configuration.transformers != latest.transformers
+        or (configuration.cube_size is not None and configuration.cube_size != latest.desired_cube_size)
+        or (hashed_as is not None and hashed_as != ";".join(configuration.hash_types))
     )
 
 

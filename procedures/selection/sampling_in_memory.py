@@ -104,8 +104,8 @@ class CandidateColumns(Candidates):
         columns = snapshot.columns
         if columns is None:
             named = local_data_frame(snapshot.spark, [(path,) for path in self._files.path], "path string")
-            found = snapshot.files.select("path", "deletion_vector").join(named, "path", "left_semi").collect()
-            live = {(row.path, row.deletion_vector) for row in found}
+            live_files = snapshot.files.select("path", "deletion_vector").join(named, "path", "left_semi").collect()
+            live = {(row.path, row.deletion_vector) for row in live_files}
         else:
             live = set(zip(columns.path, columns.deletion_vector, strict=True))
         pairs = zip(self._files.path, self._files.deletion_vector, strict=True)

@@ -108,9 +108,9 @@ def _no_selection(remaining: Overhead, settings: SelectionSettings, target: int,
     return Selection(None, (_too_small(remaining, settings.bytes_per_iter),), note)
 
 
-def _too_small(found: Overhead, bytes_per_iter: int) -> SkippedGroup:
+def _too_small(overhead: Overhead, bytes_per_iter: int) -> SkippedGroup:
     note = f"bytes_per_iter = {bytes_per_iter} is too small: what it takes would be written the same way again"
-    return SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", found.files, found.bytes, note)
+    return SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", overhead.files, overhead.bytes, note)
 
 
 def _target_file_bytes(snapshot: TableSnapshot) -> int:

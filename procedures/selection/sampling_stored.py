@@ -89,15 +89,15 @@ class StoredCandidates(Candidates):
     def total(self) -> Overhead:
         """See ``Candidates.total``."""
         count = len(self._sampled.limits)
-        found = self._files.agg(
+        totals = self._files.agg(
             F.count(F.lit(1)).alias("files"),
             F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
             F.count_distinct("write_id").alias("writes"),
             F.coalesce(F.bool_or("can_change"), F.lit(False)).alias("can_change"),
             *[F.coalesce(F.sum(F.col("below")[i]), F.lit(0.0)).alias(f"b{i}") for i in range(count)],
         ).collect()[0]
-        below = tuple(found[f"b{i}"] for i in range(count))
-        return Overhead(found.files, found.bytes, below, found.writes, found.can_change, self._of_revision)
+        below = tuple(totals[f"b{i}"] for i in range(count))
+        return Overhead(totals.files, totals.bytes, below, totals.writes, totals.can_change, self._of_revision)
 
     def first(self, snapshot: TableSnapshot) -> list[Candidate]:
         """See ``Candidates.first``; looks only at the files and writes of the first ones."""
@@ -107,8 +107,8 @@ class StoredCandidates(Candidates):
         spark = snapshot.spark
         paths = F.broadcast(local_data_frame(spark, [(r.path,) for r in rows], "path string"))
         writes = F.broadcast(local_data_frame(spark, [(w,) for w in {r.write_id for r in rows}], "write_id string"))
-        found = snapshot.files.select("path", "rows", "first_time", "last_time").join(paths, "path", "left_semi")
-        facts = {fact.path: fact for fact in found.collect()}
+        files = snapshot.files.select("path", "rows", "first_time", "last_time").join(paths, "path", "left_semi")
+        facts = {fact.path: fact for fact in files.collect()}
         blocks = snapshot.blocks(self._revision_id, snapshot.files.join(writes, "write_id", "left_semi"))
         levels = {r.path: r["level"] for r in file_levels(blocks).join(paths, "path", "left_semi").collect()}
         return [_candidate(row, facts[row.path], levels[row.path]) for row in rows]

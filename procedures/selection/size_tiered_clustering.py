@@ -113,8 +113,8 @@ def small_files(snapshot: TableSnapshot, isolate_bytes: int) -> SmallFileLists:
         return SmallFileLists(snapshot.version, {name: getattr(columns, name)[fits] for name in COLUMNS})
     may_be_merged = F.col("revision") == 0, F.col("deletion_vector") == "", F.col("size") < isolate_bytes
     small = snapshot.file_rows.where(reduce(and_, may_be_merged)).select(*COLUMNS)
-    found = small.orderBy("first_time", "path").limit(MAX_FILES).toArrow()
-    return SmallFileLists(snapshot.version, columns_of(found), is_whole=found.num_rows < MAX_FILES)
+    files = small.orderBy("first_time", "path").limit(MAX_FILES).toArrow()
+    return SmallFileLists(snapshot.version, columns_of(files), is_whole=files.num_rows < MAX_FILES)
 
 
 def changed(lists: SmallFileLists, snapshot: TableSnapshot, isolate_bytes: int) -> bool:

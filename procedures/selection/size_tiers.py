@@ -104,15 +104,15 @@ def merges(files: SmallFiles, policy: TierPolicy) -> list[MergedRun]:
     Returns:
         The runs; no file is in two of them.
     """
-    found: list[MergedRun] = []
+    runs: list[MergedRun] = []
     top = policy.tier(policy.isolate_bytes - 1)
     tiers = np.array([policy.tier(int(size)) for size in files.size], np.int64)
     tiers = np.maximum(tiers, files.lifted_to)
     for window in _windows(files, policy):
         positions = np.array(window, np.int64)
         positions = positions[tiers[positions] <= top]
-        found += _merges_within(files, positions, tiers[positions], policy)
-    return found
+        runs += _merges_within(files, positions, tiers[positions], policy)
+    return runs
 
 
 def _windows(files: SmallFiles, policy: TierPolicy) -> Iterator[Sequence[int]]:

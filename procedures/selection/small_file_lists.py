@@ -157,11 +157,11 @@ class KeptLists:
 
 def columns_of(files: pa.Table) -> Columns:
     """The columns of rows of ``TableSnapshot.file_rows``."""
-    found: Columns = {}
+    columns: Columns = {}
     for name in COLUMNS:
         column = files.column(name).combine_chunks()
-        found[name] = (column.fill_null(UNKNOWN) if name == "rows" else column).to_numpy(zero_copy_only=False)
-    return found
+        columns[name] = (column.fill_null(UNKNOWN) if name == "rows" else column).to_numpy(zero_copy_only=False)
+    return columns
 
 
 def _by_partition(columns: Columns) -> dict[str, PartitionFiles]:

@@ -123,8 +123,8 @@ def _file_rows(snapshot: TableSnapshot, revision: Revision) -> FileColumns | Non
     if columns is not None and newest is not None and revision.revision_id == newest.revision_id:
         return columns.where(columns.revision == revision.revision_id)
     rows = snapshot.rows_with_bounds(revision).where(F.col("revision") == revision.revision_id)
-    found = rows.drop("partition_values").limit(MAX_FILES + 1).toArrow()
-    return None if found.num_rows > MAX_FILES else FileColumns.of(found)
+    table = rows.drop("partition_values").limit(MAX_FILES + 1).toArrow()
+    return None if table.num_rows > MAX_FILES else FileColumns.of(table)
 
 
 def run_files(files: FileColumns) -> RunFiles:

@@ -253,13 +253,13 @@ def _columns_of(snapshot: TableSnapshot, names: str | None) -> list[FoundColumn 
             accepted = "names of columns, separated by commas: the table has no index, and amplification needs columns"
             raise InvalidArgumentError.missing("columns", accepted)
         return [find_stored(snapshot.schema, column) for column in revision.columns]
-    found: list[FoundColumn | None] = []
+    columns: list[FoundColumn | None] = []
     for name, _ in split_names(names):
         column = find_column(snapshot.schema, name)
         if column is None:
             raise UnknownNameError.of("column", name, snapshot.schema.names)
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _corners(column: pa.ChunkedArray, dimensions: int) -> Floats:

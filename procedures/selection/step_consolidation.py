@@ -136,9 +136,9 @@ def runs_of(files: StepCandidates, policy: StepPolicy, done: dict[Place, int]) -
     for place, positions in files.places():
         of_place: Integers = positions[files.rows[positions] != 0]
         left = None if policy.steps is None else policy.steps - done.get(place, 0)
-        found = consolidation(files.step_files(of_place), replace(policy, steps=left))
-        done[place] = done.get(place, 0) + len(found.steps)
-        for first, end in found.results:
+        consolidated = consolidation(files.step_files(of_place), replace(policy, steps=left))
+        done[place] = done.get(place, 0) + len(consolidated.steps)
+        for first, end in consolidated.results:
             for start in range(first, end, MAX_FILES_PER_GROUP):
                 run = of_place[start : min(start + MAX_FILES_PER_GROUP, end)]
                 if len(run) > 1:

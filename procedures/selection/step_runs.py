@@ -126,7 +126,7 @@ def _longest_within(files: StepFiles, amplification: float, shortest: Integers, 
     # One row per dimension: columns of files are added to columns of runs.
     lows, highs = np.ascontiguousarray(files.low.T), np.ascontiguousarray(files.high.T)
     volume = _volume(lows, highs)
-    found = np.zeros(len(files), np.int64)
+    lengths = np.zeros(len(files), np.int64)
     # Boxes that are not known have no part in the sums, and compare as false.
     total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(volume))])
     most = amplification * (total[np.arange(len(files)) + longest] - total[:-1]) * (1 + _ROUNDING)
@@ -154,8 +154,8 @@ def _longest_within(files: StepFiles, amplification: float, shortest: Integers, 
         within += volume[added]
         around = _volume(low, high)
         qualifies = goes_on & (around <= amplification * within) & (shortest[starts] <= length)
-        found[starts[qualifies]] = length
-    return found
+        lengths[starts[qualifies]] = length
+    return lengths
 
 
 def _volume(low: Floats, high: Floats) -> Floats:

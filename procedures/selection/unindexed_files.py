@@ -66,15 +66,17 @@ class UnindexedFiles(Strategy):
             return Selection(note=f"UnindexedFiles: revision {settings.revision_id} was asked for")
         start = instant(snapshot.spark, _FROM, settings.options[_FROM])
         columns, since = snapshot.columns, start.millis
-        found = _by_jobs(snapshot, since) if columns is None else _in_memory(columns, since)
-        if found.outdated:
-            logger.warning("%d files have index tags of before version 0.6, and count as unindexed.", found.outdated)
-        if found.unreadable:
+        unindexed = _by_jobs(snapshot, since) if columns is None else _in_memory(columns, since)
+        if unindexed.outdated:
+            logger.warning(
+                "%d files have index tags of before version 0.6, and count as unindexed.", unindexed.outdated
+            )
+        if unindexed.unreadable:
             logger.warning(
                 "%d files have index tags that cannot be read, and count as unindexed; use.check says why.",
-                found.unreadable,
+                unindexed.unreadable,
             )
-        return choose(found.oldest, settings.options["batch_bytes"], found.total, start.text if since else "")
+        return choose(unindexed.oldest, settings.options["batch_bytes"], unindexed.total, start.text if since else "")
 
 
 @dataclass(frozen=True)

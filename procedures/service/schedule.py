@@ -173,10 +173,10 @@ def _options() -> dict[str, Parameter]:
     return {option.name: option for known in strategies().values() for option in known.options}
 
 
-def _check_options(names: tuple[str, ...], given: Mapping[str, str]) -> None:
+def _check_options(names: tuple[str, ...], options: Mapping[str, str]) -> None:
     """Rejects options of other strategies and invalid values; errors name the properties."""
     declared = {option.name: option for name in names for option in strategy(name).options}
-    for name, text in given.items():
+    for name, text in options.items():
         if name not in declared:
             raise UnknownNameError(
                 f"The property {option_key(name)} is not an option of {', '.join(names)}: unset it, or choose a "

@@ -60,7 +60,7 @@ class SparkTables:
     def listed(self) -> Mapping[str, str]:
         """See ``Tables.listed``; lists the metastore once and reads no table."""
         if self._only is not None:
-            return self._given(self._only)
+            return self._locations_of(self._only)
         listed = dict(self._by_path)
         for table in sorted(tables_of(self._spark), key=lambda t: t.full_name, reverse=True):
             # Tables that share a location are one table; the first name is used.
@@ -75,7 +75,7 @@ class SparkTables:
         if place is None:
             return None
         if self._only is not None:
-            return place if place in self._given(self._only) else None
+            return place if place in self._locations_of(self._only) else None
         if _is_path(name):
             self._by_path[place] = name
         return place
@@ -90,7 +90,7 @@ class SparkTables:
                 self._unreadable.discard(location)
         return sightings
 
-    def _given(self, names: Sequence[str]) -> dict[str, str]:
+    def _locations_of(self, names: Sequence[str]) -> dict[str, str]:
         locations = {}
         for name in names:
             try:

@@ -38,7 +38,7 @@ def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
         session: session of the work.
         table: the table whose files may be deleted.
     """
-    place, found = qualified(session, table.location), []
+    place, files_of_clones = qualified(session, table.location), []
     for known in tables_of(session):
         try:
             if qualified(session, known.location) == place:
@@ -49,8 +49,8 @@ def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
             logger.warning("%s cannot be read, so that files it has of %s are unknown: %s", known, table.name, text)
             continue
         if files is not None:
-            found.append(files)
-    return found
+            files_of_clones.append(files)
+    return files_of_clones
 
 
 def _named_below(session: SparkSession, other: ManagedTable, root: str) -> DataFrame | None:

@@ -65,11 +65,11 @@ class RetainedVersions:
         Raises:
             ProtectionError: one of them cannot be read, or the log no longer has its version.
         """
-        found = protections(self._table)
-        for protection in found:
+        protected = protections(self._table)
+        for protection in protected:
             if not self.oldest <= protection.version <= self.newest:
                 raise ProtectionError.lost(protection.name, protection.version, self.oldest, self.newest)
-        return found
+        return protected
 
     @cached_property
     def _changes(self) -> DataFrame:
@@ -85,9 +85,9 @@ class RetainedVersions:
 
     @cached_property
     def _cloned(self) -> list[DataFrame]:
-        found = cloned_files(self._session, self._table)
-        self._cached.extend(found)
-        return found
+        files = cloned_files(self._session, self._table)
+        self._cached.extend(files)
+        return files
 
     def _files_of(self, version: int) -> DataFrame:
         return self._versions.files(version).select(key_of(F.col("path")).alias("key"))

@@ -97,14 +97,14 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
     """
     session, facts = handle.spark, handle.facts()
     snapshot, dropped = _snapshot_after_write(TableSnapshot.of(handle.state()), facts)
-    found = snapshot.index_configuration
-    if found is None:
+    configuration = snapshot.index_configuration
+    if configuration is None:
         raise IndexConfigurationError.no_columns(facts.location, "an indexed write")
     write = _Write(
         session,
         handle,
         snapshot,
-        found,
+        configuration,
         facts.location,
         facts.plan_bytes,
         facts.repeatable,
@@ -228,9 +228,13 @@ def _write_measured(write: _Write) -> None:
 
 
 def _observed(write: _Write, rows: DataFrame) -> Observation:
-    found = write.configuration
+    configuration = write.configuration
     return observation_of(
-        rows, found.transformers, found.logical_columns, found.declared, write.snapshot.latest_revision
+        rows,
+        configuration.transformers,
+        configuration.logical_columns,
+        configuration.declared,
+        write.snapshot.latest_revision,
     )
 
 
@@ -250,10 +254,10 @@ def _with_index_columns(write: _Write, rows: DataFrame) -> DataFrame:
     """Adds the indexed columns that Delta will fill in: generated ones, defaults, and nulls."""
     present = {name.lower() for name in rows.columns}
     for transformer in write.configuration.transformers:
-        found = find_stored(write.snapshot.schema, transformer.column)
-        if found is None or found.path[0].lower() in present:
+        column = find_stored(write.snapshot.schema, transformer.column)
+        if column is None or column.path[0].lower() in present:
             continue
-        name = found.path[0]
+        name = column.path[0]
         present.add(name.lower())
         field = write.snapshot.schema[name]
         metadata = field.metadata or {}
@@ -278,8 +282,8 @@ def _known_rows(snapshot: TableSnapshot) -> tuple[float, float]:
     if columns is not None:
         known = columns.rows > 0
         return float(columns.size[known].sum()), float(columns.rows[known].sum())
-    found = snapshot.files.where("rows > 0").agg(F.sum("size").alias("size"), F.sum("rows").alias("rows")).collect()[0]
-    return float(found["size"] or 0), float(found["rows"] or 0)
+    totals = snapshot.files.where("rows > 0").agg(F.sum("size").alias("size"), F.sum("rows").alias("rows")).collect()[0]
+    return float(totals["size"] or 0), float(totals["rows"] or 0)
 
 
 def _value_bytes(type_name: str) -> int:

@@ -139,8 +139,8 @@ def _moved_name(name: str, column: FoundColumn, schema: StructType) -> str | Non
     to = find_path(schema, column.stored_path)
     if to is None:
         return None
-    found = find_column(schema, name)
-    return name if found is not None and found.path == to.path else written_name(schema, to)
+    same_name = find_column(schema, name)
+    return name if same_name is not None and same_name.path == to.path else written_name(schema, to)
 
 
 def _check_dropped(before: TableMetadata, after: TableMetadata) -> None:
@@ -179,5 +179,5 @@ def _indexed(metadata: TableMetadata) -> list[FoundColumn]:
         return []
     if text is not None and (latest is None or configuration.get(AS_INDEXED_KEY) != text):
         return _named(text, schema)
-    found = [find_stored(schema, column) for column in latest.columns] if latest is not None else []
-    return [column for column in found if column is not None]
+    columns = [find_stored(schema, column) for column in latest.columns] if latest is not None else []
+    return [column for column in columns if column is not None]

@@ -28,14 +28,14 @@ _LIKE_OURS, _LIKE_DELTA = 0.75, 0.9
 _OUR_WORDS = ("index", "cubesize")
 
 
-def check_options(given: Mapping[str, str], others: Collection[str], of_delta: Collection[str]) -> None:
+def check_options(options: Mapping[str, str], others: Collection[str], of_delta: Collection[str]) -> None:
     """Refuses options that are certainly mistakes, before anything is touched.
 
     Data sources ignore options that they do not know, and settings of file systems and of Parquet come as options too.
     So only names are refused that are like one of ours or of Delta's; others are logged.
 
     Args:
-        given: options of ours.
+        options: options of ours.
         others: names of all other options.
         of_delta: names of the options that Delta lists.
 
@@ -48,7 +48,7 @@ def check_options(given: Mapping[str, str], others: Collection[str], of_delta: C
         if name.lower() not in known:
             _check_unknown(name, (*of_delta, *_OF_DELTA))
     for option, setting in _SETTINGS.items():
-        setting.named(option).optional_value(given)
+        setting.named(option).optional_value(options)
 
 
 def _check_unknown(name: str, of_delta: Collection[str]) -> None:

@@ -38,25 +38,25 @@ def index_settings(
         InvalidArgumentError: a malformed option, or columns other than those of the table that is appended to.
         UnknownNameError: a column that the schema does not have.
     """
-    wished = {PROPERTIES[name]: value for name, value in options.items()}
+    properties = {PROPERTIES[name]: value for name, value in options.items()}
     latest = None if replaces else newest_revision(configuration)
     present = IndexConfiguration.of(configuration, schema, latest, partition_columns) if not replaces else None
-    found = IndexConfiguration.of({**configuration, **wished}, schema, latest, partition_columns)
-    if found is None and writes:
+    merged = IndexConfiguration.of({**configuration, **properties}, schema, latest, partition_columns)
+    if merged is None and writes:
         raise IndexConfigurationError(
             "The option columnsToIndex is missing: the first write through qbeast needs it, such as 'a,b:hashing', "
             f"unless the table has the property {COLUMNS_KEY}."
         )
-    if present is not None and found is not None and COLUMNS_KEY in wished:
-        if present.transformers != found.transformers:
+    if present is not None and merged is not None and COLUMNS_KEY in properties:
+        if present.transformers != merged.transformers:
             pairs = zip(present.logical_columns, present.transformers, strict=True)
             shown = ",".join(f"{column}:{transformer.kind}" for column, transformer in pairs)
             raise InvalidArgumentError.of(
                 "columnsToIndex",
-                wished[COLUMNS_KEY],
+                properties[COLUMNS_KEY],
                 f"the table is indexed by {shown}, which an append cannot change; overwrite it, or set {COLUMNS_KEY}",
             )
         # The same columns, perhaps spelled in another way: the table's spelling stays.
-        del wished[COLUMNS_KEY]
-    wished.setdefault(ON_WRITE_KEY, configuration.get(ON_WRITE_KEY, "true"))
-    return {key: value for key, value in wished.items() if configuration.get(key) != value}
+        del properties[COLUMNS_KEY]
+    properties.setdefault(ON_WRITE_KEY, configuration.get(ON_WRITE_KEY, "true"))
+    return {key: value for key, value in properties.items() if configuration.get(key) != value}

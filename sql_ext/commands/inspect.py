@@ -36,11 +36,11 @@ def _inspect(
         raise click.UsageError(f"{view} and {view_option} are two views: give only one.", ctx)
     session_settings, runner, chosen = session_settings_of(options), runner_of(ctx), view or view_option
     if chosen is None:
-        found = guarded(lambda: runner.overview(table, session_settings))
+        overview = guarded(lambda: runner.overview(table, session_settings))
         if as_json:
-            print_rows([found], True)
+            print_rows([overview], True)
         else:
-            click.echo(overview_text(found))
+            click.echo(overview_text(overview))
         return
     most = rows_wanted(limit, as_json)
     if chosen in VIRTUAL_TABLES:

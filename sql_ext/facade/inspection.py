@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, PlanRow, QuantilesRow, StatusRow
-from sql_ext.facade.reach import report, status_rows, table_rows
+from sql_ext.facade.reach import consolidation_plan, report, status_rows, table_rows
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,7 @@ class Inspect:
         Raises:
             UseError: an argument is invalid.
         """
-        return report(
-            self.spark,
-            PlanRow,
-            "plan",
-            table=self.name,
-            max_file_bytes=max_file_bytes,
-            columns=columns,
-            where=where,
-            store=False,
-        )
+        return consolidation_plan(self.spark, self.name, max_file_bytes, columns, where, store=False)
 
     def clustering_information(self, columns: str | None = None) -> list[ClusteringInformationRow]:
         """Shows from metadata how well some columns separate the files.

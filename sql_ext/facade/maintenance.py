@@ -25,7 +25,7 @@ from procedures.result_rows import (
     UnprotectRow,
     VacuumRow,
 )
-from sql_ext.facade.reach import report, status_rows
+from sql_ext.facade.reach import consolidation_plan, report, status_rows
 
 _UNKNOWN_RUN = "USE_UNKNOWN_RUN"
 
@@ -370,16 +370,7 @@ class Maintenance:
         Raises:
             UseError: an argument is invalid, or nothing can be written below the table.
         """
-        return report(
-            self.spark,
-            PlanRow,
-            "plan",
-            table=self.name,
-            max_file_bytes=max_file_bytes,
-            columns=columns,
-            where=where,
-            store=True,
-        )
+        return consolidation_plan(self.spark, self.name, max_file_bytes, columns, where, store=True)
 
     def store_quantiles(self, column: str, *, n: int = 50, relative_error: float = 0.01) -> list[QuantilesRow]:
         """Estimates quantiles and stores them in ``use.index.columnStats``: ``use.quantiles`` with ``store``.

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError
 from catalog.jvm.shim_bridge import ShimBridge
-from procedures.result_rows import StatusRow
+from procedures.result_rows import PlanRow, StatusRow
 from sql_ext.attachment import call
 from sql_ext.facade.rows import typed_rows
 from sql_ext.remote_calls import is_client
@@ -29,6 +29,14 @@ def report(spark: SparkSession, kind: type[_Row], procedure: str, **arguments: A
         UseError: the procedure failed or rejected an argument.
     """
     return typed_rows(kind, call(spark, procedure, **arguments))
+
+
+def consolidation_plan(
+    spark: SparkSession, table: str, max_file_bytes: int, columns: str | None, where: str | None, *, store: bool
+) -> list[PlanRow]:
+    """Returns the rows of ``use.plan``; see ``Inspect.consolidation_plan``."""
+    arguments = {"table": table, "max_file_bytes": max_file_bytes, "columns": columns, "where": where, "store": store}
+    return report(spark, PlanRow, "plan", **arguments)
 
 
 def status_rows(spark: SparkSession, table: str | None = None) -> list[StatusRow]:

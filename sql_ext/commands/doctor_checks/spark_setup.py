@@ -21,10 +21,10 @@ def pinned_threads(environment: Mapping[str, str]) -> Finding:
     Args:
         environment: variables.
     """
-    given = environment.get("PYSPARK_PIN_THREAD")
-    if given is None or given.lower() == "true":
+    value = environment.get("PYSPARK_PIN_THREAD")
+    if value is None or value.lower() == "true":
         return Finding("threads", OK, "PYSPARK_PIN_THREAD is on")
-    return Finding("threads", FAIL, f"PYSPARK_PIN_THREAD={given}", "unset it: calls from SQL would deadlock")
+    return Finding("threads", FAIL, f"PYSPARK_PIN_THREAD={value}", "unset it: calls from SQL would deadlock")
 
 
 def spark_home(environment: Mapping[str, str], package: Path, required: str) -> Finding:
@@ -35,9 +35,9 @@ def spark_home(environment: Mapping[str, str], package: Path, required: str) -> 
         package: folder of the installed pyspark, which contains a complete Spark.
         required: version of Spark.
     """
-    given = environment.get("SPARK_HOME")
-    home = Path(given) if given else package
-    where = f"SPARK_HOME={given}" if given else str(home)
+    configured = environment.get("SPARK_HOME")
+    home = Path(configured) if configured else package
+    where = f"SPARK_HOME={configured}" if configured else str(home)
     version = version_of(home)
     if version is None:
         return Finding(
@@ -46,7 +46,7 @@ def spark_home(environment: Mapping[str, str], package: Path, required: str) -> 
     if version != required:
         advice = f"unset SPARK_HOME, or set it to a Spark {required}"
         return Finding("spark", FAIL, f"{where} is Spark {version}, the shim needs {required}", advice)
-    if given and home.resolve() != package.resolve():
+    if configured and home.resolve() != package.resolve():
         return Finding("spark", WARN, f"{where} is used in place of {package}", "its jars and its conf folder apply")
     return Finding("spark", OK, f"{where} is Spark {version}")
 
