@@ -39,6 +39,8 @@ def _modes(names: Iterable[str] | None) -> tuple[LogMode, ...]:
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
+    if arguments["parallelism"] < 1:
+        raise InvalidArgumentError.of("parallelism", arguments["parallelism"], "a whole number of at least 1")
     named = [name for name in (TABLE, TABLES, SCHEMA) if arguments[name] is not None]
     if len(named) != 1:
         raise InvalidArgumentError.of(
@@ -48,8 +50,6 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         )
     if arguments[TABLES] is not None and not arguments[TABLES]:
         raise InvalidArgumentError.of(TABLES, "array()", "at least one table is required")
-    if arguments["parallelism"] < 1:
-        raise InvalidArgumentError.of("parallelism", arguments["parallelism"], "a whole number of at least 1")
     modes = _modes(arguments["modes"])
     for name in (TIMESTAMP_START, TIMESTAMP_END):
         text = arguments[name]

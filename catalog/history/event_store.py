@@ -171,7 +171,7 @@ def unmerged_files(table: ManagedTable, now: int, times: TimeRange = ALL_TIMES) 
     return [n for n in names if times.has(n) and _FULL not in n and n not in merged]
 
 
-def merge(table: ManagedTable, now: int, most_files: int = MOST_FILES, times: TimeRange = ALL_TIMES) -> int:
+def merge(table: ManagedTable, now: int, most_files: int | None = None, times: TimeRange = ALL_TIMES) -> int:
     """Merges the files of the store into one when there are more than ``most_files``.
 
     The parts stay for ``GRACE_MILLIS`` after the merged file is there; a file beside it lists them until then.
@@ -179,12 +179,13 @@ def merge(table: ManagedTable, now: int, most_files: int = MOST_FILES, times: Ti
     Args:
         table: the table.
         now: epoch milliseconds.
-        most_files: fewer files are not merged.
+        most_files: so many files are not merged; ``MOST_FILES`` by default.
         times: when the newest event of a file began.
 
     Returns:
         The number of files that were merged.
     """
+    most_files = MOST_FILES if most_files is None else most_files
     names = table.list_state(EVENTS_FOLDER)
     if len(names) <= most_files:
         return 0

@@ -61,14 +61,12 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
     session
       .createDataset(fileAt.toSeq.map { case (path, file) =>
         val stats = collected.getOrElse(path, s"""{"${DeltaStatistics.NUM_RECORDS}":0}""")
-        file.copy(stats = if (file.deletionVector == null) stats else FileStatistics.withWideBounds(stats))
+        file.copy(stats = if (file.deletionVector == null) stats else withWideBounds(stats))
       })
       .toDF()
   }
-}
 
-private object FileStatistics {
-  def withWideBounds(stats: String): String = {
+  private def withWideBounds(stats: String): String = {
     val node = new ObjectMapper().readTree(stats).asInstanceOf[ObjectNode]
     node.put(DeltaStatistics.TIGHT_BOUNDS, false).toString
   }
