@@ -1,5 +1,9 @@
 """The Spark session of the tests."""
 
+import fcntl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -44,7 +48,19 @@ def start_session(folder: Path) -> SparkSession:
         # Tests make a service of their own, with a clock of their own.
         .config("spark.qbeast.use.service.enabled", "false")
     )
-    session = sql_ext.configure(builder).getOrCreate()
+    with _alone_with_the_download():
+        session = sql_ext.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     sql_ext.attach(session)
     return session
+
+
+@contextmanager
+def _alone_with_the_download() -> Iterator[None]:
+    """Lets one process at a time download Delta: Ivy's cache is not made for two."""
+    if any((Path.home() / ".ivy2.5.2" / "jars").glob("io.delta_delta-spark_*.jar")):
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "use-tests-download.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
