@@ -9,7 +9,10 @@ from pyspark.sql import functions as F
 from tables import NUMBERS, checksum, numbers
 
 import sql_ext
+from catalog.clock import SYSTEM_CLOCK
+from catalog.errors import ConcurrentChangeError
 from catalog.history.event_store import EVENTS_FOLDER
+from catalog.state.held_lease import held_lease
 from catalog.table.snapshot import TableSnapshot
 from procedures.log_consolidation import file_metadata, table_metadata
 
@@ -186,6 +189,18 @@ def test_what_counts_as_in_use():
     properties = {**keys, "qbeast.lastRevisionID": "3"}
     assert table_metadata.obsolete_properties(properties, {"2"}) == {1: ("qbeast.revision.1", "use.index.hashTypes.1")}
     assert table_metadata.obsolete_properties(properties, {"1", "2"}) == {}
+
+
+def test_a_lease_of_another_run_is_respected(spark, new_table):
+    """By the modes that commit; a plan and a checkpoint disturb nobody."""
+    table = new_table("id BIGINT").append(spark.range(3))
+    with held_lease(table.managed, "another", "call", SYSTEM_CLOCK):
+        for mode in ("file_metadata", "table_metadata"):
+            assert consolidate(table, mode, dry_run=True)[mode].state == "skipped"
+            with pytest.raises(ConcurrentChangeError, match="is being optimized by"):
+                consolidate(table, mode)
+        assert consolidate(table, "commits")["commits"].state == "done"
+    assert consolidate(table, "file_metadata")["file_metadata"].state == "skipped"
 
 
 def test_a_checkpoint_of_the_newest_version_or_of_one_at_a_time(spark, new_table):
