@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
+from catalog.properties.index_properties import COLUMNS_KEY
 from catalog.properties.lifecycle_properties import lifecycle_policies
-from catalog.properties.setting import AT_LEAST_ONE, BOOLEAN, SHARE, TEXT, Setting, names_of, whole_number
+from catalog.properties.setting import AT_LEAST_ONE, BOOLEAN, NUMBER, SHARE, TEXT, Setting, names_of, whole_number
+from otree.revision import LAST_REVISION_KEY
 
 PREFIX = "use.optimization."
 TYPE_KEY = f"{PREFIX}type"
@@ -23,6 +25,9 @@ UNINDEXED_PRIORITIZE_KEY = f"{_AUTO}optimizeUnindexedFiles.prioritize"
 MERGE_RUNS_ENABLED_KEY = f"{_AUTO}mergeSortedRuns.enabled"
 UNINDEXED_BATCH_BYTES_KEY = f"{_AUTO}optimizeUnindexedFiles.batchBytes"
 UNINDEXED_FROM_TIMESTAMP_KEY = f"{_AUTO}optimizeUnindexedFiles.fromTimestamp"
+
+_STEPS = f"{_AUTO}stepConsolidation."
+STEPS_ENABLED_KEY = f"{_STEPS}enabled"
 
 MAX_WRITE_AMPLIFICATION_KEY = f"{PREFIX}maxWriteAmplification"
 
@@ -75,6 +80,40 @@ UNINDEXED_FROM_TIMESTAMP = Setting(
     unset="0",
 )
 
+STEPS_ENABLED = Setting(
+    STEPS_ENABLED_KEY,
+    BOOLEAN,
+    "Also runs StepConsolidation, after the others; alone in a table without index columns.",
+    "false",
+)
+# The properties of options of StepConsolidation; the strategy checks their values.
+STEP_OPTIONS: Mapping[str, Setting[object]] = {
+    "steps": Setting(
+        f"{_STEPS}steps", whole_number(1), "Steps in each partition and band, at most.", unset="unlimited"
+    ),
+    "step_min_files": Setting(f"{_STEPS}minFiles", whole_number(2), "Files that a step takes, at least.", "2"),
+    "step_max_files": Setting(
+        f"{_STEPS}maxFiles", whole_number(2), "Files that a step takes, at most.", unset="unlimited"
+    ),
+    "step_size_ratio": Setting(
+        f"{_STEPS}sizeRatio", NUMBER, "Size of a file in proportion to that of a larger neighbour, at least.", "0.0"
+    ),
+    "amplification": Setting(
+        f"{_STEPS}amplification",
+        NUMBER,
+        "Volume of the box around the files of a step, at most, in multiples of the sum of their volumes.",
+        unset="unlimited",
+    ),
+    "purge_deleted": Setting(f"{_STEPS}purgeDeleted", BOOLEAN, "Whether to take files with deletion vectors.", "true"),
+    "max_file_bytes": Setting(
+        f"{_STEPS}maxFileBytes",
+        whole_number(1),
+        "Bytes of a merged file, at most. If it is set, larger files are divided.",
+        unset="1073741824",
+    ),
+    "columns": Setting(f"{_STEPS}columns", TEXT, "Columns of the boxes.", unset="the indexed columns"),
+}
+
 MAX_WRITE_AMPLIFICATION = Setting(
     MAX_WRITE_AMPLIFICATION_KEY,
     AT_LEAST_ONE,
@@ -106,6 +145,8 @@ _NEWER = (
     UNINDEXED_BATCH_BYTES,
     UNINDEXED_FROM_TIMESTAMP,
     MERGE_RUNS_ENABLED,
+    STEPS_ENABLED,
+    *STEP_OPTIONS.values(),
 )
 _TRIGGERS = (TRIGGER_COMMITS, TRIGGER_UNINDEXED_BYTES, TRIGGER_UNINDEXED_SHARE, TRIGGER_SMALL_FILES)
 OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (*_OLDER, *_NEWER, MAX_WRITE_AMPLIFICATION, *_TRIGGERS)
@@ -117,6 +158,7 @@ TRIGGERS = tuple(setting.name for setting in _TRIGGERS)
 _SHARED = (MAX_WRITE_AMPLIFICATION_KEY, *TRIGGERS)
 
 _UNINDEXED, _COMPACTION, _MERGES = "UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"
+_CONSOLIDATION = "StepConsolidation"
 # The newer family has no limit of bytes: a group is taken whole.
 WHOLE_GROUPS = 2**62
 _BATCH_BYTES = "10000000000"
@@ -191,7 +233,8 @@ class OptimizationProperties:
         triggers = _triggers(ours)
         if AUTO_ENABLED_KEY in ours:
             # The newer family decides, also where it says no.
-            return _newer(ours, triggers) if AUTO_ENABLED.optional_value(ours) else None
+            has_index = _has_index(configuration)
+            return _newer(ours, triggers, has_index=has_index) if AUTO_ENABLED.optional_value(ours) else None
         return None if TYPE_KEY not in ours else _older(ours, triggers)
 
     @classmethod
@@ -240,9 +283,14 @@ def _effective_optimization(configuration: Mapping[str, str]) -> str | None:
     if enabled.strip().lower() != "true":
         return None
     try:
-        return ",".join(_newer(configuration, Triggers()).strategies)
+        has_index = _has_index(configuration)
+        return ",".join(_newer(configuration, Triggers(), has_index=has_index).strategies)
     except UseError:
         return f"{_UNINDEXED},{_COMPACTION},{_MERGES}"
+
+
+def _has_index(configuration: Mapping[str, str]) -> bool:
+    return COLUMNS_KEY in configuration or LAST_REVISION_KEY in configuration
 
 
 def _check_keys(properties: Mapping[str, str], known: Collection[str], options: Collection[str]) -> None:
@@ -270,7 +318,7 @@ def _older(properties: Mapping[str, str], triggers: Triggers) -> OptimizationPro
     )
 
 
-def _newer(properties: Mapping[str, str], triggers: Triggers) -> OptimizationProperties:
+def _newer(properties: Mapping[str, str], triggers: Triggers, *, has_index: bool) -> OptimizationProperties:
     revision_id = AUTO_REVISION_ID.optional_value(properties)
     unindexed = UNINDEXED_ENABLED.value(properties)
     first = UNINDEXED_PRIORITIZE.value(properties)
@@ -287,15 +335,25 @@ def _newer(properties: Mapping[str, str], triggers: Triggers) -> OptimizationPro
         strategies = (_COMPACTION,)
     if revision_id != 0 and merges:
         strategies = (*strategies, _MERGES)
-    options = {"batch_bytes": _BATCH_BYTES if batch is None else str(batch)}
-    if UNINDEXED_FROM_TIMESTAMP_KEY in properties:
-        options["from_timestamp"] = properties[UNINDEXED_FROM_TIMESTAMP_KEY]
+    consolidates = STEPS_ENABLED.value(properties)
+    if consolidates:
+        strategies = (*(strategies if has_index else ()), _CONSOLIDATION)
+    options: dict[str, str] = {}
+    if _UNINDEXED in strategies:
+        options["batch_bytes"] = _BATCH_BYTES if batch is None else str(batch)
+        if UNINDEXED_FROM_TIMESTAMP_KEY in properties:
+            options["from_timestamp"] = properties[UNINDEXED_FROM_TIMESTAMP_KEY]
+    for option, setting in STEP_OPTIONS.items():
+        if setting.name in properties:
+            setting.optional_value(properties)
+            if consolidates:
+                options[option] = properties[setting.name]
     passed_over = sorted(k for k in properties if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *_SHARED))
     return OptimizationProperties(
         strategies=strategies,
         bytes_per_iter=WHOLE_GROUPS,
         revision_id=revision_id,
-        options=options if _UNINDEXED in strategies else {},
+        options=options,
         triggers=triggers,
         asked={key: properties[key] for key in (*NEWER_FAMILY, *_SHARED) if key in properties},
         note=f"{AUTO_ENABLED_KEY} is set and wins: {', '.join(passed_over)} do not count" if passed_over else "",

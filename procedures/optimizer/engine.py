@@ -59,7 +59,8 @@ def make_plan(
     _check_index(table, snapshot, settings)
     _check_revisions(snapshot, settings)
     # Beside the first indexing, another group would make a revision of its own.
-    most = most if snapshot.latest_revision is not None else 1
+    if snapshot.latest_revision is None and any(strategy.needs_index_columns for strategy in settings.strategies):
+        most = 1
     skipped: list[SkippedGroup] = []
     notes: list[str] = []
     arrived: SkippedGroup | None = None

@@ -89,11 +89,16 @@ class OptimizeSettings:
                 arguments["bytes_per_iter"] or DEFAULT_BYTES_PER_ITER,
                 _revision_of(s, strategies, arguments),
                 _options_of(s, texts, arguments["bytes_per_iter"]),
+                None if files is None else tuple(files),
             )
             for s in strategies
         }
         for chosen in strategies:
-            chosen.check_options(selection[chosen.name].options)
+            options = selection[chosen.name].options
+            if files is None:
+                chosen.check_options(options)
+            else:
+                chosen.check_named_files(files, texts, options)
         return cls(
             strategies=strategies,
             selection=selection,

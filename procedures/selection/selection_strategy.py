@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -26,11 +26,13 @@ class SelectionSettings:
         bytes_per_iter: bytes after which no further file is taken; the crossing file is taken too.
         revision_id: revision to optimize, None = the newest.
         options: values of the strategy's own options, checked and complete.
+        named_files: the files that the run is restricted to, as the caller spells them; None = all files.
     """
 
     bytes_per_iter: int
     revision_id: int | None
     options: Mapping[str, Any]
+    named_files: tuple[str, ...] | None = None
 
     def with_batch_limit(self, most_bytes: int | None) -> SelectionSettings:
         """The same with ``batch_bytes`` of at most this size; unchanged where there is no limit or no such option."""
@@ -90,6 +92,24 @@ class Strategy(ABC):
             InvalidArgumentError: such a value.
         """
 
+    def check_named_files(
+        self,
+        names: Sequence[str],  # noqa: ARG002 - most strategies choose among any files
+        texts: Mapping[str, str],  # noqa: ARG002
+        options: Mapping[str, Any],
+    ) -> None:
+        """Refuses files that the caller names, or options that make no sense together with them.
+
+        Args:
+            names: of the files.
+            texts: options that the caller names, as text.
+            options: values of all options of the strategy, by name.
+
+        Raises:
+            InvalidArgumentError: such a name or value.
+        """
+        self.check_options(options)
+
     def begin(self, settings: SelectionSettings) -> Selector:
         """Returns the selector of a new run.
 
@@ -123,7 +143,9 @@ class _EachSnapshot(Selector):
     """Selects with the ``select`` of a strategy."""
 
     def __init__(self, strategy: Strategy, settings: SelectionSettings) -> None:
-        super().__init__(SettingsWithMemory(settings.bytes_per_iter, settings.revision_id, settings.options))
+        super().__init__(
+            SettingsWithMemory(settings.bytes_per_iter, settings.revision_id, settings.options, settings.named_files)
+        )
         self._strategy = strategy
 
     def select(self, snapshot: TableSnapshot) -> Selection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,6 +16,8 @@ from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Parameter
 from procedures.optimizer.plan import FileGroup, FileRun, Selection
 from procedures.selection.consolidation_steps import consolidation
+from procedures.selection.file_division import division, is_large
+from procedures.selection.named_files import FILES, NamedFilesSelector
 from procedures.selection.selection_strategy import (
     MAX_FILES_PER_GROUP,
     SelectionSettings,
@@ -30,6 +32,7 @@ from procedures.selection.timestamps import WrittenTime, instant
 NAME = "StepConsolidation"
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 _START, _END = "timestamp_start", "timestamp_end"
+_WITH_NAMED_FILES = ("columns", "max_file_bytes")
 _TIME = "epoch milliseconds, or 'yyyy-MM-dd HH:mm:ss' in the session's time zone unless one follows."
 
 
@@ -60,10 +63,21 @@ class StepConsolidation(Strategy):
         Parameter(
             "purge_deleted", "BOOLEAN", "Whether to take files with deletion vectors, without deleted rows.", True
         ),
-        Parameter("max_file_bytes", "BIGINT", "Bytes of a merged file, at most.", MAX_FILE_BYTES),
+        Parameter(
+            "max_file_bytes",
+            "BIGINT",
+            f"Bytes of a merged file, at most; {MAX_FILE_BYTES} by default. If it is set, a file of more than 1.5 "
+            "times as many bytes is divided.",
+            None,
+        ),
         Parameter(_START, "STRING", f"Takes only files whose rows were written at this time or later: {_TIME}", None),
         Parameter(_END, "STRING", f"Takes only files whose rows were written at this time or earlier: {_TIME}", None),
-        Parameter("columns", "STRING", "Columns of the boxes, separated by commas; the indexed ones by default.", None),
+        Parameter(
+            "columns",
+            "STRING",
+            "Columns of the boxes, separated by commas; the indexed ones by default. Only with amplification or files.",
+            None,
+        ),
     )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
@@ -73,11 +87,32 @@ class StepConsolidation(Strategy):
             if options[name] is not None:
                 WrittenTime.of(name, options[name])
         if options["columns"] is not None:
-            _check_columns(options["columns"], options["amplification"])
+            if options["amplification"] is None:
+                raise InvalidArgumentError.of(
+                    "columns", options["columns"], "columns only together with amplification or files"
+                )
+            _check_columns(options["columns"])
+
+    def check_named_files(self, names: Sequence[str], texts: Mapping[str, str], options: Mapping[str, Any]) -> None:
+        """See ``Strategy.check_named_files``."""
+        if len(names) < 2:
+            raise InvalidArgumentError.of(FILES, f"array('{names[0]}')", f"two files or more, which {NAME} joins")
+        for name in texts:
+            if name not in _WITH_NAMED_FILES:
+                counting = " and ".join(_WITH_NAMED_FILES)
+                accepted = f"nothing together with files, all of which are joined; only {counting} count then"
+                raise InvalidArgumentError.of(name, texts[name], accepted)
+        policy_of(options)
+        if options["columns"] is not None:
+            _check_columns(options["columns"])
 
     def begin(self, settings: SelectionSettings) -> Selector:
         """See ``Strategy.begin``."""
-        return _StepSelector(settings)
+        return (
+            _StepSelector(settings)
+            if settings.named_files is None
+            else NamedFilesSelector(settings, NAME, settings.options["max_file_bytes"] or MAX_FILE_BYTES)
+        )
 
 
 def policy_of(options: Mapping[str, Any]) -> StepPolicy:
@@ -98,12 +133,10 @@ def policy_of(options: Mapping[str, Any]) -> StepPolicy:
         raise InvalidArgumentError.of("step_size_ratio", ratio, "a number from 0 to 1")
     if amplification is not None and not 0.0 < amplification < float("inf"):
         raise InvalidArgumentError.of("amplification", amplification, "a finite number above 0")
-    return StepPolicy(options["steps"], least, most, ratio, amplification, options["max_file_bytes"])
+    return StepPolicy(options["steps"], least, most, ratio, amplification, options["max_file_bytes"] or MAX_FILE_BYTES)
 
 
-def _check_columns(text: str, amplification: float | None) -> None:
-    if amplification is None:
-        raise InvalidArgumentError.of("columns", text, "columns only together with amplification")
+def _check_columns(text: str) -> None:
     try:
         entries = split_names(text)
     except ValueError as error:
@@ -146,7 +179,13 @@ def runs_of(files: StepCandidates, policy: StepPolicy, done: dict[Place, int]) -
 
 
 def groups_of(
-    files: StepCandidates, policy: StepPolicy, most_bytes: int, done: dict[Place, int], retention_hours: float = 0.0
+    files: StepCandidates,
+    policy: StepPolicy,
+    most_bytes: int,
+    done: dict[Place, int],
+    retention_hours: float = 0.0,
+    *,
+    divides: bool = False,
 ) -> Iterator[FileGroup]:
     """The groups to rewrite; first those files that have no rows left, which are not read.
 
@@ -156,6 +195,7 @@ def groups_of(
         most_bytes: bytes after which a group takes no further run.
         done: see ``runs_of``.
         retention_hours: how long the table keeps removed files, for people.
+        divides: whether large files are divided, at last.
     """
     for revision in np.unique(files.revision).tolist():
         empty = np.flatnonzero((files.rows == 0) & (files.revision == revision))
@@ -173,6 +213,10 @@ def groups_of(
         count += len(run.positions)
     if taken:
         yield _group(files, taken)
+    if divides and policy.max_bytes is not None:
+        for position in range(len(files)):
+            if is_large(files, position, policy.max_bytes):
+                yield division(files, position, policy.max_bytes, NAME)
 
 
 def _commit_of(place: Place) -> tuple[int, str]:
@@ -229,7 +273,8 @@ class _StepSelector(Selector):
             files = self._candidates(snapshot)
             self._left_out = files.with_vectors
             limits = self.settings.bytes_per_iter, self._done, snapshot.retention_hours
-            self._groups = groups_of(files, self._policy, *limits)
+            divides = self.settings.options["max_file_bytes"] is not None
+            self._groups = groups_of(files, self._policy, *limits, divides=divides)
             group = next(self._groups, None)
         if group is not None:
             return Selection(group)

@@ -70,6 +70,28 @@ def test_the_newer_family(more, strategies, options):
     assert effective_type(given) == ",".join(strategies)
 
 
+def test_the_newer_family_consolidates_in_steps():
+    """After the other strategies; alone in a table without index columns."""
+    given = {
+        f"{AUTO}enabled": "true",
+        f"{AUTO}stepConsolidation.minFiles": "3",
+        f"{AUTO}stepConsolidation.sizeRatio": "0.5",
+        f"{AUTO}stepConsolidation.maxFileBytes": "1000",
+    }
+    assert of(given).strategies == ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction")
+    given[f"{AUTO}stepConsolidation.enabled"] = "true"
+    steps = {"step_min_files": "3", "step_size_ratio": "0.5", "max_file_bytes": "1000"}
+    assert (of(given).strategies, of(given).options) == (("StepConsolidation",), steps)
+    assert effective_type(given) == "StepConsolidation"
+    for indexed in ({"use.index.columns": "a"}, {"qbeast.lastRevisionID": "1"}):
+        found = OptimizationProperties.of({**given, **indexed}, OPTIONS)
+        assert found.strategies == ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction", "StepConsolidation")
+        assert found.options == {**BATCH, **steps}
+    for key, value in (("enabled", "perhaps"), ("minFiles", "1"), ("sizeRatio", "half"), ("steps", "0")):
+        with pytest.raises(InvalidArgumentError, match=f"stepConsolidation.{key}"):
+            of({**given, f"{AUTO}stepConsolidation.{key}": value})
+
+
 def test_the_newer_family_wins_and_says_so():
     older = {"use.optimization.type": "LeveledCompaction", "use.optimization.bytes-per-iter": "5"}
     found = of({**older, f"{AUTO}enabled": "true"})

@@ -1,5 +1,7 @@
 """StepConsolidation: its groups without Spark, and its rewrites of plain, unindexed and indexed files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from placement import check_placement
@@ -10,6 +12,7 @@ from tables import NUMBERS, numbers
 import sql_ext
 from catalog.table.file_columns import UNKNOWN
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
+from procedures.selection.named_files import check_one_place, named_groups
 from procedures.selection.step_candidates import Place, StepCandidates
 from procedures.selection.step_consolidation import groups_of
 from procedures.selection.step_runs import StepPolicy
@@ -123,6 +126,55 @@ def test_options_out_of_range(options, named):
         settings_of(strategy=STEPS, options=options)
 
 
+@pytest.mark.parametrize(
+    ("options", "files", "text"),
+    [
+        ({"steps": "3"}, ["a", "b"], "steps = '3'.*nothing together with files"),
+        ({"purge_deleted": "false"}, ["a", "b"], "purge_deleted = 'false'.*only columns and max_file_bytes count"),
+        ({"max_file_bytes": "0"}, ["a", "b"], "max_file_bytes = .*0"),
+        ({"columns": "a,,b"}, ["a", "b"], "columns"),
+        ({}, ["a"], "files = .*two files or more"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_with_files(options, files, text):
+    with pytest.raises(sql_ext.UseError, match=text):
+        settings_of(strategy=STEPS, options=options, files=files)
+
+
+def test_named_files_are_joined_in_the_order_of_time_whatever_their_ratio():
+    """A large one is divided in a commit of its own, and one that would be alone stays."""
+    files = _candidates(7, size=[5, 900, 60, 30, 400, 90, 1], rows=[5, 900, 60, 30, 400, 90, 1])
+    groups = list(named_groups(files, 100, STEPS))
+    assert [(g.reason, _paths([g])[0], g.rows_per_file) for g in groups] == [
+        ("NAMED_FILES_5_TO_2", [("f0", "f2", "f3"), ("f5", "f6")], None),
+        ("LARGE_FILE_TO_9", [("f1",)], 100),
+        ("LARGE_FILE_TO_4", [("f4",)], 100),
+    ]
+    assert "clustering" not in groups[0].note
+    low = np.array([[0.0], [0], [0], [5], [0], [7], [8]])
+    boxed = replace(files, low=low, high=low + 1, band_first=np.arange(7))
+    note = next(iter(named_groups(boxed, 100, STEPS))).note
+    assert "; clustering is lost: the boxes of the new files are 1.6 times as large as those of their files" in note
+    assert note.endswith("together, and files of 5 ranges of weights are mixed, so that small samples read more")
+    unknown = replace(files, rows=np.array([5, UNKNOWN, 60, 30, 1, 90, 1]))
+    assert [g.reason for g in named_groups(unknown, 100, STEPS)] == ["NAMED_FILES_4_TO_2"]
+
+
+def test_named_files_of_one_place_only():
+    for what, values in (("partition", ["p=1", "p=1", "p=2"]), ("revision", [0, 3, 3])):
+        with pytest.raises(sql_ext.UseError, match=f"files of one {what}.*f0.*f2"):
+            check_one_place(_candidates(3, **{what: values}))
+
+
+def test_large_files_are_divided_last_and_only_when_a_size_is_asked_for():
+    files = _candidates(4, size=[10, 151, 150, 400], rows=[5, 151, 150, 1])
+    policy = StepPolicy(max_bytes=100)
+    assert list(groups_of(files, policy, 10**9, {})) == []
+    (group,) = groups_of(files, policy, 10**9, {}, divides=True)
+    assert (group.reason, _paths([group]), group.rows_per_file) == ("LARGE_FILE_TO_2", [[("f1",)]], 76)
+
+
 # ------------------------------------------------------------------------------------------------------------- Spark
 
 
@@ -162,6 +214,48 @@ def test_a_plain_table_is_consolidated_without_its_deleted_rows(spark, new_table
     assert added["tags"]["use.timeRange"] == f"{min(times)},{max(times)}"
     assert spark.sql(f"SELECT count(*) FROM {table.name} VERSION AS OF {version}").collect()[0][0] == count
     assert table.optimize(strategy=STEPS)[0].reason == "NOTHING_TO_DO"
+
+
+def test_named_files_of_a_table(spark, new_table):
+    """Exactly these, also unlike and isolated ones; a second call has nothing to divide."""
+    table = new_table("id BIGINT, p INT", tail="PARTITIONED BY (p)", properties=VECTORS)
+    for first, count in ((0, 10), (100, 20_000), (50_000, 10), (60_000, 10)):
+        table.append(spark.range(first, first + count, 1, 1).selectExpr("id", "0 AS p"))
+    table.append(spark.range(5).selectExpr("id + 90000 AS id", "1 AS p"))
+    table.sql("DELETE FROM {t} WHERE id = 50003")
+    by_first = {min(r.id for r in rows): file for file, rows in _rows_by_file(table).items()}
+    first, large, second, other = (by_first[n] for n in (0, 100, 50_000, 90_000))
+    rows, version = table.checksum(), table.version
+    for names, text in (([first, other], "files of one partition"), ([first, first], "each file once"),
+                        ([first, "nothing"], "nothing")):  # fmt: skip
+        with pytest.raises(sql_ext.UseError, match=text):
+            table.optimize(strategy=STEPS, files=names)
+    options = {"max_file_bytes": "20000", "columns": "id"}
+    request = {"strategy": STEPS, "files": [second, large, first], "options": options}
+    (planned, divided) = table.optimize(**request, parallelism=2, dry_run=True)
+    assert (planned.reason, divided.reason[:13], table.version) == ("NAMED_FILES_2_TO_1", "LARGE_FILE_TO", version)
+    assert "the boxes of the new files are" in planned.message
+    report = table.optimize(**request)
+    assert [row.state for row in report] == ["committed", "committed"]
+    assert (report[0].output_files, report[1].output_files > 2) == (1, True)
+    assert table.checksum() == rows
+    left = _rows_by_file(table)
+    assert {len(rs) for f, rs in left.items() if min(r.id for r in rs) in (60_000, 90_000)} == {10, 5}
+    assert _ids_of(left, 0) == [*range(10), *(n for n in range(50_000, 50_010) if n != 50_003)]
+    assert all(file.size <= 1.5 * 20_000 for file in table.files)
+    for row in table.optimize(strategy=STEPS, options={"max_file_bytes": "20000"}):
+        assert not row.reason.startswith("LARGE"), row
+
+
+def _ids_of(rows_by_file, first):
+    return next(sorted(r.id for r in rows) for rows in rows_by_file.values() if min(r.id for r in rows) == first)
+
+
+def _rows_by_file(table):
+    files = {}
+    for row in table.data.select("id", F.col("_metadata.file_name").alias("file"), "p").collect():
+        files.setdefault(f"p={row.p}/{row.file}", []).append(row)
+    return files
 
 
 @pytest.mark.slow

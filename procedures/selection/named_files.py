@@ -1,0 +1,186 @@
+"""Exactly the files that a caller names become as few files as their size allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catalog.counted_nouns import agreeing, counted
+from catalog.errors import InvalidArgumentError
+from catalog.table.file_columns import Floats
+from catalog.table.snapshot import TableSnapshot
+from procedures.optimizer.plan import FileGroup, FileRun, Selection
+from procedures.selection.consolidation_steps import pieces
+from procedures.selection.file_division import division, is_large
+from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector
+from procedures.selection.step_candidates import Scope, StepCandidates
+
+FILES = "files"
+_NAMES_SHOWN = 3
+
+
+def check_one_place(files: StepCandidates) -> None:
+    """Refuses files that cannot become one.
+
+    Args:
+        files: the named files.
+
+    Raises:
+        InvalidArgumentError: their revisions or partitions differ.
+    """
+    _check_same(files, files.revision, "revision")
+    _check_same(files, files.partition, "partition")
+
+
+def _check_same(files: StepCandidates, values: NDArray[Any], what: str) -> None:
+    paths: dict[object, list[str]] = {}
+    for path, value in zip(files.path, values.tolist(), strict=True):
+        paths.setdefault(value, []).append(str(path))
+    if len(paths) < 2:
+        return
+    shown = "; ".join(f"{what} {value or 'none'}: {_list(names)}" for value, names in sorted(paths.items(), key=str))
+    raise InvalidArgumentError.of(FILES, f"{len(files)} files", f"files of one {what}, and these have several: {shown}")
+
+
+def _list(names: Sequence[str]) -> str:
+    rest = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def named_groups(files: StepCandidates, max_bytes: int, strategy: str) -> Iterator[FileGroup]:
+    """The groups that join named files, in the order of time.
+
+    A large file is divided and separates no others. A file that would be alone in its result stays as it is.
+
+    Args:
+        files: of one revision and partition, with boxes if the loss of clustering is to be told.
+        max_bytes: bytes of a result at most.
+        strategy: name of the strategy.
+    """
+    runs = list(_runs(files, max_bytes))
+    joined = [run for run in runs if len(run) > 1]
+    bands = len({(int(files.band_first[n]), int(files.band_end[n])) for run in joined for n in run})
+    taken: list[tuple[int, ...]] = []
+    for run in joined:
+        if taken and sum(map(len, taken)) + len(run) > MAX_FILES_PER_GROUP:
+            yield _group(files, taken, strategy, bands)
+            taken = []
+        taken.append(run)
+    if taken:
+        yield _group(files, taken, strategy, bands)
+    for run in runs:
+        if len(run) == 1 and is_large(files, run[0], max_bytes):
+            yield division(files, run[0], max_bytes, strategy)
+
+
+def _runs(files: StepCandidates, max_bytes: int) -> Iterator[tuple[int, ...]]:
+    """Runs of at most this size, and then each large file."""
+    large = [position for position in range(len(files)) if is_large(files, position, max_bytes)]
+    rest = np.setdiff1d(np.arange(len(files)), large)
+    for first, end in pieces(files.size[rest], max_bytes):
+        for start in range(first, end, MAX_FILES_PER_GROUP):
+            yield tuple(rest[start : min(start + MAX_FILES_PER_GROUP, end)].tolist())
+    yield from ((position,) for position in large)
+
+
+def _group(files: StepCandidates, runs: Sequence[tuple[int, ...]], strategy: str, bands: int) -> FileGroup:
+    chosen = tuple(files.input_file(position) for run in runs for position in run)
+    named = tuple(
+        FileRun(tuple(str(files.path[n]) for n in run), int(files.tier[list(run)].max()) or None) for run in runs
+    )
+    count = len(chosen)
+    note = (
+        f"{counted(count, 'named file')} {agreeing(count, 'becomes', 'become')} {len(runs)}{_loss(files, runs, bands)}"
+    )
+    revision = int(files.revision[runs[0][0]])
+    return FileGroup(strategy, revision, f"NAMED_FILES_{count}_TO_{len(runs)}", chosen, note, runs=named)
+
+
+def _loss(files: StepCandidates, runs: Sequence[tuple[int, ...]], bands: int) -> str:
+    """What reads lose in clustering, as far as the log tells."""
+    notes = []
+    growth = growth_of_boxes(files, runs)
+    if growth is not None and growth > 1.0:
+        notes.append(f"the boxes of the new files are {growth:.3g} times as large as those of their files together")
+    if bands > 1:
+        notes.append(f"files of {bands} ranges of weights are mixed, so that small samples read more")
+    if notes:
+        return "; clustering is lost: " + ", and ".join(notes)
+    return "" if growth is None else "; no clustering is lost"
+
+
+def growth_of_boxes(files: StepCandidates, runs: Sequence[tuple[int, ...]]) -> float | None:
+    """Returns the volume of the boxes around runs, in multiples of the volumes of their files.
+
+    Args:
+        files: the files; None is returned if they have no boxes, or none of them is known.
+        runs: positions of the files of each run.
+    """
+    if files.low is None or files.high is None:
+        return None
+    around = within = 0.0
+    for run in runs:
+        low, high = files.low[list(run)], files.high[list(run)]
+        known = ~(np.isnan(low) | np.isnan(high)).any(axis=1)
+        if known.any():
+            within += float(_volumes(low[known], high[known]).sum())
+            around += float(np.prod(high[known].max(axis=0) - low[known].min(axis=0)))
+    return around / within if within > 0 else None
+
+
+def _volumes(low: Floats, high: Floats) -> Floats:
+    volumes: Floats = np.prod(high - low, axis=1)
+    return volumes
+
+
+class NamedFilesSelector(Selector):
+    """Joins the files that a caller names, once. Groups that failed by a conflict are planned again."""
+
+    def __init__(self, settings: SelectionSettings, strategy: str, max_bytes: int) -> None:
+        """Begins with the settings of a run.
+
+        Args:
+            settings: name the files.
+            strategy: name of the strategy.
+            max_bytes: bytes of a result at most.
+        """
+        super().__init__(settings)
+        self._strategy = strategy
+        self._max_bytes = max_bytes
+        self._version = -1
+        self._groups: Iterator[FileGroup] = iter(())
+        self._planned: set[str] | None = None
+
+    def select(self, snapshot: TableSnapshot) -> Selection:
+        """See ``Selector.select``."""
+        group = next(self._groups, None)
+        if group is None and snapshot.version != self._version:
+            self._version = snapshot.version
+            self._groups = iter(self._look(snapshot))
+            group = next(self._groups, None)
+        if group is not None:
+            return Selection(group)
+        return Selection(note=f"{self._strategy}: none of the named files can be joined or divided")
+
+    def _look(self, snapshot: TableSnapshot) -> list[FileGroup]:
+        files = StepCandidates.of(snapshot, Scope(self.settings.revision_id, True, None, None, isolated=True))
+        if self._planned is None:
+            self._check(files)
+        else:
+            files = files.where(np.isin(files.path.astype(str), list(self._planned)))
+        columns = self.settings.options["columns"]
+        if len(files) and (columns is not None or (files.revision > 0).any()):
+            files = files.with_boxes(snapshot, columns)
+        groups = list(named_groups(files, self._max_bytes, self._strategy))
+        self._planned = {file.path for group in groups for file in group.files}
+        return groups
+
+    def _check(self, files: StepCandidates) -> None:
+        names = self.settings.named_files or ()
+        if len(files) != len(names):
+            accepted = f"each file once, and nothing that leaves some of them out; {len(files)} can be taken"
+            raise InvalidArgumentError.of(FILES, f"{len(names)} files", accepted)
+        check_one_place(files)
