@@ -128,10 +128,10 @@ class VacuumRow:
 
     Attributes:
         path: file or empty folder of a dry run; None in a total.
-        reason: ``EXPIRED``, ``UNREFERENCED``, ``ABORTED_REWRITE``, ``EMPTY_FOLDER``, ``PROTECTED``, ``CLONED`` or
-            ``KEPT``.
+        reason: ``EXPIRED``, ``UNREFERENCED``, ``ABORTED_REWRITE``, ``EMPTY_FOLDER``, ``STORED_PLAN``, ``PROTECTED``,
+            ``CLONED`` or ``KEPT``.
         files: number of files; of folders in a total of ``EMPTY_FOLDER``.
-        bytes: their size.
+        bytes: their size; 0 for ``STORED_PLAN``, whose small files are not measured.
         state: ``planned``, ``deleted`` or ``kept``.
     """
 

@@ -108,13 +108,19 @@ def read_group_state(table: ManagedTable, plan: StoredPlan, group_id: int, now: 
 
 def read_group_states(table: ManagedTable, plan: StoredPlan, now: int | None = None) -> dict[int, GroupState]:
     """What is known of the groups that somebody has taken, by number."""
-    states = {number: read_group_state(table, plan, number, now) for number in _claimed_groups(table, plan)}
+    states = {number: read_group_state(table, plan, number, now) for number in claimed_groups(table, plan)}
     return {number: state for number, state in states.items() if state is not None}
 
 
-def _claimed_groups(table: ManagedTable, plan: StoredPlan) -> list[int]:
+def claimed_groups(table: ManagedTable, plan: StoredPlan) -> list[int]:
+    """The numbers of the groups that somebody has taken."""
     names = (name.removesuffix(".json") for name in table.list_state(f"{plan.folder}/groups"))
     return [int(name) for name in names if name.isascii() and name.isdigit()]
+
+
+def last_work(state: GroupState) -> int:
+    """Returns when somebody has last worked on a group, epoch milliseconds; the end of its claim while it runs."""
+    return max(state.claimed_at, state.finished_at or state.expires_at)
 
 
 class GroupClaims:
@@ -140,7 +146,7 @@ class GroupClaims:
     def list_claimed(self) -> None:
         """Lists the groups that have a file, once, so that the others need no request each. For runs of many groups."""
         if self._claimed is None:
-            self._claimed = frozenset(_claimed_groups(self._table, self._plan))
+            self._claimed = frozenset(claimed_groups(self._table, self._plan))
 
     def state(self, group_id: int) -> GroupState | None:
         """What is known of a group; of one that had no file when the groups were listed, nothing."""

@@ -21,7 +21,7 @@ from catalog.table.managed_table import ManagedTable
 PLANS_FOLDER = "plans"
 _NAMES_PER_PART = 2000
 _ID = re.compile(r"[0-9a-f]{12}")
-_ENDING = ".json"
+PLAN_ENDING = ".json"
 _ADVICE = "Groups of the plan cannot be rewritten; make another one with use.plan."
 _MOST_GROUPS = 10_000_000
 
@@ -136,7 +136,7 @@ def store_plan(table: ManagedTable, plan: StoredPlan, groups: Iterable[StoredGro
     if lines:
         write_part()
     stored = StoredPlan(**{**asdict(plan), "groups": count, "first_groups": tuple(first_groups)})
-    table.write_state(f"{plan.folder}{_ENDING}", _text(stored))
+    table.write_state(f"{plan.folder}{PLAN_ENDING}", _text(stored))
     return stored
 
 
@@ -150,7 +150,7 @@ def _part(plan: StoredPlan, number: int) -> str:
 
 def plan_ids(table: ManagedTable) -> list[str]:
     """The ids of the stored plans of a table."""
-    names = (name.removesuffix(_ENDING) for name in table.list_state(PLANS_FOLDER) if name.endswith(_ENDING))
+    names = (name.removesuffix(PLAN_ENDING) for name in table.list_state(PLANS_FOLDER) if name.endswith(PLAN_ENDING))
     return [name for name in names if _ID.fullmatch(name)]
 
 
@@ -168,7 +168,7 @@ def find_plan(table: ManagedTable, plan_id: str, table_id: str) -> StoredPlan:
         PlanUnreadableError: the plan cannot be read.
     """
     check_plan_id(plan_id)
-    plan = read(table, f"{PLANS_FOLDER}/{plan_id}{_ENDING}", parse_plan, _ADVICE)
+    plan = read(table, f"{PLANS_FOLDER}/{plan_id}{PLAN_ENDING}", parse_plan, _ADVICE)
     if isinstance(plan, Missing):
         raise UnknownNameError.of("plan", plan_id, plan_ids(table))
     if isinstance(plan, Unreadable):

@@ -10,7 +10,7 @@ from catalog.state.write_records import FILE_NAME
 from catalog.table.snapshot import FilesTotal
 
 EXPIRED, UNREFERENCED, EMPTY_FOLDER, KEPT = "EXPIRED", "UNREFERENCED", "EMPTY_FOLDER", "KEPT"
-ABORTED_REWRITE = "ABORTED_REWRITE"
+ABORTED_REWRITE, STORED_PLAN = "ABORTED_REWRITE", "STORED_PLAN"
 
 
 def with_reasons(vacuum: TableVacuum, files: DataFrame, delete_before: int) -> DataFrame:

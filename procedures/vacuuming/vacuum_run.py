@@ -12,6 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.state.plan_expiry import ExpiredPlan, delete_plan, expired_plans
+from catalog.state.plan_files import PLANS_FOLDER
 from catalog.state.protection import Protection
 from catalog.state.reclaimed import record_reclaimed
 from catalog.table.managed_table import ManagedTable
@@ -22,7 +24,7 @@ from procedures.result_rows import VacuumRow
 from procedures.vacuuming.aborted_rewrites import AbortedRewrites
 from procedures.vacuuming.cutoff import Cutoff
 from procedures.vacuuming.paced_deletion import Doomed, PacedDeletion
-from procedures.vacuuming.reasons import EMPTY_FOLDER, kept_total, totals_by_reason, with_reasons
+from procedures.vacuuming.reasons import EMPTY_FOLDER, STORED_PLAN, kept_total, totals_by_reason, with_reasons
 from procedures.vacuuming.retained import RetainedVersions, kept_totals
 
 MAX_PATHS_SHOWN = 1000
@@ -156,6 +158,10 @@ class VacuumRun:
         """Returns a row per file that may be deleted, up to a limit; a last row per reason counts the others."""
         shown = self._candidates.orderBy("path").limit(MAX_PATHS_SHOWN).collect()
         rows = [VacuumRow(f.path, f.reason, 0 if f.isDir else 1, f.length, "planned") for f in shown]
+        folder = f"{self._table.state_folder}/{PLANS_FOLDER}"
+        rows += [
+            VacuumRow(f"{folder}/{plan.plan_id}", STORED_PLAN, len(plan.files), 0, "planned") for plan in self._plans
+        ]
         if len(shown) < MAX_PATHS_SHOWN:
             return [*rows, *self.kept_rows()]
         for reason, total in self.totals.items():
@@ -190,9 +196,21 @@ class VacuumRun:
                 self._delete_at(rate)
         if self._inventory is None:
             self._aborted.forget()
+        self._delete_plans()
         # A covered file that is kept now would never be found again.
         if covered is not None and not self.kept_by_reason:
             self._vacuum.cover(covered)
+
+    @cached_property
+    def _plans(self) -> list[ExpiredPlan]:
+        return expired_plans(self._table, self._delete_before, application().clock.now())
+
+    def _delete_plans(self) -> None:
+        for plan in self._plans:
+            delete_plan(self._table, plan)
+        if self._plans:
+            files = sum(len(plan.files) for plan in self._plans)
+            self.deleted = {**self.deleted, STORED_PLAN: FilesTotal(files, 0)}
 
     def _delete_by_delta(self) -> None:
         # A list without folders keeps those that become empty.

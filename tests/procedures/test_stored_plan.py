@@ -78,6 +78,12 @@ def test_the_groups_of_a_plan_are_commits_that_name_it(spark, new_table):
     assert (row.state, row.reason) == ("skipped", PLAN_GROUP_DONE)
     assert table.managed.read_state(LEASE_FILE) is None
     assert spark.sql(f"SELECT count(*) FROM {table.name} VERSION AS OF {version}").collect()[0][0] == 600
+    arguments = "retention_hours => 0, force => true, mode => 'lite'"
+    planned = table.sql(f"CALL use.vacuum('{{t}}', {arguments}, dry_run => true)")
+    assert [r.path.endswith(f"_use/plans/{plan_id}") for r in planned if r.reason == "STORED_PLAN"] == [True]
+    assert table.sql("SELECT * FROM {t}.plans") == shown
+    assert "STORED_PLAN" in {r.reason for r in table.sql(f"CALL use.vacuum('{{t}}', {arguments})")}
+    assert table.sql("SELECT * FROM {t}.plans") == []
 
 
 def test_a_large_file_is_divided_in_its_order(spark, new_table):
