@@ -1,7 +1,6 @@
 """Stored plans in several processes: one is killed in the middle of a group, and the other one does the rest."""
 
 import json
-import random
 import subprocess
 import sys
 import textwrap
@@ -53,8 +52,8 @@ def _expire(table, *files):
 
 
 @pytest.mark.slow
-def test_a_process_is_killed_in_the_middle_of_a_group(spark, tmp_path):
-    step = random.choice(["read", "place", "write", "verify", "commit", "committed"])
+@pytest.mark.parametrize("step", ["read", "place", "write", "verify", "commit", "committed"])
+def test_a_process_is_killed_in_the_middle_of_a_group(spark, tmp_path, step):
     path, marker, child = tmp_path / "t", tmp_path / "reached", tmp_path / "child.py"
     for first in range(0, 3000, 1000):
         for _ in range(2):
