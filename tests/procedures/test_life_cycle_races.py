@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 SCHEMA = "id BIGINT, p INT, v BIGINT"
 STEPS = (Step.READ, Step.PLACE, Step.WRITE, Step.VERIFY, Step.COMMIT)
-STRATEGIES = ("SizeTieredClustering", "DeleteCompaction")
+STRATEGIES = ("SizeTieredClustering", "DeleteCompaction", "StepConsolidation")
 OPTIMIZE = "USE OPTIMIZE"
 
 
@@ -138,6 +138,34 @@ def test_another_writer_before_each_step(spark, tmp_path, strategy, writer):
         watched.prepare(strategy)
         watched.run(strategy, step, getattr(watched, writer))
         assert rows_of(watched.table.data) == watched.rows, step
+    watched.check()
+
+
+@pytest.mark.parametrize("writer", ["append", "delete", "overwrite"])
+def test_another_writer_while_named_files_are_joined(spark, tmp_path, writer):
+    """Files that are left are joined in the next iteration; no other file is."""
+    watched = Watched(spark, tmp_path)
+    for step in STEPS:
+        for _ in range(3):
+            watched.append()
+        watched.versions[watched.table.version] = Counter(watched.rows)
+        named = [file.path for file in watched.table.files if file.path.startswith("p=0")]
+
+        def overwrite(watched=watched):
+            """Replaces a file of the list by another one."""
+            first = min(n for n, p, _ in watched.rows if p == 0)
+            watched.table.sql(f"UPDATE {{t}} SET v = v WHERE id = {first}")
+
+        others = {file.path for file in watched.table.files} - set(named)
+        settings = settings_of(strategy="StepConsolidation", files=named)
+        action = overwrite if writer == "overwrite" else getattr(watched, writer)
+        managed = watched.table.managed
+        report = optimize(managed, settings, Run.of(managed, "call", {}), At(step, action))
+        assert any(row.state == "committed" for row in report), (step, report)
+        assert rows_of(watched.table.data) == watched.rows, step
+        if writer == "append":
+            assert others <= {file.path for file in watched.table.files}
+        watched.versions[watched.table.version] = Counter(watched.rows)
     watched.check()
 
 
