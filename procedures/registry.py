@@ -11,6 +11,7 @@ from procedures.compact import COMPACT
 from procedures.consolidate_log import CONSOLIDATE_LOG
 from procedures.declaration import Procedure
 from procedures.drop_index import DROP_INDEX
+from procedures.health import HEALTH
 from procedures.help import help_procedure
 from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
@@ -37,6 +38,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         COMPACT,
         CLUSTERING_INFORMATION,
         CHECK,
+        HEALTH,
         VACUUM,
         PURGE,
         PROTECT,

@@ -202,6 +202,29 @@ class UnprotectRow:
 
 
 @dataclass(frozen=True)
+class HealthRow:
+    """A part of the score of a table's health; the first row has the score.
+
+    Attributes:
+        part: ``total``, or what was measured.
+        value: the score from 0 to 100, or what was measured.
+        unit: of the value.
+        fine: value up to which no point is lost; None in the first row.
+        points_lost: points that the part takes off 100, and their sum in the first row.
+        cost_per_read: bytes that an average read reads beyond those of a fresh table because of it; None if unknown.
+        advice: statement that mends it; None if no point is lost.
+    """
+
+    part: str
+    value: float
+    unit: str
+    fine: float | None
+    points_lost: float
+    cost_per_read: int | None
+    advice: str | None
+
+
+@dataclass(frozen=True)
 class IndexRow:
     """A table whose index properties were set.
 

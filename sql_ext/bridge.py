@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,7 @@ from procedures.application import application
 from procedures.registry import procedure, procedures
 from procedures.service.manual import trigger
 from procedures.service.running_services import CatalogChange
+from procedures.table_health.health import table_score
 from procedures.writing.indexed_write import write_indexed
 from procedures.writing.metadata_changes import checked_change
 from procedures.writing.write_options import check_options
@@ -138,7 +140,9 @@ def _system_table(spark: SparkSession, request: SystemTableRows) -> DataFrame:
     with as_one_line(spark):
         app = application()
         return SYSTEM_TABLES[request.kind].read(
-            SystemQuery(spark, list(request.columns), app.automations, app.clock.now())
+            SystemQuery(
+                spark, list(request.columns), app.automations, app.clock.now(), partial(table_score, clock=app.clock)
+            )
         )
 
 

@@ -48,6 +48,8 @@ FULL_CHARACTERS = 8_000_000
 GRACE_MILLIS = 10 * 60_000
 # Maximum of files to open in search of the newest event, because some may be unreadable or about a vacuum.
 _MOST_LOOKED_AT = 20
+# Maximum of files to open when failures are counted.
+_MOST_COUNTED = 50
 
 _OURS = re.compile(r"(\d+)-[^/]+\.json")
 _FULL = "-full-"
@@ -287,3 +289,22 @@ def newest_event(table: ManagedTable, table_id: str) -> StoredEvent | None:
         if events:
             return events[-1]
     return None
+
+
+def recent_failures(table: ManagedTable, table_id: str, since: int) -> int:
+    """Returns how many groups failed since a time, as far as the newest files of the store tell.
+
+    Args:
+        table: the table.
+        table_id: Delta's metadata id; events of a table that was there before do not count.
+        since: epoch milliseconds.
+    """
+    numbered = [(int(m[1]), n) for n in table.list_state(EVENTS_FOLDER) if (m := _OURS.fullmatch(n))]
+    recent = [name for began, name in sorted(numbered, reverse=True) if began >= since][:_MOST_COUNTED]
+    failed = {
+        event.write_id
+        for name in recent
+        for event in _events_in(table, name) or ()
+        if event.state == FAILED and event.table_id == table_id and event.started_at >= since
+    }
+    return len(failed)

@@ -27,17 +27,18 @@ logger = logging.getLogger(__name__)
 _SCHEMA = (
     "catalog string, namespace string, name string, location string, provider string, "
     "table_properties map<string,string>, index_columns array<string>, last_version bigint, unindexed_files bigint, "
-    "unindexed_bytes bigint, overfull_cubes bigint, state string, last_run timestamp, next_run timestamp, "
+    "unindexed_bytes bigint, overfull_cubes bigint, health int, state string, last_run timestamp, next_run timestamp, "
     "last_error string, message string"
 )
 _OF_LISTING = frozenset({"catalog", "namespace", "name", "location", "provider"})
 _OF_FILES = frozenset({"unindexed_files", "unindexed_bytes"})
 _OF_CUBES = frozenset({"overfull_cubes"})
+_OF_HEALTH = frozenset({"health"})
 _OF_RUNS = frozenset({"state", "last_run", "next_run", "last_error", "message"})
 # Their files are read in one Spark job.
 _TABLES_READ_TOGETHER = 50
 _UNKNOWN: Mapping[str, Any] = dict.fromkeys(
-    ("table_properties", "index_columns", "last_version", *_OF_FILES, *_OF_CUBES, *_OF_RUNS)
+    ("table_properties", "index_columns", "last_version", *_OF_FILES, *_OF_CUBES, *_OF_HEALTH, *_OF_RUNS)
 )
 
 
@@ -112,6 +113,8 @@ def _look(query: SystemQuery, opened: _Opened, wanted: frozenset[str], row: dict
     if wanted & _OF_CUBES:
         with described_jobs(query.spark, f"USE metastore_summary: cubes of {table.name}"):
             row["overfull_cubes"] = _overfull_cubes(snapshot)
+    if wanted & _OF_HEALTH:
+        row["health"] = query.health(table)
     effective = effective_type(snapshot.configuration)
     others = {key: value for key, value in snapshot.configuration.items() if key != TYPE_KEY}
     row["table_properties"] = others if effective is None else {**others, TYPE_KEY: effective}

@@ -15,6 +15,7 @@ from catalog.jvm.metastore import SESSION_CATALOG, KnownTable, tables_of
 from catalog.local_rows import local_data_frame
 from catalog.state.automation import Automation, Automations
 from catalog.state.state_files import printable
+from catalog.table.managed_table import ManagedTable
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,14 @@ class SystemQuery:
         columns: names of the columns that it needs.
         automations: the tables that the service of this process optimizes.
         now: epoch milliseconds.
+        health: computes the score of a table's health, from 0 to 100; None if a table has none.
     """
 
     spark: SparkSession
     columns: Sequence[str]
     automations: Automations
     now: int
+    health: Callable[[ManagedTable], int | None] = lambda _: None
 
 
 @dataclass(frozen=True)

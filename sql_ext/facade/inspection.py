@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, PlanRow, QuantilesRow, StatusRow
+from procedures.result_rows import (
+    CheckRow,
+    ClusteringInformationRow,
+    HealthRow,
+    OptimizeRow,
+    PlanRow,
+    QuantilesRow,
+    StatusRow,
+)
 from sql_ext.facade.reach import consolidation_plan, report, status_rows, table_rows
 
 
@@ -48,6 +56,10 @@ class Inspect:
     def plans(self) -> DataFrame:
         """One row per group of each stored consolidation plan, with its progress."""
         return self._virtual_table("plans")
+
+    def health(self) -> list[HealthRow]:
+        """The score of the table's health, and its parts: ``use.health``."""
+        return report(self.spark, HealthRow, "health", table=self.name)
 
     def plan(
         self,

@@ -28,6 +28,7 @@ INSPECT = {
     "consolidation_plan": ("plan", {"store"}),
     "clustering_information": ("clustering_information", set()),
     "check": ("check", {"repair"}),
+    "health": ("health", set()),
     "quantiles": ("quantiles", {"store"}),
     "status": ("status", set()),
 }
@@ -264,6 +265,7 @@ def _uses(table):
         "plan": table.inspect.plan,
         "consolidation_plan": table.inspect.consolidation_plan,
         "clustering_information": table.inspect.clustering_information,
+        "health": table.inspect.health,
         "check": table.inspect.check,
         "quantiles": lambda: table.inspect.quantiles("x"),
         "status": table.inspect.status,
@@ -339,6 +341,7 @@ def test_reports_are_the_rows_of_sql(spark, indexed):
     for found, procedure, arguments in (
         (table.inspect.plan(strategy="UnindexedFiles"), "optimize", "strategy => 'UnindexedFiles', dry_run => true"),
         (table.inspect.clustering_information("y"), "clustering_information", "columns => 'y'"),
+        (table.inspect.health(), "health", ""),
         (table.inspect.check(), "check", ""),
         (
             table.inspect.quantiles("y", n=3, relative_error=0.1),
