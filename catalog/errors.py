@@ -244,6 +244,18 @@ class NotSupportedError(UseError):
     sql_state = "0A000"
 
 
+class MissingPackageError(UseError):
+    """A Python package that the feature needs is not installed."""
+
+    code = "USE_MISSING_PACKAGE"
+    sql_state = "55000"
+
+    @classmethod
+    def of(cls, package: str, extra: str) -> MissingPackageError:
+        """Builds the error from the package and the extra of this project that has it."""
+        return cls(f'The Python package {package} is not installed: pip install "use-spark[{extra}]".')
+
+
 class NotAttachedError(UseError):
     """Python is not attached to the Spark application, so SQL cannot call procedures."""
 

@@ -19,6 +19,7 @@ from procedures.plan import PLAN
 from procedures.protect import PROTECT
 from procedures.purge import PURGE
 from procedures.quantiles import QUANTILES_PROCEDURE
+from procedures.report import REPORT
 from procedures.resume import RESUME
 from procedures.status import STATUS
 from procedures.suspend import SUSPEND
@@ -39,6 +40,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         CLUSTERING_INFORMATION,
         CHECK,
         HEALTH,
+        REPORT,
         VACUUM,
         PURGE,
         PROTECT,

@@ -225,6 +225,23 @@ class HealthRow:
 
 
 @dataclass(frozen=True)
+class ReportPageRow:
+    """A page about a table.
+
+    Attributes:
+        path: the file that was written; None without ``out``.
+        bytes: size of the page.
+        health: score of the table's health.
+        html: the page; None with ``out``.
+    """
+
+    path: str | None
+    bytes: int
+    health: int
+    html: str | None
+
+
+@dataclass(frozen=True)
 class IndexRow:
     """A table whose index properties were set.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.jvm.java_values import JavaValue, data_frame, java_data
+from catalog.jvm.table_state import TableState
 
 
 class LogFiles(NamedTuple):
@@ -61,6 +62,10 @@ class TableVersions:
     def time_of(self, version: int) -> int:
         """Returns the time of a version's commit in epoch milliseconds; the log must be able to make the version."""
         return int(self._java.timeOf(version))
+
+    def state(self, version: int) -> TableState:
+        """Returns a version; the log must be able to make it."""
+        return TableState(self.spark, self._java.state(version))
 
     def files(self, version: int) -> DataFrame:
         """Returns ``path`` and ``size`` of the data files and deletion vectors that a version needs."""

@@ -38,7 +38,7 @@ def health_of(table: ManagedTable, clock: Clock) -> list[Part]:
     """
     snapshot = table.snapshot()
     with described_jobs(table.spark, f"USE health: {table.name}"):
-        files = _files(snapshot)
+        files = table_files(snapshot)
         parts = _index_parts(table, snapshot, files)
         return [*parts, *_file_parts(table, snapshot, files), *_log_parts(table, snapshot, clock)]
 
@@ -56,7 +56,15 @@ def table_score(table: ManagedTable, clock: Clock) -> int:
     return score_of(health_of(table, clock))
 
 
-def _files(snapshot: TableSnapshot) -> FileColumns:
+def table_files(snapshot: TableSnapshot) -> FileColumns:
+    """Returns the files of a version, with the ranges of the indexed columns.
+
+    Args:
+        snapshot: the version.
+
+    Raises:
+        NotSupportedError: it has more than ``MAX_FILES`` files.
+    """
     columns = snapshot.columns
     if columns is not None:
         return columns
@@ -80,20 +88,20 @@ def _index_parts(table: ManagedTable, snapshot: TableSnapshot, files: FileColumn
     newest = snapshot.latest_revision
     if newest is None or not len(files):
         return _without_index(table, snapshot, files)
-    is_indexed = _are_indexed(snapshot, files, newest)
+    is_indexed = are_indexed(snapshot, files, newest)
     target = TARGET_FILE_BYTES.value(snapshot.configuration)
     costs = read_costs(files, is_indexed, target)
     if not costs:
         return []
     unindexed = files.revision == 0
-    optimize = f"CALL use.optimize('{table.name}')"
+    optimize = f"CALL use.optimize({_text(table)})"
     older = (files.revision > 0) & ~is_indexed
-    rewrite = f"CALL use.optimize('{table.name}', revision_rewrite => true)"
+    rewrite = f"CALL use.optimize({_text(table)}, revision_rewrite => true)"
     reads = optimize if not older.any() else rewrite
     extra = [cost.unindexed_bytes - cost.fresh_bytes * _share(files, unindexed) for cost in costs.values()]
     parts = [
         Part("unindexed_share", _share(files, unindexed), _bytes(float(np.mean(extra))), optimize),
-        Part("fragmentation", _fragmentation(files, newest), None, optimize),
+        Part("fragmentation", fragmentation(files, newest), None, optimize),
         Part("overlap", _ratio(costs[BOX_1].files, costs[BOX_1].fresh_files), _opened(costs[BOX_1]), reads),
     ]
     parts += [
@@ -108,12 +116,22 @@ def _without_index(table: ManagedTable, snapshot: TableSnapshot, files: FileColu
     """A table with index columns whose files nobody has indexed; a plain table has no such part."""
     if snapshot.index_configuration is None or not len(files):
         return []
-    size = int(files.size.sum())
-    return [Part("unindexed_share", 1.0, size, f"CALL use.optimize('{table.name}')")]
+    size, optimize = int(files.size.sum()), f"CALL use.optimize({_text(table)})"
+    # Every sample and box reads everything; boxes may skip files by statistics, which an index column list alone does
+    # not tell.
+    reads = {SAMPLE_1: 0.01, SAMPLE_10: 0.1, BOX_1: 0.01}
+    parts = [Part(name, 1.0 / share, _bytes(size * (1.0 - share)), optimize) for name, share in reads.items()]
+    return [Part("unindexed_share", 1.0, size, optimize), *parts]
 
 
-def _are_indexed(snapshot: TableSnapshot, files: FileColumns, newest: Revision) -> Flags:
-    """Whether the index skips a file by weight: weights are hashes of the columns of the newest revision."""
+def are_indexed(snapshot: TableSnapshot, files: FileColumns, newest: Revision) -> Flags:
+    """Whether the index skips each file by weight: weights are hashes of the columns of the newest revision.
+
+    Args:
+        snapshot: the version.
+        files: its files.
+        newest: its newest revision.
+    """
     alike = [number for number, revision in snapshot.revisions.items() if revision.columns == newest.columns]
     return np.isin(files.revision, alike) & (files.revision > 0)
 
@@ -122,8 +140,22 @@ def _share(files: FileColumns, chosen: Flags) -> float:
     return float(files.size[chosen].sum() / max(int(files.size.sum()), 1))
 
 
-def _fragmentation(files: FileColumns, newest: Revision) -> float:
-    """The share of the newest revision's blocks that a rewrite would merge: those of one cube and several writes."""
+def unindexed_share(files: FileColumns) -> float:
+    """Returns the share of the bytes in unindexed files.
+
+    Args:
+        files: the files of a version.
+    """
+    return _share(files, files.revision == 0)
+
+
+def fragmentation(files: FileColumns, newest: Revision) -> float:
+    """Returns the share of the newest revision's blocks that a rewrite would merge: of one cube, and several writes.
+
+    Args:
+        files: the files of a version.
+        newest: its newest revision.
+    """
     blocks = files.blocks
     ours = files.revision[blocks.file] == newest.revision_id
     cube, write = blocks.cube[ours], files.write[blocks.file[ours]]
@@ -136,6 +168,12 @@ def _fragmentation(files: FileColumns, newest: Revision) -> float:
 def _overfull(snapshot: TableSnapshot, newest: Revision) -> tuple[int, int]:
     states = snapshot.cube_states(newest).values()
     return sum(is_overfull(state.element_count, newest.desired_cube_size) for state in states), len(states)
+
+
+def _text(table: ManagedTable) -> str:
+    """The name of the table as a literal of SQL."""
+    escaped = table.name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _ratio(cost: float, fresh: float) -> float:
@@ -164,9 +202,9 @@ def _file_parts(table: ManagedTable, snapshot: TableSnapshot, files: FileColumns
     _, partition = np.unique(plain.partition, return_inverse=True)
     size = np.bincount(partition, plain.size) if len(plain) else np.zeros(0)
     needed = float(np.ceil(size / target).sum())
-    number = f"CALL use.optimize('{table.name}', strategy => 'SizeTieredClustering')"
+    number = f"CALL use.optimize({_text(table)}, strategy => 'SizeTieredClustering')"
     if snapshot.index_configuration is not None:
-        number = f"CALL use.optimize('{table.name}')"
+        number = f"CALL use.optimize({_text(table)})"
     ratio = len(plain) / needed if needed else 0.0
     hidden = int(files.deleted[files.deleted != UNKNOWN].sum())
     rows = int(files.rows[files.rows != UNKNOWN].sum()) + hidden
@@ -177,14 +215,14 @@ def _file_parts(table: ManagedTable, snapshot: TableSnapshot, files: FileColumns
     )
     return [
         Part("small_files", ratio, _bytes((len(plain) - needed) * _OPEN_COST), number),
-        Part("deleted_rows", share, deleted_bytes, f"CALL use.compact('{table.name}')"),
+        Part("deleted_rows", share, deleted_bytes, f"CALL use.compact({_text(table)})"),
     ]
 
 
 def _log_parts(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> list[Part]:
     versions = table.handle.versions(table.spark)
     commits = snapshot.version - max(versions.checkpoint_before(snapshot.version), -1)
-    log = Part("log_length", float(commits), snapshot.extent.log_bytes, f"CALL use.consolidate_log('{table.name}')")
+    log = Part("log_length", float(commits), snapshot.extent.log_bytes, f"CALL use.consolidate_log({_text(table)})")
     failed = recent_failures(table, snapshot.table_id, clock.now() - _WEEK_MILLIS)
     look = f"SELECT * FROM {table.name}.optimizations WHERE state = 'failed'"
     return [log, Part("failures", float(failed), None, look)]

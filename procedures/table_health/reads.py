@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,25 +59,43 @@ def read_costs(files: FileColumns, is_indexed: Flags, target_bytes: int) -> dict
             statistics are outside the box.
         target_bytes: bytes of a file of a fresh index.
     """
+    reads = measured_reads(files.low.shape[1]) if files.low.shape[1] else {}
+    return dict(zip(reads, _costs(files, is_indexed, target_bytes, list(reads.values())), strict=False))
+
+
+def sample_costs(
+    files: FileColumns, is_indexed: Flags, target_bytes: int, fractions: Sequence[float]
+) -> tuple[tuple[float, float, float], ...]:
+    """Returns fraction, bytes that a sample reads, and bytes that it would read of a fresh index.
+
+    Args:
+        files: see ``read_costs``, like the next two.
+        is_indexed: whether the index can skip each file.
+        target_bytes: bytes of a file of a fresh index.
+        fractions: of the samples.
+    """
+    reads = [Read(fraction, (1.0,) * files.low.shape[1]) for fraction in fractions]
+    costs = _costs(files, is_indexed, target_bytes, reads)
+    return tuple((fraction, cost.bytes, cost.fresh_bytes) for fraction, cost in zip(fractions, costs, strict=False))
+
+
+def _costs(files: FileColumns, is_indexed: Flags, target_bytes: int, mix: list[Read]) -> list[ReadCost]:
+    """The cost of each read; none for a table without rows or indexed columns."""
     dimensions = files.low.shape[1]
     if not len(files) or not dimensions or not files.size.sum():
-        return {}
-    reads = measured_reads(dimensions)
-    mix = list(reads.values())
+        return []
     runs = run_files(files)
     indexed, others = np.flatnonzero(is_indexed), np.flatnonzero(~is_indexed)
-    of_indexed = costs_per_file(runs.take(indexed), mix) if len(indexed) else None
-    unranked = runs.take(others)
-    of_others = costs_per_file(unranked, mix, _WHOLE_FILE) if len(others) else None
+    nothing = np.zeros(len(mix))
     rows, size = float(runs.rows.sum()), float(runs.size.sum())
     target_rows = max(int(rows * target_bytes / size), 1)
     fresh = PlannedFiles.of_all(rows, size, dimensions).costs(mix, target_rows)
-    costs = {}
-    for number, name in enumerate(reads):
-        plain = 0.0 if of_others is None else float(of_others.bytes[number].sum())
-        total, opened = plain, 0.0 if of_others is None else float(of_others.files[number].sum())
-        if of_indexed is not None:
-            total += float(of_indexed.bytes[number].sum())
-            opened += float(of_indexed.files[number].sum())
-        costs[name] = ReadCost(total, opened, float(fresh.bytes[number]), float(fresh.files[number]), plain)
-    return costs
+    read = opened = plain = nothing
+    if len(others):
+        cost = costs_per_file(runs.take(others), mix, _WHOLE_FILE)
+        read, opened, plain = cost.bytes.sum(axis=1), cost.files.sum(axis=1), cost.bytes.sum(axis=1)
+    if len(indexed):
+        cost = costs_per_file(runs.take(indexed), mix)
+        read, opened = read + cost.bytes.sum(axis=1), opened + cost.files.sum(axis=1)
+    columns = (read, opened, fresh.bytes, fresh.files, plain)
+    return [ReadCost(*map(float, values)) for values in zip(*columns, strict=True)]

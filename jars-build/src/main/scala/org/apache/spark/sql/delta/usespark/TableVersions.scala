@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.usespark
 
 import java.sql.Timestamp
 
+import io.usespark.TableState
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.{DataFrame, Encoder, Encoders, Row, SparkSession, classic}
 import org.apache.spark.sql.delta._
@@ -36,6 +37,9 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
 
   /** The time of a version's commit; the log must be able to make the version. */
   def timeOf(version: Long): Long = table.getSnapshotAt(version).timestamp
+
+  /** A version; the log must be able to make it. */
+  def state(version: Long): TableState = new TableState(table.getSnapshotAt(version))
 
   /** `path` and `size` of the data files and deletion vectors that a version needs. */
   def files(version: Long): DataFrame = session.withActive {

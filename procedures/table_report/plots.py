@@ -1,0 +1,242 @@
+"""The pictures of a report, as SVG with text that stays text; colours are those of the page."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from catalog.errors import MissingPackageError
+from procedures.table_report.facts import CubeBox, Event, TableFacts, VersionFacts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Drawing: TypeAlias = "Callable[[Axes], None]"
+"""Draws into axes."""
+
+# Stand-ins, which become the page's own colours: these differ between light and dark.
+INK, FAINT, FIRST, SECOND, THIRD, FOURTH = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
+_VARIABLES = {
+    INK: "var(--ink)",
+    FAINT: "var(--faint)",
+    FIRST: "var(--first)",
+    SECOND: "var(--second)",
+    THIRD: "var(--third)",
+    FOURTH: "var(--fourth)",
+}
+_WIDTH, _HEIGHT = 6.4, 3.4
+_MEGABYTE = 1e6
+_PERCENT = 100.0
+
+
+def svg(title: str, description: str, draw: Drawing) -> str:
+    """Draws a picture.
+
+    Args:
+        title: its name.
+        description: what it shows, for people who do not see it.
+        draw: draws into the axes.
+
+    Returns:
+        An ``svg`` element that refers to nothing outside itself.
+
+    Raises:
+        MissingPackageError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPackageError.of("matplotlib", "report") from error
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 10}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+        axes = figure.subplots()
+        figure.patch.set_alpha(0.0)
+        axes.patch.set_alpha(0.0)
+        draw(axes)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        for spine in axes.spines.values():
+            spine.set_color(FAINT)
+        axes.tick_params(colors=INK, labelsize=9)
+        for label in (axes.xaxis.label, axes.yaxis.label):
+            label.set_color(INK)
+        legend = axes.get_legend()
+        for text in legend.get_texts() if legend is not None else ():
+            text.set_color(INK)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return _for_page(out.getvalue(), title, description)
+
+
+def _for_page(text: str, title: str, description: str) -> str:
+    """Leaves out what only files need, names the picture, and puts in the colours of the page."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    for color, variable in _VARIABLES.items():
+        text = text.replace(color, variable)
+    # Ids of several pictures must not be the same.
+    prefix = re.sub(r"[^a-z]+", "-", title.lower())
+    text = re.sub(r'(\bid="|url\(#|xlink:href="#)', rf"\g<1>{prefix}-", text)
+    label = html.escape(f"{title}. {description}", quote=True)
+    return re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", rf'<svg \1 role="img" aria-label="{_escaped(label)}" '
+                  'xmlns:xlink="http://www.w3.org/1999/xlink">', text, count=1)  # fmt: skip
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\")
+
+
+# ---------------------------------------------------------------------------------------------------------- pictures
+
+
+def cubes(facts: TableFacts) -> Drawing:
+    """Returns a drawing of the cubes over one or two columns: deeper ones in darker ink, larger ones with more rows."""
+
+    def draw(axes: Axes) -> None:
+        from matplotlib.patches import Rectangle
+
+        deepest = max((cube.depth for cube in facts.cubes), default=0)
+        most = max((cube.rows for cube in facts.cubes), default=1)
+        for cube in facts.cubes:
+            axes.add_patch(Rectangle((cube.x[0], cube.y[0]), *_sides(cube), **_shade(cube, deepest, most)))
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel(_axis(facts.shown_columns[0]))
+        axes.set_ylabel(_axis(facts.shown_columns[1]) if len(facts.shown_columns) > 1 else "")
+
+    return draw
+
+
+def _sides(cube: CubeBox) -> tuple[float, float]:
+    return cube.x[1] - cube.x[0], cube.y[1] - cube.y[0]
+
+
+def _shade(cube: CubeBox, deepest: int, most: int) -> dict[str, Any]:
+    return {
+        "facecolor": FIRST,
+        "alpha": 0.06 + 0.3 * cube.rows / max(most, 1),
+        "edgecolor": FIRST if cube.depth < deepest or deepest == 0 else SECOND,
+        "linewidth": max(2.0 - 0.35 * cube.depth, 0.3),
+    }
+
+
+def _axis(column: str) -> str:
+    return f"{_short(column)} (share of the index space)"
+
+
+def _short(text: str, most: int = 30) -> str:
+    # Dollar signs would begin a formula.
+    text = text.replace("$", r"\$")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def depths(facts: TableFacts) -> Drawing:
+    """Returns a drawing of the rows per depth of the tree."""
+
+    def draw(axes: Axes) -> None:
+        axes.bar([str(depth) for depth, _ in facts.depths], [rows for _, rows in facts.depths], color=FIRST)
+        axes.set_xlabel("depth of the cube")
+        axes.set_ylabel("rows")
+
+    return draw
+
+
+def bands(facts: TableFacts) -> Drawing:
+    """Returns a drawing of the bytes of each band of weights."""
+
+    def draw(axes: Axes) -> None:
+        names = [f"up to {_PERCENT * end:g} %" for end, _ in facts.bands]
+        axes.bar(names, [size / _MEGABYTE for _, size in facts.bands], color=FIRST)
+        axes.set_xlabel("weights of the rows in a file")
+        axes.set_ylabel("megabytes")
+
+    return draw
+
+
+def sizes(facts: TableFacts) -> Drawing:
+    """Returns a drawing of the numbers of files by size, indexed ones and others."""
+
+    def draw(axes: Axes) -> None:
+        data = np.maximum(facts.sizes, 1.0) / _MEGABYTE
+        low, high = float(data.min()) * 0.9, float(data.max()) * 1.1
+        edges = np.geomspace(low, high, 25)
+        groups = [data[facts.levels >= 0], data[facts.levels < 0]]
+        axes.hist(groups, bins=edges, stacked=True, color=[FIRST, SECOND], label=["indexed", "not indexed"])  # type: ignore[arg-type]
+        axes.set_xscale("log")
+        axes.set_xlabel("megabytes of a file")
+        axes.set_ylabel("files")
+        axes.legend(frameon=False)
+
+    return draw
+
+
+def samples(points: Sequence[tuple[float, float, float]]) -> Drawing:
+    """Returns a drawing of the bytes that samples read."""
+
+    def draw(axes: Axes) -> None:
+        fractions = [_PERCENT * fraction for fraction, _, _ in points]
+        whole = max((read for _, read, _ in points), default=1.0)
+        axes.plot(fractions, [_PERCENT * read / whole for _, read, _ in points], color=FIRST, marker="o", label="now")
+        fresh = [_PERCENT * best / whole for _, _, best in points]
+        axes.plot(fractions, fresh, color=THIRD, marker="s", linestyle="--", label="fresh index")
+        axes.plot(fractions, fractions, color=FAINT, label="ideal")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("sample, % of the rows")
+        axes.set_ylabel("bytes read, % of the table")
+        axes.legend(frameon=False)
+
+    return draw
+
+
+def versions(points: Sequence[VersionFacts]) -> Drawing:
+    """Returns a drawing of shares over versions."""
+
+    def draw(axes: Axes) -> None:
+        numbers = [str(point.version) for point in points]
+        unindexed = [_PERCENT * point.unindexed_share for point in points]
+        axes.plot(numbers, unindexed, color=SECOND, marker="o", label="unindexed bytes, %")
+        fragments = [_PERCENT * point.fragmentation for point in points]
+        axes.plot(numbers, fragments, color=FIRST, marker="s", linestyle="--", label="fragmented blocks, %")
+        axes.set_xlabel("version")
+        axes.set_ylim(0, 105)
+        axes.legend(frameon=False)
+
+    return draw
+
+
+def timeline(events: Sequence[Event]) -> Drawing:
+    """Returns a drawing of the bytes read and written by each optimization."""
+
+    def draw(axes: Axes) -> None:
+        places = np.arange(len(events))
+        read = [event.bytes_in / _MEGABYTE for event in events]
+        written = [event.bytes_out / _MEGABYTE for event in events]
+        axes.bar(places - 0.2, read, width=0.4, color=FIRST, label="read")
+        axes.bar(places + 0.2, written, width=0.4, color=THIRD, label="written")
+        failed = [place for place, event in zip(places.tolist(), events, strict=True) if event.state == "failed"]
+        if failed:
+            axes.plot(failed, [0.0] * len(failed), "x", color=FOURTH, markersize=9, label="failed", clip_on=False)
+        shown = places[:: max(1, len(events) // 6)]
+        axes.set_xticks(shown, [date(events[place].started_at) for place in shown.tolist()])
+        axes.set_ylabel("megabytes")
+        axes.legend(frameon=False)
+
+    return draw
+
+
+def date(millis: int) -> str:
+    """Returns a time in UTC, for people.
+
+    Args:
+        millis: epoch milliseconds.
+    """
+    return datetime.fromtimestamp(millis / 1000, timezone.utc).strftime("%d %b %H:%M")
