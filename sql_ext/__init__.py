@@ -21,6 +21,7 @@ from procedures.result_rows import (
     ProtectRow,
     PurgeRow,
     QuantilesRow,
+    ReportPageRow,
     ResumeRow,
     StatusRow,
     SuspendRow,
@@ -34,6 +35,7 @@ from sql_ext.facade.all_tables import metastore_summary, optimizations, status
 from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.table import Table, table
+from sql_ext.facade.table_report import TableReport
 from sql_ext.reading import ReadReport, ScanReport, SparkSample, WeightSample, read_report
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "PurgeRow",
     "QuantilesRow",
     "ReadReport",
+    "ReportPageRow",
     "ResumeRow",
     "SampleReason",
     "ScanReport",
@@ -70,6 +73,7 @@ __all__ = [
     "Strategy",
     "SuspendRow",
     "Table",
+    "TableReport",
     "UnprotectRow",
     "UseError",
     "VacuumRow",

@@ -16,6 +16,7 @@ from procedures.table_report.facts import CubeBox, Event, TableFacts, VersionFac
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 Drawing: TypeAlias = "Callable[[Axes], None]"
 """Draws into axes."""
@@ -30,7 +31,7 @@ _VARIABLES = {
     THIRD: "var(--third)",
     FOURTH: "var(--fourth)",
 }
-_WIDTH, _HEIGHT = 6.4, 3.4
+_WIDTH, _HEIGHT = 5.0, 3.1
 _MEGABYTE = 1e6
 _PERCENT = 100.0
 
@@ -54,7 +55,7 @@ def svg(title: str, description: str, draw: Drawing) -> str:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingPackageError.of("matplotlib", "report") from error
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 10}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 11}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         axes = figure.subplots()
@@ -65,7 +66,7 @@ def svg(title: str, description: str, draw: Drawing) -> str:
             axes.spines[side].set_visible(False)
         for spine in axes.spines.values():
             spine.set_color(FAINT)
-        axes.tick_params(colors=INK, labelsize=9)
+        axes.tick_params(which="both", colors=INK, labelsize=10)
         for label in (axes.xaxis.label, axes.yaxis.label):
             label.set_color(INK)
         legend = axes.get_legend()
@@ -168,9 +169,12 @@ def sizes(facts: TableFacts) -> Drawing:
         data = np.maximum(facts.sizes, 1.0) / _MEGABYTE
         low, high = float(data.min()) * 0.9, float(data.max()) * 1.1
         edges = np.geomspace(low, high, 25)
-        groups = [data[facts.levels >= 0], data[facts.levels < 0]]
-        axes.hist(groups, bins=edges, stacked=True, color=[FIRST, SECOND], label=["indexed", "not indexed"])  # type: ignore[arg-type]
+        kinds = [("indexed", FIRST, facts.levels >= 0), ("not indexed", SECOND, facts.levels < 0)]
+        kinds = [kind for kind in kinds if kind[2].any()]
+        groups, names = [data[chosen] for _, _, chosen in kinds], [name for name, _, _ in kinds]
+        axes.hist(groups, edges.tolist(), stacked=True, color=[color for _, color, _ in kinds], label=names)
         axes.set_xscale("log")
+        _plain_numbers(axes.xaxis)
         axes.set_xlabel("megabytes of a file")
         axes.set_ylabel("files")
         axes.legend(frameon=False)
@@ -190,11 +194,22 @@ def samples(points: Sequence[tuple[float, float, float]]) -> Drawing:
         axes.plot(fractions, fractions, color=FAINT, label="ideal")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        _plain_numbers(axes.xaxis)
+        _plain_numbers(axes.yaxis)
         axes.set_xlabel("sample, % of the rows")
         axes.set_ylabel("bytes read, % of the table")
         axes.legend(frameon=False)
 
     return draw
+
+
+def _plain_numbers(axis: Axis) -> None:
+    """Labels a logarithmic axis with a few plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=6))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def versions(points: Sequence[VersionFacts]) -> Drawing:

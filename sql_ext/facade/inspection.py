@@ -13,9 +13,11 @@ from procedures.result_rows import (
     OptimizeRow,
     PlanRow,
     QuantilesRow,
+    ReportPageRow,
     StatusRow,
 )
 from sql_ext.facade.reach import consolidation_plan, report, status_rows, table_rows
+from sql_ext.facade.table_report import TableReport
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,18 @@ class Inspect:
     def health(self) -> list[HealthRow]:
         """The score of the table's health, and its parts: ``use.health``."""
         return report(self.spark, HealthRow, "health", table=self.name)
+
+    def report(self, columns: list[str] | tuple[str, ...] | None = None) -> TableReport:
+        """A page about the table with its health, index, files and optimizations: ``use.report``.
+
+        Args:
+            columns: the one or two indexed columns over which cubes are drawn; the first two by default.
+
+        Raises:
+            UseError: a column is not indexed, or the package that draws the pictures is not installed.
+        """
+        (row,) = report(self.spark, ReportPageRow, "report", table=self.name, columns=columns)
+        return TableReport(self.name, row.health, row.html or "")
 
     def plan(
         self,

@@ -29,6 +29,8 @@ INSPECT = {
     "clustering_information": ("clustering_information", set()),
     "check": ("check", {"repair"}),
     "health": ("health", set()),
+    # A file is written by the object that is returned.
+    "report": ("report", {"out"}),
     "quantiles": ("quantiles", {"store"}),
     "status": ("status", set()),
 }
@@ -266,6 +268,7 @@ def _uses(table):
         "consolidation_plan": table.inspect.consolidation_plan,
         "clustering_information": table.inspect.clustering_information,
         "health": table.inspect.health,
+        "report": table.inspect.report,
         "check": table.inspect.check,
         "quantiles": lambda: table.inspect.quantiles("x"),
         "status": table.inspect.status,

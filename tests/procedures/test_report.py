@@ -1,0 +1,160 @@
+"""``CALL use.report``: the page as parsed HTML, its pictures, and its numbers against the log."""
+
+import builtins
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from tables import NUMBERS, numbers
+
+import sql_ext
+from procedures.table_health.score import Part
+from procedures.table_report import page as pages
+from procedures.table_report import plots
+from procedures.table_report.facts import CubeBox, Event, TableFacts, VersionFacts
+
+FACTS = TableFacts(
+    name="lake.<script>alert('x')</script>",
+    version=7,
+    made_at=1_700_000_000_000,
+    rows=1234,
+    files=3,
+    bytes=3_000_000,
+    index_columns=("a$b$", "<b>"),
+    shown_columns=("a$b$", "<b>"),
+    cubes=(CubeBox((0.0, 1.0), (0.0, 1.0), 0, 100), CubeBox((0.0, 0.5), (0.5, 1.0), 1, 50)),
+    all_cubes=9,
+    sizes=np.array([1e6, 1e6, 1e6]),
+    levels=np.array([-1.0, 2.0, 3.0]),
+    depths=((0, 100), (1, 50)),
+    bands=((0.1, 1_000_000), (1.0, 2_000_000)),
+    samples=((0.01, 5e5, 4e5), (1.0, 3e6, 3e6)),
+    versions=(VersionFacts(1, 1.0, 0.0, None), VersionFacts(7, 0.1, 0.5, 1.5)),
+    events=(Event(1_700_000_000_000, "optimize", "UnindexedFiles", "committed", 10**6, 10**6),
+            Event(1_700_000_100_000, "optimize", "<i>", "failed", 10**6, 0)),
+    score=61,
+    parts=(Part("unindexed_share", 0.5, 10**6, "CALL use.optimize('<t>')"),),
+)  # fmt: skip
+
+
+class _Page(HTMLParser):
+    """Tags with their attributes, and all text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.open = [], "", []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def _svgs(text):
+    return [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)]
+
+
+def _marks(svg):
+    """Paths, bars and dots that are drawn in a colour of the data."""
+    return [e for e in svg.iter() if "var(--" in e.get("style", "") and not e.tag.endswith("text")]
+
+
+def test_the_page_is_whole_and_refers_to_nothing():
+    text = pages.page(FACTS)
+    page = _Page(text)
+    assert page.open == []
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert "i" not in {tag for tag, _ in page.tags}
+    assert "alert('x')" in page.text
+    for _, attributes in page.tags:
+        for name, value in attributes.items():
+            if name in ("href", "src", "xlink:href"):
+                assert value.startswith("#")
+    assert not re.findall(r"(?<!xmlns=\")(?<!xlink=\")https?://", text)
+    assert "@import" not in text
+    assert [tag for tag, _ in page.tags].count("h1") == 1
+    headers = [attributes for tag, attributes in page.tags if tag == "th"]
+    assert headers
+    assert all(attributes["scope"] == "col" for attributes in headers)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    assert "prefers-color-scheme: dark" in text
+    assert "7 deeper cubes are not drawn" in page.text
+
+
+def test_pictures_have_names_and_marks():
+    svgs = _svgs(pages.page(FACTS))
+    names = [svg.get("aria-label") for svg in svgs]
+    assert [svg.get("role") for svg in svgs] == ["img"] * 7
+    assert len(set(names)) == 7
+    for svg in svgs:
+        assert len(_marks(svg)) > 3, svg.get("aria-label")
+        # Text stays text, and its colour is that of the page.
+        texts = ["".join(e.itertext()) for e in svg.iter() if e.tag.endswith("text")]
+        assert texts
+        assert not re.search(r"#0[1-6]0", ET.tostring(svg, "unicode"))
+    assert any("a$b$" in "".join(svg.itertext()) for svg in svgs)
+
+
+def test_pages_of_empty_and_plain_tables():
+    nothing = replace(FACTS, files=0, index_columns=(), shown_columns=(), cubes=(), samples=(), versions=(),
+                      events=(), parts=(), rows=None, sizes=np.array([]), levels=np.array([]), bands=())  # fmt: skip
+    text = _Page(pages.page(nothing)).text
+    for expected in ("The table has no index", "The table has no files", "There was none yet", "unknown"):
+        assert expected in text
+    one = replace(FACTS, index_columns=("a",), shown_columns=("a",), cubes=(CubeBox((0.0, 1.0), (0.0, 1.0), 0, 1),))
+    assert len(_svgs(pages.page(one))) == 7
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    imported = builtins.__import__
+
+    def without(name, *arguments, **keywords):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return imported(name, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(sql_ext.UseError, match=r'pip install "use-spark\[report\]"') as raised:
+        plots.svg("t", "d", lambda axes: None)
+    assert raised.value.code == "USE_MISSING_PACKAGE"
+
+
+def test_the_report_of_a_table(spark, new_table, tmp_path):
+    table = new_table(NUMBERS, index="x,y", cube_size=200, file_bytes="8kb")
+    table.append(numbers(spark, 2_000)).index()
+    table.append(numbers(spark, 100, 5_000))
+    file = tmp_path / "report.html"
+    (row,) = table.sql(f"CALL use.report('{{t}}', out => '{file}')")
+    assert (row.path, row.html, row.bytes) == (str(file), None, file.stat().st_size)
+    page = _Page(file.read_text())
+    adds = list(table.replayed()[0].values())
+    rows = sum(json.loads(add["stats"])["numRecords"] for add in adds)
+    assert f"{rows:,}" in page.text
+    assert f"{len(adds)} files." in page.text
+    cubes = {(file.revision, block.cube_id) for file in table.files for block in file.blocks}
+    assert f"{len(cubes)} cubes of the newest revision over x and y." in page.text
+    inspected = sql_ext.table(spark, table.name).inspect.report(columns=["y"])
+    assert (inspected.health, inspected.table) == (row.health, f"spark_catalog.{table.name}")
+    assert "over y." in inspected.html
+    assert inspected._repr_html_().startswith("<main")
+    assert inspected.save(tmp_path / "b.html").read_text() == inspected.html
+    for arguments, text in (("columns => array('s')", "indexed column 's'"), ("columns => array()", "one or two"),
+                            ("columns => array('x','x')", "one or two"), (f"out => '{tmp_path}'", "a file on the"),
+                            ("out => '/nowhere/at/all.html'", "a folder that exists")):  # fmt: skip
+        with pytest.raises(Exception, match=text):
+            table.sql(f"CALL use.report('{{t}}', {arguments})")
