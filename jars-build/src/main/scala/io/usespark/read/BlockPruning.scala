@@ -15,6 +15,8 @@ final case class Box(firstWeight: Int, lastWeight: Int, lower: Seq[Double], uppe
 
   def limitsWeights: Boolean = firstWeight > Int.MinValue || lastWeight < Int.MaxValue
 
+  def limitsSpace: Boolean = lower.exists(_ > 0) || upper.exists(_ < 1)
+
   def ofAllWeights: Box = copy(firstWeight = Int.MinValue, lastWeight = Int.MaxValue)
 
   /** Whether the cube that starts at `from` meets the box, borders included. */
@@ -52,6 +54,9 @@ final case class BlockPruning(revisions: Map[String, BlockQuery]) {
       } yield BlockPruning.anyBlock(blocks, BlockPruning.band(file.tags), query)).getOrElse(true)
 
   def limitsWeights: Boolean = revisions.values.exists(_.boxes.exists(_.limitsWeights))
+
+  def limitsSpace: Boolean =
+    revisions.values.exists(query => query.boxes.isEmpty || query.boxes.exists(_.limitsSpace))
 
   /** The same regions of space, with rows of every weight. */
   def ofAllWeights: BlockPruning =
