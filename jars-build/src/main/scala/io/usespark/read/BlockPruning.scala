@@ -133,7 +133,8 @@ class BlockFileIndex(base: PreparedDeltaFileIndex, val pruning: BlockPruning, ke
 
   /** Candidates that the query would read if it asked for rows of every weight. */
   lazy val inSpace: FileCount =
-    if (pruning.limitsWeights) FileCount.of(candidates.filter(pruning.ofAllWeights.keep))
+    if (!pruning.limitsSpace) FileCount.of(candidates)
+    else if (pruning.limitsWeights) FileCount.of(candidates.filter(pruning.ofAllWeights.keep))
     else FileCount.of(preparedScan.files)
 
   override def matchingFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[AddFile] =
