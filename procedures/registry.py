@@ -11,6 +11,7 @@ from procedures.compact import COMPACT
 from procedures.consolidate_log import CONSOLIDATE_LOG
 from procedures.declaration import Procedure
 from procedures.drop_index import DROP_INDEX
+from procedures.explain_skipping import EXPLAIN_SKIPPING
 from procedures.health import HEALTH
 from procedures.help import help_procedure
 from procedures.index import INDEX
@@ -38,6 +39,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         OPTIMIZE,
         COMPACT,
         CLUSTERING_INFORMATION,
+        EXPLAIN_SKIPPING,
         CHECK,
         HEALTH,
         REPORT,

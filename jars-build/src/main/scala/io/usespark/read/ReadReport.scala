@@ -1,11 +1,11 @@
 package io.usespark
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.catalyst.expressions.{Expression, GreaterThanOrEqual, LessThanOrEqual, Literal, Murmur3Hash}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sample}
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 
@@ -16,15 +16,7 @@ object ReadReport {
     val plan = data.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan
     val report = mapper.createObjectNode()
     val samples = report.putArray("samples")
-    plan.collectWithSubqueries { case sample: Sample =>
-      val reason = sample.getTagValue(SampleReason.Tag).getOrElse(SampleReason("NOT_CONSIDERED", ""))
-      samples
-        .addObject()
-        .put("reason", reason.code)
-        .put("detail", reason.detail)
-        .put("lower", sample.lowerBound)
-        .put("upper", sample.upperBound)
-    }
+    plan.collectWithSubqueries { case sample: Sample => sample }.foreach(put(samples.addObject(), _))
     val weights = report.putArray("weight_filters")
     plan.collectWithSubqueries { case filter: Filter if IndexedRelation.hasHash(filter.condition) => filter }.foreach {
       filter =>
@@ -39,24 +31,34 @@ object ReadReport {
           .foreach(metadata => node.put("configuration", IndexedRelation.json(metadata.configuration)))
     }
     val scans = report.putArray("scans")
-    plan.collectWithSubqueries { case IndexedRelation(index: PreparedDeltaFileIndex) =>
-      val scan = index.preparedScan
-      val candidates = index match {
-        case blocks: BlockFileIndex => blocks.candidates
-        case _ => scan.files
-      }
-      def bytes(files: Seq[AddFile]) = files.map(_.size).sum
-      scans
-        .addObject()
-        .put("total_files", scan.scannedSnapshot.numOfFiles)
-        .put("total_bytes", scan.scannedSnapshot.sizeInBytes)
-        .put("pruned", scan.files.size < candidates.size)
-        .put("candidate_files", candidates.size)
-        .put("candidate_bytes", bytes(candidates))
-        .put("kept_files", scan.files.size)
-        .put("kept_bytes", bytes(scan.files))
-    }
+    plan
+      .collectWithSubqueries { case IndexedRelation(index: PreparedDeltaFileIndex) => index }
+      .foreach(put(scans.addObject(), _))
     report.toString
+  }
+
+  private[usespark] def put(json: ObjectNode, sample: Sample): Unit = {
+    val reason = sample.getTagValue(SampleReason.Tag).getOrElse(SampleReason("NOT_CONSIDERED", ""))
+    json
+      .put("reason", reason.code)
+      .put("detail", reason.detail)
+      .put("lower", sample.lowerBound)
+      .put("upper", sample.upperBound)
+  }
+
+  private[usespark] def put(json: ObjectNode, index: PreparedDeltaFileIndex): Unit = {
+    val counts = ScanCounts.planned(index)
+    json
+      .put("table", counts.table)
+      .put("version", index.preparedScan.version)
+      .put("is_limited", counts.isLimited)
+      .put("pruned", counts.weights.files < counts.statistics.files)
+    def put(name: String, count: FileCount) = json.put(s"${name}_files", count.files).put(s"${name}_bytes", count.bytes)
+    counts.total.foreach(put("total", _))
+    put("partition", counts.partitions)
+    put("candidate", counts.statistics)
+    put("cube", counts.cubes)
+    put("kept", counts.weights)
   }
 
   /** The smallest and largest weight that a filter takes, where it says so as ours do. */
