@@ -12,7 +12,7 @@ from catalog.errors import InvalidArgumentError, WriteDeniedError
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.result_rows import ReportPageRow, data_frame_of, ddl_of
+from procedures.result_rows import ReportRow, data_frame_of, ddl_of
 from procedures.table_report.facts import gather
 from procedures.table_report.page import page
 
@@ -33,14 +33,14 @@ def _run(call: Call) -> DataFrame:
     facts = gather(table, application().clock, None if columns is None else tuple(columns))
     text, out = page(facts), call["out"]
     if out is None:
-        return data_frame_of(call.spark, ReportPageRow, [ReportPageRow(None, len(text.encode()), facts.score, text)])
+        return data_frame_of(call.spark, ReportRow, [ReportRow(None, len(text.encode()), facts.score, text)])
     path = Path(out).absolute()
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WriteDeniedError(f"{path} cannot be written: {error.strerror or error}.") from error
-    row = ReportPageRow(str(path), len(text.encode()), facts.score, None)
-    return data_frame_of(call.spark, ReportPageRow, [row])
+    row = ReportRow(str(path), len(text.encode()), facts.score, None)
+    return data_frame_of(call.spark, ReportRow, [row])
 
 
 REPORT = Procedure(
@@ -61,7 +61,7 @@ REPORT = Procedure(
             None,
         ),
     ),
-    ddl_of(ReportPageRow),
+    ddl_of(ReportRow),
     _run,
     _validate,
 )

@@ -225,7 +225,7 @@ class HealthRow:
 
 
 @dataclass(frozen=True)
-class ReportPageRow:
+class ReportRow:
     """A page about a table.
 
     Attributes:

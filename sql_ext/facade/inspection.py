@@ -13,7 +13,7 @@ from procedures.result_rows import (
     OptimizeRow,
     PlanRow,
     QuantilesRow,
-    ReportPageRow,
+    ReportRow,
     StatusRow,
 )
 from sql_ext.facade.reach import consolidation_plan, report, status_rows, table_rows
@@ -72,7 +72,7 @@ class Inspect:
         Raises:
             UseError: a column is not indexed, or the package that draws the pictures is not installed.
         """
-        (row,) = report(self.spark, ReportPageRow, "report", table=self.name, columns=columns)
+        (row,) = report(self.spark, ReportRow, "report", table=self.name, columns=columns)
         return TableReport(self.name, row.health, row.html or "")
 
     def plan(

@@ -153,7 +153,7 @@ def test_the_report_of_a_table(spark, new_table, tmp_path):
     assert "over y." in inspected.html
     assert inspected._repr_html_().startswith("<main")
     assert inspected.save(tmp_path / "b.html").read_text() == inspected.html
-    for arguments, text in (("columns => array('s')", "indexed column 's'"), ("columns => array()", "one or two"),
+    for arguments, text in (("columns => array('s')", "no column 's'"), ("columns => array()", "one or two"),
                             ("columns => array('x','x')", "one or two"), (f"out => '{tmp_path}'", "a file on the"),
                             ("out => '/nowhere/at/all.html'", "a folder that exists")):  # fmt: skip
         with pytest.raises(Exception, match=text):
