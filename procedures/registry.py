@@ -18,6 +18,7 @@ from procedures.plan import PLAN
 from procedures.protect import PROTECT
 from procedures.purge import PURGE
 from procedures.quantiles import QUANTILES_PROCEDURE
+from procedures.recommend import RECOMMEND
 from procedures.resume import RESUME
 from procedures.status import STATUS
 from procedures.suspend import SUSPEND
@@ -36,6 +37,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         OPTIMIZE,
         COMPACT,
         CLUSTERING_INFORMATION,
+        RECOMMEND,
         CHECK,
         VACUUM,
         PURGE,

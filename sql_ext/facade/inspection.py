@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.result_rows import CheckRow, ClusteringInformationRow, OptimizeRow, PlanRow, QuantilesRow, StatusRow
+from procedures.result_rows import (
+    CheckRow,
+    ClusteringInformationRow,
+    OptimizeRow,
+    PlanRow,
+    QuantilesRow,
+    RecommendRow,
+    StatusRow,
+)
 from sql_ext.facade.reach import consolidation_plan, report, status_rows, table_rows
 
 
@@ -141,6 +149,23 @@ class Inspect:
             UseError: a column does not exist or has no ranges, or no column is given and none is indexed.
         """
         return report(self.spark, ClusteringInformationRow, "clustering_information", table=self.name, columns=columns)
+
+    def recommend(
+        self, queries: list[str] | tuple[str, ...] | None = None, *, sample_rows: int = 100000
+    ) -> list[RecommendRow]:
+        """Measures on a sample of the rows which index columns save some queries the most bytes.
+
+        Args:
+            queries: queries, each one SELECT over the table.
+            sample_rows: rows of the sample, 1,000 to 1,000,000.
+
+        Returns:
+            A row per candidate, the best first.
+
+        Raises:
+            UseError: a query cannot be used, or the table is empty.
+        """
+        return report(self.spark, RecommendRow, "recommend", table=self.name, queries=queries, sample_rows=sample_rows)
 
     def check(self, *, deep: bool = False) -> list[CheckRow]:
         """Verifies the index; ``maintenance.repair`` also repairs it.
