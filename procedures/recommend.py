@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import text_of
 from catalog.jvm.read_report import planned_reads
 from catalog.jvm.session import described_jobs
@@ -95,8 +95,10 @@ def _query(
         return shown
 
     def is_table(name: str) -> bool:
-        other = ManagedTable.find(call.spark, name)
-        return other.location == table.location
+        try:
+            return ManagedTable.find(call.spark, name).location == table.location
+        except UseError:
+            return False
 
     return parse_query(number, text, is_table, resolve)
 

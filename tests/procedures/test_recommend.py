@@ -61,7 +61,7 @@ def test_answers(spark, table, where, columns):
 
 def test_sql_shows_the_candidates(spark, table):
     rows = spark.sql(
-        f"CALL use.recommend('{table}', queries => array('{SQUARE.format(t=table, x=0.3, y=0.6)}'), sample_rows => 5000)"
+        f"CALL use.recommend('{table}', array('{SQUARE.format(t=table, x=0.3, y=0.6)}'), sample_rows => 5000)"
     ).collect()
     assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
     assert set(rows[0].columns.split(",")) == {"x", "y"}
