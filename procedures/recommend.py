@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
@@ -28,9 +28,10 @@ from procedures.recommendation.candidates import (
     unusable_note,
 )
 from procedures.recommendation.query_parser import ACCEPTED, parse_query
+from procedures.recommendation.recorded_queries import column_of
 from procedures.recommendation.simulated_layout import TableSample, unordered_files
 from procedures.recommendation.table_sample import has_ranges, take_sample, with_values
-from procedures.recommendation.workload import Workload, WorkloadQuery
+from procedures.recommendation.workload import Workload, WorkloadQuery, workload_of_consumption
 from procedures.result_rows import RecommendRow, data_frame_of, ddl_of
 
 _MOST_QUERIES = 1_000
@@ -64,21 +65,47 @@ class _Shares:
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
     snapshot = table.snapshot()
-    if call["queries"] is None:
-        raise InvalidArgumentError.missing(
-            "queries", f"the consumption of this table is not recorded; give queries, each {ACCEPTED}"
-        )
     columns: dict[str, FoundColumn] = {}
-    queries = [_query(call, table, snapshot, number, text, columns) for number, text in enumerate(call["queries"], 1)]
     with described_jobs(call.spark, f"USE recommend: {table.name}"):
-        queries = [replace(query, condition=with_values(call.spark, query, columns)) for query in queries]
-        workload = Workload(tuple(queries))
-        today = _today_share(call, table, workload)
-        sample = _sample(call, table, snapshot, workload, columns)
+        if call["queries"] is None:
+            recorded = _recorded(call, table, snapshot, columns)
+            sample = _sample(call, table, snapshot, tuple(columns), columns)
+            workload = workload_of_consumption(recorded, {name: sample.columns[name].quantiles for name in columns})
+        else:
+            queries = [_query(call, table, snapshot, n, text, columns) for n, text in enumerate(call["queries"], 1)]
+            queries = [replace(query, condition=with_values(call.spark, query, columns)) for query in queries]
+            workload = Workload(tuple(queries))
+            sample = _sample(call, table, snapshot, workload.columns, columns)
+        today = _today_share(call, table, workload, columns)
         indexed = snapshot.latest_revision is not None
         shares = _Shares(today, unordered_files(sample).mean_share(workload) if indexed else today)
         rows = _rows(table.name, snapshot, sample, workload, shares, columns)
     return data_frame_of(call.spark, RecommendRow, rows)
+
+
+def _recorded(
+    call: Call, table: ManagedTable, snapshot: TableSnapshot, columns: dict[str, FoundColumn]
+) -> list[dict[str, Any]]:
+    """Returns the recorded consumption and adds the columns that it names, as far as files have ranges of them."""
+    recorded = _consumption_of(call, table)
+    if not recorded:
+        text = f"there is no recorded consumption of {table.name}; give queries, each {ACCEPTED}"
+        raise InvalidArgumentError.missing("queries", text)
+    for pair in (pair for row in recorded for pair in row["filters"] or ()):
+        column = find_column(snapshot.schema, pair["column"])
+        if column is not None and has_ranges(column.data_type):
+            pair["column"] = written_name(snapshot.schema, column)
+            columns[pair["column"]] = column
+    return recorded
+
+
+def _consumption_of(call: Call, table: ManagedTable) -> list[dict[str, Any]]:
+    """Returns rows of the virtual table ``consumption``; none if it does not exist."""
+    try:
+        rows = call.spark.table(f"{table.name}.consumption").select("filters", "selectivity", "fraction")
+    except AnalysisException:
+        return []
+    return [row.asDict(recursive=True) for row in rows.limit(_MOST_QUERIES).collect()]
 
 
 def _query(
@@ -103,13 +130,13 @@ def _query(
     return parse_query(number, text, is_table, resolve)
 
 
-def _today_share(call: Call, table: ManagedTable, workload: Workload) -> float:
+def _today_share(call: Call, table: ManagedTable, workload: Workload, columns: dict[str, FoundColumn]) -> float:
     """Returns the share of the bytes that the queries read in the present layout, as Spark plans them."""
     read = 0.0
     for query in workload.queries:
         try:
             rows = call.spark.table(table.name)
-            rows = rows if query.where is None else rows.where(query.where)
+            rows = rows.where(column_of(query.condition, columns) if query.where is None else query.where)
             rows = rows if query.fraction >= 1.0 else rows.sample(query.fraction)
             scans = planned_reads(rows).scans
         except PySparkException as error:
@@ -122,10 +149,10 @@ def _today_share(call: Call, table: ManagedTable, workload: Workload) -> float:
 
 
 def _sample(
-    call: Call, table: ManagedTable, snapshot: TableSnapshot, workload: Workload, columns: dict[str, FoundColumn]
+    call: Call, table: ManagedTable, snapshot: TableSnapshot, names: tuple[str, ...], columns: dict[str, FoundColumn]
 ) -> TableSample:
     """Takes the sample of the columns that candidates need."""
-    chosen = {name: columns[name] for name in workload.columns}
+    chosen = {name: columns[name] for name in names}
     partitions = []
     for name in snapshot.partition_columns:
         column = find_column(snapshot.schema, f"`{name.replace('`', '``')}`")
@@ -133,7 +160,7 @@ def _sample(
             shown = written_name(snapshot.schema, column)
             chosen[shown] = column
             partitions.append(shown)
-    if not workload.columns:
+    if not names:
         for field in snapshot.schema.fields[:_MOST_SAMPLED_COLUMNS]:
             column = find_column(snapshot.schema, f"`{field.name.replace('`', '``')}`")
             if column is not None and has_ranges(column.data_type):

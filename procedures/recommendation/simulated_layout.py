@@ -19,6 +19,7 @@ from procedures.recommendation.workload import Workload, WorkloadQuery
 # With fewer sampled rows per file, the ranges of simulated files would be too narrow.
 _ROWS_PER_FILE = 50
 _SEED = 42
+_QUANTILES = 1_001
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,13 @@ class SampledColumn:
     def distinct(self) -> NDArray[Any]:
         """The non-null values in ascending order, each once."""
         return np.unique(self.values[~self.nulls])
+
+    @cached_property
+    def quantiles(self) -> list[Any]:
+        """About 1,000 of the non-null values in ascending order, evenly spaced by rank; empty without values."""
+        values = np.sort(self.values[~self.nulls])
+        places = np.linspace(0, len(values) - 1, min(len(values), _QUANTILES)).round().astype(np.int64)
+        return [values[place] for place in places]
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:

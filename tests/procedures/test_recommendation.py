@@ -129,6 +129,14 @@ def test_consumption_becomes_boxes_of_its_selectivity():
     assert workload == workload_of_consumption([_row(("a", "between"), ("b", ">="), selectivity=0.01)], quantiles)
 
 
+def test_quantiles_are_values_of_even_ranks():
+    nulls = np.arange(4_001) == 0
+    column = SampledColumn(np.arange(4_001, dtype=float), nulls, np.zeros(4_001, np.int32))
+    assert column.quantiles[:2] == [1.0, 5.0]
+    assert (len(column.quantiles), column.quantiles[-1]) == (1_001, 4_000.0)
+    assert SampledColumn(np.zeros(1), np.ones(1, bool), np.zeros(1, np.int32)).quantiles == []
+
+
 def test_consumption_of_points_samples_and_unknown_columns():
     rows = [
         _row(("a", "="), selectivity=0.5),
