@@ -119,7 +119,7 @@ def test_an_empty_table_is_refused(spark, tmp_path):
     "queries",
     [
         [SQUARE.replace("{x}", x).replace("{y}", y) for x, y in (("0.1", "0.8"), ("0.45", "0.3"), ("0.7", "0.6"))],
-        ["SELECT * FROM {t} WHERE x > 0.9", "SELECT * FROM {t} WHERE x BETWEEN 0.2 AND 0.25"],
+        ["SELECT * FROM {t} WHERE x > 0.9", "SELECT * FROM {t} WHERE y BETWEEN 0.2 AND 0.25"],
         ["SELECT * FROM {t} WHERE day = DATE'2024-05-05'", "SELECT * FROM {t} TABLESAMPLE (10 PERCENT) WHERE x > 0.5"],
     ],
 )
