@@ -20,6 +20,7 @@ from procedures.plan import PLAN
 from procedures.protect import PROTECT
 from procedures.purge import PURGE
 from procedures.quantiles import QUANTILES_PROCEDURE
+from procedures.recommend import RECOMMEND
 from procedures.report import REPORT
 from procedures.resume import RESUME
 from procedures.status import STATUS
@@ -40,6 +41,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         COMPACT,
         CLUSTERING_INFORMATION,
         EXPLAIN_SKIPPING,
+        RECOMMEND,
         CHECK,
         HEALTH,
         REPORT,

@@ -301,6 +301,31 @@ class QuantilesRow:
 
 
 @dataclass(frozen=True)
+class RecommendRow:
+    """Index columns, or no index, and the expected reads of the queries.
+
+    Attributes:
+        rank: place among the candidates, from 1.
+        columns: index columns as ``use.index`` takes them; None for no index.
+        cube_size: rows of a cube; None for no index.
+        expected_share: expected share of the table's bytes that the queries read, on average.
+        today_share: share that they read in the present layout.
+        no_index_share: share that they read without an index.
+        advice: ``INDEX``, ``NO_INDEX`` or ``ALTERNATIVE``.
+        message: one-sentence summary.
+    """
+
+    rank: int = field(metadata=INT)
+    columns: str | None
+    cube_size: int | None
+    expected_share: float
+    today_share: float
+    no_index_share: float
+    advice: str
+    message: str
+
+
+@dataclass(frozen=True)
 class ClusteringInformationRow:
     """How well a column, or several columns, separate the files.
 

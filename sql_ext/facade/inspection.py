@@ -13,6 +13,7 @@ from procedures.result_rows import (
     OptimizeRow,
     PlanRow,
     QuantilesRow,
+    RecommendRow,
     ReportRow,
     StatusRow,
 )
@@ -167,6 +168,23 @@ class Inspect:
             UseError: a column does not exist or has no ranges, or no column is given and none is indexed.
         """
         return report(self.spark, ClusteringInformationRow, "clustering_information", table=self.name, columns=columns)
+
+    def recommend(
+        self, queries: list[str] | tuple[str, ...] | None = None, *, sample_rows: int = 100000
+    ) -> list[RecommendRow]:
+        """Measures on a sample of the rows which index columns save some queries the most bytes.
+
+        Args:
+            queries: queries, each one SELECT over the table.
+            sample_rows: rows of the sample, 1,000 to 1,000,000.
+
+        Returns:
+            A row per candidate, the best first.
+
+        Raises:
+            UseError: a query cannot be used, or the table is empty.
+        """
+        return report(self.spark, RecommendRow, "recommend", table=self.name, queries=queries, sample_rows=sample_rows)
 
     def check(self, *, deep: bool = False) -> list[CheckRow]:
         """Verifies the index; ``maintenance.repair`` also repairs it.

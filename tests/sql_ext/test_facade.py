@@ -27,6 +27,7 @@ INSPECT = {
     "plan": ("optimize", {"dry_run"}),
     "consolidation_plan": ("plan", {"store"}),
     "clustering_information": ("clustering_information", set()),
+    "recommend": ("recommend", set()),
     "check": ("check", {"repair"}),
     "health": ("health", set()),
     # A file is written by the object that is returned.
@@ -265,6 +266,7 @@ def _uses(table):
         "location": lambda: table.location,
         **{name: getattr(table.inspect, name) for name in VIRTUAL_TABLES},
         "plan": table.inspect.plan,
+        "recommend": lambda: table.inspect.recommend(["SELECT 1"]),
         "consolidation_plan": table.inspect.consolidation_plan,
         "clustering_information": table.inspect.clustering_information,
         "health": table.inspect.health,

@@ -1,0 +1,1 @@
+"""Recommendation of index columns: conditions of queries, simulated layouts and the search among candidates."""

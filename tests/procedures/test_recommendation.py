@@ -1,0 +1,270 @@
+"""Recommendation without Spark: parsed queries, drawn conditions, simulated files, and known best answers."""
+
+import re
+
+import numpy as np
+import pytest
+
+from catalog.errors import InvalidArgumentError, UnknownNameError
+from procedures.recommendation.candidates import ranked_candidates, transformation_of
+from procedures.recommendation.conditions import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Unusable,
+    bound,
+    deciding,
+    leaves,
+)
+from procedures.recommendation.query_parser import parse_query
+from procedures.recommendation.simulated_layout import SampledColumn, TableSample, indexed_files, unordered_files
+from procedures.recommendation.workload import Workload, WorkloadQuery, workload_of_consumption
+
+COLUMNS = {"a", "b", "s", "d", "r.x"}
+
+
+def _resolve(name):
+    plain = name.replace("`", "").lower()
+    if plain not in COLUMNS:
+        raise UnknownNameError.of("column", name, COLUMNS)
+    return plain
+
+
+def _parse(text, number=1):
+    return parse_query(number, text, lambda name: name.lower() in {"t", "db.t"}, _resolve)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("a > 1", Comparison("a", ">", ("1",))),
+        ("1 > a", Comparison("a", "<", ("1",))),
+        ("T.A <= -1.5", Comparison("a", "<=", ("-1.5",))),
+        ("NOT a < 1", Comparison("a", ">=", ("1",))),
+        ("a BETWEEN 1 AND 2", AllOf((Comparison("a", ">=", ("1",)), Comparison("a", "<=", ("2",))))),
+        ("a NOT BETWEEN 1 AND 2", AnyOf((Comparison("a", "<", ("1",)), Comparison("a", ">", ("2",))))),
+        ("a IN (1, 2)", Comparison("a", "=", ("1", "2"))),
+        ("d >= DATE '2024-01-01'", Comparison("d", ">=", ("CAST('2024-01-01' AS DATE)",))),
+        ("a IS NULL", Comparison("a", "is null")),
+        ("a IS NOT NULL", Comparison("a", "is not null")),
+        ("r.x = 3", Comparison("r.x", "=", ("3",))),
+        ("a = 1 OR b = 2", AnyOf((Comparison("a", "=", ("1",)), Comparison("b", "=", ("2",))))),
+        ("NOT (a > 1 OR b > 2)", AllOf((Comparison("a", "<=", ("1",)), Comparison("b", "<=", ("2",))))),
+    ],
+)
+def test_conditions_are_parsed(where, expected):
+    assert _parse(f"SELECT a AS z FROM t WHERE {where} ORDER BY z").condition == expected
+
+
+@pytest.mark.parametrize(
+    "where", ["upper(s) = 'A'", "a + 1 > 2", "a = b", "a <> 1", "NOT a = 1", "s LIKE 'x%'", "1 = 1"]
+)
+def test_conditions_that_select_no_files_say_why(where):
+    condition = _parse(f"SELECT * FROM t WHERE {where}").condition
+    assert isinstance(condition, Unusable)
+    assert condition.reason
+
+
+def test_samples_and_aliases():
+    query = _parse("SELECT count(*) FROM db.t TABLESAMPLE (5 PERCENT) AS q WHERE q.a > 1")
+    assert (query.fraction, query.where) == (0.05, "a > 1")
+    assert query.condition == Comparison("a", ">", ("1",))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT FROM WHERE", "does not parse"),
+        ("DELETE FROM t", "not a SELECT"),
+        ("SELECT 1 FROM t; SELECT 2 FROM t", "not a SELECT"),
+        ("SELECT * FROM t WHERE a = :a", "parameters"),
+        ("SELECT * FROM t WHERE a = ?", "parameters"),
+        ("SELECT * FROM other WHERE a = 1", "another table"),
+        ("SELECT * FROM t JOIN t AS u ON t.a = u.a", "once"),
+        ("SELECT * FROM t WHERE a IN (SELECT a FROM t)", "once"),
+        ("SELECT * FROM t UNION ALL SELECT * FROM t", "not a SELECT"),
+        ("SELECT 1", "once"),
+        ("SELECT * FROM t TABLESAMPLE (10 ROWS)", "PERCENT"),
+    ],
+)
+def test_unusable_queries_are_refused_with_their_number(text, reason):
+    with pytest.raises(InvalidArgumentError, match=rf"query 7: .*{re.escape(reason)}") as refused:
+        _parse(text, 7)
+    assert refused.value.code == "USE_INVALID_ARGUMENT"
+
+
+def test_an_unknown_column_is_named_with_its_query():
+    with pytest.raises(UnknownNameError, match="Query 3: There is no column 'aa'") as refused:
+        _parse("SELECT * FROM t WHERE aa = 1", 3)
+    assert refused.value.code == "USE_UNKNOWN_COLUMN"
+
+
+def test_an_or_with_an_unusable_part_excludes_no_file():
+    a, unusable = Comparison("a", "=", ("1",)), Unusable("f(b)", "function")
+    assert list(deciding(AnyOf((a, unusable)))) == []
+    assert list(deciding(AllOf((a, unusable)))) == [a]
+    assert list(leaves(AnyOf((a, unusable)))) == [a, unusable]
+
+
+def test_a_literal_without_a_value_makes_a_comparison_unusable():
+    condition = bound(Comparison("a", "=", ("1", "'x'")), lambda _, text: 1.0 if text == "1" else None)
+    assert isinstance(condition, Unusable)
+
+
+# --------------------------------------------------------------------------------------------- consumption
+
+
+def _row(*filters, selectivity=None, fraction=None):
+    pairs = [{"column": column, "operator": operator} for column, operator in filters]
+    return {"filters": pairs, "selectivity": selectivity, "fraction": fraction}
+
+
+def test_consumption_becomes_boxes_of_its_selectivity():
+    quantiles = {"a": [float(i) for i in range(101)], "b": [float(i) for i in range(101)]}
+    workload = workload_of_consumption([_row(("a", "between"), ("b", ">="), selectivity=0.01)], quantiles)
+    low, high, tail = workload.queries[0].condition.parts
+    assert (low.operator, high.operator) == (">=", "<=")
+    assert high.values[0] - low.values[0] == pytest.approx(10, abs=1)
+    assert tail == Comparison("b", ">=", (90.0,))
+    assert workload == workload_of_consumption([_row(("a", "between"), ("b", ">="), selectivity=0.01)], quantiles)
+
+
+def test_quantiles_are_values_of_even_ranks():
+    nulls = np.arange(4_001) == 0
+    column = SampledColumn(np.arange(4_001, dtype=float), nulls, np.zeros(4_001, np.int32))
+    assert column.quantiles[:2] == [1.0, 5.0]
+    assert (len(column.quantiles), column.quantiles[-1]) == (1_001, 4_000.0)
+    assert SampledColumn(np.zeros(1), np.ones(1, bool), np.zeros(1, np.int32)).quantiles == []
+
+
+def test_consumption_of_points_samples_and_unknown_columns():
+    rows = [
+        _row(("a", "="), selectivity=0.5),
+        _row(("z", "<"), ("a", "like"), fraction=0.1),
+        _row(("a", ">"), ("a", "<"), selectivity=0.1),
+    ]
+    point, sample, box = workload_of_consumption(rows, {"a": [float(i) for i in range(11)]}).queries
+    assert point.condition.parts[0].operator == "="
+    assert sample.fraction == 0.1
+    assert all(isinstance(part, Unusable) for part in sample.condition.parts)
+    assert [part.operator for part in box.condition.parts] == [">", "<"]
+    assert box.condition.parts[1].values[0] - box.condition.parts[0].values[0] == pytest.approx(1)
+
+
+# ----------------------------------------------------------------------------------------- simulated layouts
+
+ROWS = 20_000
+RANDOM = np.random.default_rng(7)
+
+
+def _column(values, nulls=None):
+    hashes = RANDOM.integers(-(2**31), 2**31, len(values)).astype(np.int32)
+    return SampledColumn(values, np.zeros(len(values), bool) if nulls is None else nulls, hashes)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """A table of 100 files whose column ``time`` follows the order of the rows."""
+    return TableSample(
+        {
+            "x": _column(RANDOM.random(ROWS)),
+            "y": _column(RANDOM.random(ROWS)),
+            "time": _column(np.arange(ROWS, dtype=float)),
+            "id": _column(np.array([f"{i:08x}".encode() for i in RANDOM.permutation(ROWS)], object)),
+            "none": _column(RANDOM.random(ROWS), RANDOM.random(ROWS) < 0.1),
+        },
+        (),
+        rows=1_000_000,
+        target_rows=10_000,
+    )
+
+
+def _workload(*conditions, fraction=1.0):
+    return Workload(tuple(WorkloadQuery(i, c, fraction) for i, c in enumerate(conditions, 1)))
+
+
+def _box(column, low, width):
+    return AllOf((Comparison(column, ">=", (low,)), Comparison(column, "<=", (low + width,))))
+
+
+def test_a_selective_column_is_recommended_alone(sample):
+    workload = _workload(*(_box("x", low, 0.02) for low in (0.1, 0.4, 0.8)))
+    best = ranked_candidates(sample, workload, list(sample.columns), 1.0)[0]
+    assert best.columns == ("x",)
+    assert 0.02 < best.share < 0.1
+
+
+def test_two_columns_are_recommended_together(sample):
+    workload = _workload(*(AllOf((_box("x", low, 0.2), _box("y", 1 - low, 0.2))) for low in (0.1, 0.4, 0.7)))
+    ranked = ranked_candidates(sample, workload, list(sample.columns), 1.0)
+    assert set(ranked[0].columns) == {"x", "y"}
+    assert ranked[0].share < 0.75 * next(c.share for c in ranked if c.columns == ("x",))
+
+
+def test_a_disjunction_needs_both_columns(sample):
+    workload = _workload(AnyOf((_box("x", 0.2, 0.01), _box("y", 0.6, 0.01))))
+    assert set(ranked_candidates(sample, workload, list(sample.columns), 1.0)[0].columns) == {"x", "y"}
+
+
+def test_equality_of_strings_reads_few_files(sample):
+    best = ranked_candidates(sample, _workload(Comparison("id", "=", (b"00000123",))), ["id", "x"], 1.0)[0]
+    assert best.columns == ("id",)
+    assert 0 < best.share < 0.1
+
+
+def test_a_clustered_column_needs_no_index(sample):
+    workload = _workload(_box("time", 5_000.0, 200.0))
+    assert ranked_candidates(sample, workload, list(sample.columns), 0.02)[0].columns == ()
+
+
+def test_samples_alone_are_served_by_the_column_with_most_values(sample):
+    few = _column(np.zeros(ROWS))
+    few.hashes[:] = 7
+    columns = {"few": few, **sample.columns}
+    mixed = TableSample(columns, (), sample.rows, sample.target_rows)
+    best = ranked_candidates(mixed, _workload(AllOf(()), fraction=0.01), list(columns), 1.0)[0]
+    assert len(best.columns) == 1
+    assert best.columns != ("few",)
+    assert best.share < 0.05
+
+
+def test_without_filters_and_for_tiny_tables_no_index_is_best(sample):
+    unusable = _workload(Unusable("upper(s) = 'A'", "function"))
+    assert [c.columns for c in ranked_candidates(sample, unusable, list(sample.columns), 1.0)] == [()]
+    tiny = TableSample(sample.columns, (), ROWS, 10 * ROWS)
+    assert ranked_candidates(tiny, _workload(_box("x", 0.1, 0.01)), ["x"], 1.0)[0].columns == ()
+
+
+def test_nulls_are_read_where_files_have_them(sample):
+    files = indexed_files(sample, ["none"])
+    nulls = files.share_read(WorkloadQuery(1, Comparison("none", "is null")))
+    assert 0.1 <= nulls < 0.3
+    assert files.share_read(WorkloadQuery(1, Comparison("none", "is not null"))) > 0.8
+
+
+def test_no_file_with_a_matching_row_is_left_out(sample):
+    files = indexed_files(sample, ["x", "y"])
+    for low in (0.0, 0.31, 0.97):
+        matching = (sample.columns["x"].values >= low) & (sample.columns["x"].values <= low + 0.01)
+        kept = files.may_match(_box("x", low, 0.01))
+        of_row = np.empty(ROWS, np.int64)
+        of_row[files.order] = np.repeat(np.arange(files.count), np.diff(files.starts, append=ROWS))
+        assert kept[of_row[matching]].all()
+
+
+def test_partitions_never_share_a_file(sample):
+    parts = _column(np.arange(ROWS, dtype=float) % 2)
+    mixed = TableSample({**sample.columns, "p": parts}, ("p",), sample.rows, sample.target_rows)
+    query = WorkloadQuery(1, Comparison("p", "=", (0.0,)))
+    assert indexed_files(mixed, ["x"]).share_read(query) == pytest.approx(0.5)
+    assert unordered_files(mixed).share_read(query) == pytest.approx(0.5)
+
+
+def test_transformations():
+    even, skewed = _column(RANDOM.random(1_000)), _column(np.exp(10 * RANDOM.random(1_000)))
+    words = _column(np.array([b"a", b"b"], object))
+    numbers, texts = ("linear", "hashing", "quantiles"), ("hashing", "quantiles")
+    assert transformation_of(even, frozenset({">"}), numbers, is_text=False) == "linear"
+    assert transformation_of(skewed, frozenset({">"}), numbers, is_text=False) == "quantiles"
+    assert transformation_of(words, frozenset({"="}), texts, is_text=True) == "hashing"
+    assert transformation_of(words, frozenset({"=", ">"}), texts, is_text=True) == "quantiles"
