@@ -54,6 +54,8 @@ def _own_files(versions: TableVersions, version: int, newest: int, tasks: int) -
 
 def _run(call: Call) -> DataFrame:
     table = ManagedTable.find(call.spark, call["table"])
+    # A damaged log raises the error that all procedures raise.
+    table.snapshot()
     versions, version, name = table.handle.versions(call.spark), call["version"], call["name"]
     tasks = _TASKS_PER_CORE * call.spark.sparkContext.defaultParallelism
     oldest, newest = versions.oldest(), versions.newest()
