@@ -12,6 +12,7 @@ from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.state.automation import Automations
 from procedures.layout.current_trees import CurrentTrees
 from procedures.optimizer.runs import Runs
+from procedures.service.notifications import Notifications
 from procedures.service.running_services import RunningServices
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Application:
         automations: the tables under automatic optimization.
         trees: the current trees of table versions.
         services: the services that run in the process.
+        notifications: the functions that users register for what happens to tables.
         own_procedures: the procedures that users register, by name.
         own_strategies: the strategies that users register, by name.
     """
@@ -40,6 +42,7 @@ class Application:
     automations: Automations = field(default_factory=Automations)
     trees: CurrentTrees = field(default_factory=lambda: CurrentTrees(_MOST_TREES))
     services: RunningServices = field(default_factory=RunningServices)
+    notifications: Notifications = field(default_factory=Notifications)
     own_procedures: dict[str, Procedure] = field(default_factory=dict)
     own_strategies: dict[str, Strategy] = field(default_factory=dict)
 

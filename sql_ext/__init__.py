@@ -31,6 +31,7 @@ from procedures.result_rows import (
     VacuumRow,
 )
 from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
+from procedures.service.notifications import Notification, Subscription
 from procedures.skipping.reasons import SkippingReason
 from sql_ext.attachment import attach, call, register_procedure
 from sql_ext.configuration import configure, spark_conf
@@ -39,6 +40,7 @@ from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.table import Table, table
 from sql_ext.facade.table_report import TableReport
+from sql_ext.notifications import on_event
 from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
 from sql_ext.skipping import SkippingExplanation, explain
 
@@ -58,6 +60,7 @@ __all__ = [
     "InputFile",
     "Inspect",
     "Maintenance",
+    "Notification",
     "OptimizeRow",
     "Parameter",
     "PlanRow",
@@ -80,6 +83,7 @@ __all__ = [
     "SparkSample",
     "StatusRow",
     "Strategy",
+    "Subscription",
     "SuspendRow",
     "Table",
     "TableReport",
@@ -92,6 +96,7 @@ __all__ = [
     "configure",
     "explain",
     "metastore_summary",
+    "on_event",
     "optimizations",
     "read_report",
     "register_procedure",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from catalog.errors import UnknownNameError, nearest_name
+from catalog.properties.alert_properties import ALERT_SETTINGS, HEALTH_PREFIX
 from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
     EXTENSIONS_KEY_PREFIX,
@@ -20,12 +21,28 @@ from catalog.properties.setting import Setting
 
 PROPERTIES: dict[str, Setting[object]] = {
     s.name: s
-    for s in (*INDEX_SETTINGS, *OPTIMIZATION_SETTINGS, *LIFECYCLE_SETTINGS, *RETENTION_SETTINGS, *LOG_SETTINGS)
+    for s in (
+        *INDEX_SETTINGS,
+        *OPTIMIZATION_SETTINGS,
+        *LIFECYCLE_SETTINGS,
+        *RETENTION_SETTINGS,
+        *LOG_SETTINGS,
+        *ALERT_SETTINGS,
+    )
 }
 """The table properties that owners set, by name; options of strategies are properties besides."""
 
 _NAMESPACE = "use."
-_FAMILIES = ("use.index.", PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, RETENTION_PREFIX, VACUUM_PREFIX, LOG_PREFIX)
+_FAMILIES = (
+    "use.index.",
+    PREFIX,
+    CLUSTERING_PREFIX,
+    COMPACTION_PREFIX,
+    RETENTION_PREFIX,
+    VACUUM_PREFIX,
+    LOG_PREFIX,
+    HEALTH_PREFIX,
+)
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.task_queue import cores, tasks_queued_outside
+from catalog.properties.alert_properties import SCORE
 from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
@@ -26,7 +27,10 @@ from procedures.optimizer.plan import ARRIVED
 from procedures.optimizer.report import FAILED, LEASE_HELD, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
-from procedures.service.schedule import LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.health_alerts import look
+from procedures.service.schedule import HEALTH_CHECK, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.table_health.health import health_of
+from procedures.table_health.score import score_of
 from procedures.vacuuming.cutoff import Cutoff
 
 # Reasons without a strategy on which an owner can act.
@@ -72,7 +76,7 @@ class Engine(Protocol):
         ...
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
-        """Reclaims history of the table, or consolidates its log; returns True.
+        """Reclaims history of the table, consolidates its log, or looks at its health; returns True.
 
         Args:
             run: the run.
@@ -130,6 +134,10 @@ class SparkEngine:
         if name == LOG_CONSOLIDATION:
             modes = tuple(mode for mode in MODES if mode.name in DEFAULT_MODES)
             consolidate_log(table, LogRequest(modes, trigger=run.trigger, measures=False))
+        if name == HEALTH_CHECK and schedule.alerts is not None:
+            parts = health_of(table, self._app.clock)
+            values = {SCORE: float(score_of(parts)), **{part.name: part.value for part in parts}}
+            look(table, schedule.alerts, values, self._app.clock.now(), self._app.notifications)
         return True
 
     def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
+from catalog.properties.alert_properties import AlertPolicy, alert_policy
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.log_properties import LogPolicy, log_policy
 from catalog.properties.names import unknown_property
@@ -19,7 +20,7 @@ from procedures.optimizer.optimize_settings import OptimizeSettings, option_valu
 from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
-RECLAMATION, LOG_CONSOLIDATION = "Reclamation", "LogConsolidation"
+RECLAMATION, LOG_CONSOLIDATION, HEALTH_CHECK = "Reclamation", "LogConsolidation", "HealthCheck"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Schedule:
         paces: how often strategies run that do not run each time, by name.
         retention: what is reclaimed besides; None for nothing.
         log: how often the log is consolidated besides; None for never.
+        alerts: when the health of the table is worth an alert; None for never.
     """
 
     strategies: tuple[str, ...]
@@ -45,6 +47,7 @@ class Schedule:
     paces: Mapping[str, Pace] = field(default_factory=dict)
     retention: RetentionPolicy | None = None
     log: LogPolicy | None = None
+    alerts: AlertPolicy | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -55,12 +58,15 @@ class Schedule:
         """
         properties = OptimizationProperties.of(configuration, _options())
         policies = lifecycle_policies(configuration)
-        retention, log = retention_policy(configuration), log_policy(configuration)
-        if properties is None and not policies and retention is None and log is None:
+        retention, log, alerts = retention_policy(configuration), log_policy(configuration), alert_policy(configuration)
+        if properties is None and not policies and retention is None and log is None and alerts is None:
             return None
         schedule = cls._checked(properties or OptimizationProperties(()), policies)
-        asked = {key: text for policy in (retention, log) if policy is not None for key, text in policy.asked.items()}
-        return replace(schedule, retention=retention, log=log, parameters={**schedule.parameters, **asked})
+        besides = [policy.asked for policy in (retention, log, alerts) if policy is not None]
+        asked = {key: text for properties_of_policy in besides for key, text in properties_of_policy.items()}
+        return replace(
+            schedule, retention=retention, log=log, alerts=alerts, parameters={**schedule.parameters, **asked}
+        )
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
@@ -96,13 +102,17 @@ class Schedule:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The strategies, and ``Reclamation`` and ``LogConsolidation`` if the service does that, for display."""
+        """The strategies, and what else the service does, for display."""
         return (*self.strategies, *self.maintenance)
 
     @property
     def maintenance(self) -> tuple[str, ...]:
         """What the service does besides optimizations, in its order."""
-        asked = {RECLAMATION: self.retention is not None, LOG_CONSOLIDATION: self.log is not None}
+        asked = {
+            RECLAMATION: self.retention is not None,
+            LOG_CONSOLIDATION: self.log is not None,
+            HEALTH_CHECK: self.alerts is not None,
+        }
         return tuple(name for name, is_asked in asked.items() if is_asked)
 
     def settings(self) -> OptimizeSettings:

@@ -69,7 +69,7 @@ class Service:
         self._wake = threading.Event()
         self._ending = threading.Event()
         engine = engine or SparkEngine(background, app)
-        self._workers = Workers(engine, self._clock, app.automations, self._wake.set, spawn)
+        self._workers = Workers(engine, self._clock, app.automations, self._wake.set, spawn, app.notifications)
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
         self._checks = 0

@@ -9,7 +9,7 @@ from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
 from procedures.service.cluster_load import ClusterLoad, Wait
-from procedures.service.schedule import LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import HEALTH_CHECK, LOG_CONSOLIDATION, RECLAMATION, Schedule
 
 
 class Worker:
@@ -92,10 +92,11 @@ class Worker:
 
     def due_maintenance(self, now: int) -> tuple[str, ...]:
         """Returns what may be done besides optimizations; history ages without new commits."""
-        retention, log = self.schedule.retention, self.schedule.log
+        retention, log, alerts = self.schedule.retention, self.schedule.log, self.schedule.alerts
         paces = {
             RECLAMATION: None if retention is None else Pace(retention.interval),
             LOG_CONSOLIDATION: None if log is None else log.pace,
+            HEALTH_CHECK: None if alerts is None else Pace(alerts.interval),
         }
         due = []
         for name, pace in paces.items():

@@ -16,6 +16,7 @@ from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import Run
 from procedures.service.cluster_load import ClusterLoad
 from procedures.service.execution import Engine, RunOutcome
+from procedures.service.notifications import RUN_FAILED, Notification, Notifications
 from procedures.service.schedule import Schedule
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.worker import Worker
@@ -42,6 +43,7 @@ class Workers:
         automations: stores the states of the tables.
         wake: called when a run has ended.
         spawn: starts a thread.
+        notifications: gets the failures of runs; nobody by default.
     """
 
     def __init__(
@@ -51,12 +53,14 @@ class Workers:
         automations: Automations,
         wake: Callable[[], None] = lambda: None,
         spawn: Spawn = spawn_thread,
+        notifications: Notifications | None = None,
     ) -> None:
         self._automations = automations
         self._engine = engine
         self._clock = clock
         self._wake = wake
         self._spawn = spawn
+        self._notifications = notifications or Notifications()
         self._lock = threading.RLock()
         self._workers: dict[str, Worker] = {}
         self._threads: dict[str, threading.Thread] = {}
@@ -280,6 +284,8 @@ class Workers:
             if run.stop_reason is None and attempt(work, False):
                 maintained.append(name)
         problem = problems[0] if problems else None
+        if problem is not None:
+            self._notifications.send(Notification(RUN_FAILED, worker.name, self._clock.now(), problem))
         with self._lock:
             self._threads.pop(run.run_id, None)
             if worker.ends_with_run:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexConfigurationError, UseError
+from catalog.properties.alert_properties import HEALTH_PREFIX
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
@@ -74,7 +75,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     configuration = _with(after.configuration, moved)
     for key in given:
         check_property(key, configuration[key], after.schema, after.partition)
-    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX)) for key in given):
+    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in given):
         check_schedule(configuration)
     pair = (RETENTION_HOURS.name, DELTA_RETENTION.name)
     if any(before.configuration.get(key) != configuration.get(key) for key in pair):

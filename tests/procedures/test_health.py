@@ -1,11 +1,18 @@
 """``CALL use.health``: the score without Spark, and the numbers of real tables against their logs."""
 
 import json
+import threading
+from functools import partial
 
 import pytest
+from pyspark.errors import AnalysisException
 from tables import NUMBERS, numbers
 
 import sql_ext
+from procedures.application import application
+from procedures.optimizer.runs import Run
+from procedures.service.execution import SparkEngine
+from procedures.service.schedule import HEALTH_CHECK, Schedule
 from procedures.table_health.score import SCALES, Part, Scale, score_of
 
 VECTORS = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "1000"}
@@ -96,6 +103,30 @@ def test_an_indexed_table(spark, new_table):
     assert mended >= 90, parts
     summary = "SELECT health FROM use_catalog.system_lake_tables.metastore_summary WHERE name = '{name}'"
     assert [row.health for row in spark.sql(summary.format(name=table.name.rpartition(".")[2])).collect()] == [mended]
+
+
+def test_the_service_alerts(spark, new_table):
+    """From the properties of the table to the function of a user."""
+    table = new_table("id BIGINT", properties={"use.health.alert.below": "90", "use.health.alert.small_files": "4"})
+    for first in range(10):
+        table.append(spark.range(first, first + 1, 1, 1))
+    with pytest.raises(AnalysisException, match=r"use\.health\.alert\.below = 101"):
+        table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.health.alert.below' = '101')")
+    got = []
+    subscription = sql_ext.on_event(got.append)
+    try:
+        app = application()
+        engine, managed = SparkEngine(spark.newSession(), app), table.managed
+        schedule = Schedule.of_table(managed.snapshot().configuration)
+        work = partial(engine.maintain, Run.of(managed, "automatic", {}, app.clock), schedule, HEALTH_CHECK, "default")
+        for _ in range(2):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+    finally:
+        subscription.cancel()
+    assert [(n.kind, n.table, n.values["small_files"]) for n in got] == [("alert", managed.name, 10.0)] * len(got)
+    assert [n.message.split(",")[0] for n in got] == ["small_files"]
 
 
 @pytest.mark.slow

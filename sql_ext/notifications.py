@@ -1,0 +1,21 @@
+"""Functions of users that the service calls when something happens to a table."""
+
+from __future__ import annotations
+
+from procedures.application import application
+from procedures.service.notifications import Receiver, Subscription
+
+
+def on_event(receiver: Receiver) -> Subscription:
+    """Registers a function that the service of this process calls with a ``Notification``.
+
+    It is called in a thread of the service, and an error in it is logged. The service of this process must run: that of
+    another process calls the functions that are registered there.
+
+    Args:
+        receiver: takes one ``Notification``.
+
+    Returns:
+        The subscription; its method ``cancel()`` ends it.
+    """
+    return application().notifications.subscribe(receiver)
