@@ -185,7 +185,7 @@ def groups_of(
     done: dict[Place, int],
     retention_hours: float = 0.0,
     *,
-    divides: bool = False,
+    divided: StepCandidates | None = None,
 ) -> Iterator[FileGroup]:
     """The groups to rewrite; first those files that have no rows left, which are not read.
 
@@ -195,7 +195,7 @@ def groups_of(
         most_bytes: bytes after which a group takes no further run.
         done: see ``runs_of``.
         retention_hours: how long the table keeps removed files, for people.
-        divides: whether large files are divided, at last.
+        divided: files of which the large ones are divided, at last; None if none is.
     """
     for revision in np.unique(files.revision).tolist():
         empty = np.flatnonzero((files.rows == 0) & (files.revision == revision))
@@ -213,10 +213,10 @@ def groups_of(
         count += len(run.positions)
     if taken:
         yield _group(files, taken)
-    if divides and policy.max_bytes is not None:
-        for position in range(len(files)):
-            if is_large(files, position, policy.max_bytes):
-                yield division(files, position, policy.max_bytes, NAME)
+    if divided is not None and policy.max_bytes is not None:
+        for position in range(len(divided)):
+            if is_large(divided, position, policy.max_bytes):
+                yield division(divided, position, policy.max_bytes, NAME)
 
 
 def _commit_of(place: Place) -> tuple[int, str]:
@@ -273,14 +273,24 @@ class _StepSelector(Selector):
             files = self._candidates(snapshot)
             self._left_out = files.with_vectors
             limits = self.settings.bytes_per_iter, self._done, snapshot.retention_hours
+            # Files that clustering has for done are divided too.
             divides = self.settings.options["max_file_bytes"] is not None
-            self._groups = groups_of(files, self._policy, *limits, divides=divides)
+            divided = StepCandidates.of(snapshot, self._scope(snapshot, isolated=True)) if divides else None
+            self._groups = groups_of(files, self._policy, *limits, divided=divided)
             group = next(self._groups, None)
         if group is not None:
             return Selection(group)
         return Selection(note=f"{NAME}: no run of neighbours qualifies for a step{_left_out(self._left_out)}")
 
     def _candidates(self, snapshot: TableSnapshot) -> StepCandidates:
+        files = StepCandidates.of(snapshot, self._scope(snapshot))
+        return (
+            files
+            if self._policy.amplification is None
+            else files.with_boxes(snapshot, self.settings.options["columns"])
+        )
+
+    def _scope(self, snapshot: TableSnapshot, *, isolated: bool = False) -> Scope:
         options = self.settings.options
         start, end = (
             None if options[name] is None else instant(snapshot.spark, name, options[name]).millis
@@ -288,5 +298,4 @@ class _StepSelector(Selector):
         )
         if start is not None and end is not None and start > end:
             raise InvalidArgumentError.of(_END, options[_END], f"a time from {_START} = {options[_START]} on")
-        files = StepCandidates.of(snapshot, Scope(self.settings.revision_id, options["purge_deleted"], start, end))
-        return files if self._policy.amplification is None else files.with_boxes(snapshot, options["columns"])
+        return Scope(self.settings.revision_id, options["purge_deleted"], start, end, isolated)

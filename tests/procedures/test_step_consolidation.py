@@ -171,7 +171,7 @@ def test_large_files_are_divided_last_and_only_when_a_size_is_asked_for():
     files = _candidates(4, size=[10, 151, 150, 400], rows=[5, 151, 150, 1])
     policy = StepPolicy(max_bytes=100)
     assert list(groups_of(files, policy, 10**9, {})) == []
-    (group,) = groups_of(files, policy, 10**9, {}, divides=True)
+    (group,) = groups_of(files, policy, 10**9, {}, divided=files)
     assert (group.reason, _paths([group]), group.rows_per_file) == ("LARGE_FILE_TO_2", [[("f1",)]], 76)
 
 
@@ -227,7 +227,7 @@ def test_named_files_of_a_table(spark, new_table):
     first, large, second, other = (by_first[n] for n in (0, 100, 50_000, 90_000))
     rows, version = table.checksum(), table.version
     for names, text in (([first, other], "files of one partition"), ([first, first], "each file once"),
-                        ([first, "nothing"], "nothing")):  # fmt: skip
+                        ([first, "p=0/no-such-file"], "There is no file 'p=0/no-such-file'")):  # fmt: skip
         with pytest.raises(sql_ext.UseError, match=text):
             table.optimize(strategy=STEPS, files=names)
     options = {"max_file_bytes": "20000", "columns": "id"}

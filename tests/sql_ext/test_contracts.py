@@ -21,6 +21,7 @@ from catalog.properties import optimization_properties
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
+from otree.revision import LAST_REVISION_KEY
 from procedures.registry import procedures as registered
 from procedures.selection import DEFAULT_STRATEGIES, strategies
 
@@ -87,6 +88,8 @@ def _names():
     return {
         "properties": sorted(
             {v for m in (properties, optimization_properties) for k, v in vars(m).items() if k.endswith("_KEY")}
+            - {LAST_REVISION_KEY}
+            | {setting.name for setting in optimization_properties.OPTIMIZATION_SETTINGS}
         ),
         "settings": sorted(_words(r"spark\.qbeast\.[a-z.-]+[a-z]")),
         "spark_conf": {k: v for k, v in sql_ext.spark_conf().items() if "catalog" in k or "extensions" in k},
