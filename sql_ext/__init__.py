@@ -33,7 +33,7 @@ from sql_ext.facade.all_tables import metastore_summary, optimizations, status
 from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.table import Table, table
-from sql_ext.reading import ReadReport, ScanReport, SparkSample, WeightSample, read_report
+from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
 
 __all__ = [
     "Call",
@@ -42,6 +42,7 @@ __all__ = [
     "ClusteringInformationRow",
     "ConsolidateLogRow",
     "DropIndexRow",
+    "FileCount",
     "FileGroup",
     "FileRun",
     "IndexRow",

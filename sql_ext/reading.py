@@ -13,8 +13,24 @@ from sql_ext.remote_calls import refuse_client
 
 
 @dataclass(frozen=True)
+class FileCount:
+    """A number of files and their bytes.
+
+    Attributes:
+        files: number of files.
+        bytes: their bytes.
+    """
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class ScanReport:
     """One scan of a Delta table in a query.
+
+    Each step of the selection removes files from those that the previous step kept: partition filters, Delta's
+    statistics (or a LIMIT instead of both), cubes, weights.
 
     Attributes:
         pruned: whether the index dropped files that Delta's statistics kept.
@@ -24,6 +40,13 @@ class ScanReport:
         kept_bytes: their bytes.
         total_files: files of the whole table.
         total_bytes: their bytes.
+        partition_files: files that partition filters kept.
+        partition_bytes: their bytes.
+        cube_files: files of the candidates that have a cube inside the conditions on indexed columns.
+        cube_bytes: their bytes.
+        table: name in the catalog, or the path as ``delta.`path```.
+        version: version of the table that the query reads.
+        is_limited: whether Delta selected only as many files as a LIMIT needs, without other filters.
     """
 
     pruned: bool
@@ -33,6 +56,13 @@ class ScanReport:
     kept_bytes: int
     total_files: int
     total_bytes: int
+    partition_files: int
+    partition_bytes: int
+    cube_files: int
+    cube_bytes: int
+    table: str
+    version: int
+    is_limited: bool
 
     @property
     def skipped_by_delta_files(self) -> int:
@@ -53,6 +83,19 @@ class ScanReport:
     def skipped_by_index_bytes(self) -> int:
         """Their bytes."""
         return self.candidate_bytes - self.kept_bytes
+
+    @property
+    def removed(self) -> dict[str, FileCount]:
+        """Files that each step removes: ``partitions``, ``statistics``, ``limit``, ``cubes``, ``weights``."""
+        by_delta = FileCount(self.partition_files - self.candidate_files, self.partition_bytes - self.candidate_bytes)
+        nothing = FileCount(0, 0)
+        return {
+            "partitions": FileCount(self.total_files - self.partition_files, self.total_bytes - self.partition_bytes),
+            "statistics": nothing if self.is_limited else by_delta,
+            "limit": by_delta if self.is_limited else nothing,
+            "cubes": FileCount(self.candidate_files - self.cube_files, self.candidate_bytes - self.cube_bytes),
+            "weights": FileCount(self.cube_files - self.kept_files, self.cube_bytes - self.kept_bytes),
+        }
 
 
 @dataclass(frozen=True)

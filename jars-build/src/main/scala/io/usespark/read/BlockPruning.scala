@@ -13,6 +13,10 @@ final case class Box(firstWeight: Int, lastWeight: Int, lower: Seq[Double], uppe
 
   def weighs(minWeight: Int, maxWeight: Int): Boolean = minWeight <= lastWeight && maxWeight >= firstWeight
 
+  def limitsWeights: Boolean = firstWeight > Int.MinValue || lastWeight < Int.MaxValue
+
+  def ofAllWeights: Box = copy(firstWeight = Int.MinValue, lastWeight = Int.MaxValue)
+
   /** Whether the cube that starts at `from` meets the box, borders included. */
   def meets(from: Array[Double], size: Double): Boolean = {
     var d = 0
@@ -46,6 +50,12 @@ final case class BlockPruning(revisions: Map[String, BlockQuery]) {
         query <- revisions.get(revision)
         blocks <- file.tags.get("blocks")
       } yield BlockPruning.anyBlock(blocks, BlockPruning.band(file.tags), query)).getOrElse(true)
+
+  def limitsWeights: Boolean = revisions.values.exists(_.boxes.exists(_.limitsWeights))
+
+  /** The same regions of space, with rows of every weight. */
+  def ofAllWeights: BlockPruning =
+    BlockPruning(revisions.map { case (id, query) => id -> query.copy(boxes = query.boxes.map(_.ofAllWeights)) })
 }
 
 object BlockPruning {
@@ -115,6 +125,11 @@ class BlockFileIndex(base: PreparedDeltaFileIndex, val pruning: BlockPruning, ke
 
   /** Files that Delta's statistics kept. */
   def candidates: Seq[AddFile] = base.preparedScan.files
+
+  /** Candidates that the query would read if it asked for rows of every weight. */
+  lazy val inSpace: FileCount =
+    if (pruning.limitsWeights) FileCount.of(candidates.filter(pruning.ofAllWeights.keep))
+    else FileCount.of(preparedScan.files)
 
   override def matchingFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[AddFile] =
     super.matchingFiles(partitionFilters, dataFilters).filter(pruning.keep)

@@ -5,7 +5,6 @@ import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.catalyst.expressions.{Expression, GreaterThanOrEqual, LessThanOrEqual, Literal, Murmur3Hash}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sample}
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 
@@ -40,21 +39,20 @@ object ReadReport {
     }
     val scans = report.putArray("scans")
     plan.collectWithSubqueries { case IndexedRelation(index: PreparedDeltaFileIndex) =>
-      val scan = index.preparedScan
-      val candidates = index match {
-        case blocks: BlockFileIndex => blocks.candidates
-        case _ => scan.files
-      }
-      def bytes(files: Seq[AddFile]) = files.map(_.size).sum
-      scans
-        .addObject()
-        .put("total_files", scan.scannedSnapshot.numOfFiles)
-        .put("total_bytes", scan.scannedSnapshot.sizeInBytes)
-        .put("pruned", scan.files.size < candidates.size)
-        .put("candidate_files", candidates.size)
-        .put("candidate_bytes", bytes(candidates))
-        .put("kept_files", scan.files.size)
-        .put("kept_bytes", bytes(scan.files))
+      val counts = ScanCounts.planned(index)
+      val scan = scans.addObject()
+      scan
+        .put("table", counts.table)
+        .put("version", index.preparedScan.version)
+        .put("is_limited", counts.isLimited)
+        .put("pruned", counts.weights.files < counts.statistics.files)
+      def put(name: String, count: FileCount) =
+        scan.put(s"${name}_files", count.files).put(s"${name}_bytes", count.bytes)
+      counts.total.foreach(put("total", _))
+      put("partition", counts.partitions)
+      put("candidate", counts.statistics)
+      put("cube", counts.cubes)
+      put("kept", counts.weights)
     }
     report.toString
   }
