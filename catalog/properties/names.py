@@ -12,6 +12,7 @@ from catalog.properties.index_properties import (
     HASH_TYPES_KEY_PREFIX,
     INDEX_SETTINGS,
 )
+from catalog.properties.insight_properties import INSIGHT_SETTINGS, INSIGHTS_PREFIX
 from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX, LIFECYCLE_SETTINGS
 from catalog.properties.log_properties import LOG_PREFIX, LOG_SETTINGS
 from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
@@ -20,12 +21,28 @@ from catalog.properties.setting import Setting
 
 PROPERTIES: dict[str, Setting[object]] = {
     s.name: s
-    for s in (*INDEX_SETTINGS, *OPTIMIZATION_SETTINGS, *LIFECYCLE_SETTINGS, *RETENTION_SETTINGS, *LOG_SETTINGS)
+    for s in (
+        *INDEX_SETTINGS,
+        *OPTIMIZATION_SETTINGS,
+        *LIFECYCLE_SETTINGS,
+        *RETENTION_SETTINGS,
+        *LOG_SETTINGS,
+        *INSIGHT_SETTINGS,
+    )
 }
 """The table properties that owners set, by name; options of strategies are properties besides."""
 
 _NAMESPACE = "use."
-_FAMILIES = ("use.index.", PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, RETENTION_PREFIX, VACUUM_PREFIX, LOG_PREFIX)
+_FAMILIES = (
+    "use.index.",
+    PREFIX,
+    CLUSTERING_PREFIX,
+    COMPACTION_PREFIX,
+    RETENTION_PREFIX,
+    VACUUM_PREFIX,
+    LOG_PREFIX,
+    INSIGHTS_PREFIX,
+)
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
 

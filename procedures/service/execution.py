@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from catalog.insights.ingestion import record_commits
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.task_queue import cores, tasks_queued_outside
@@ -26,7 +27,7 @@ from procedures.optimizer.plan import ARRIVED
 from procedures.optimizer.report import FAILED, LEASE_HELD, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
-from procedures.service.schedule import LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import INGESTION_INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.vacuuming.cutoff import Cutoff
 
 # Reasons without a strategy on which an owner can act.
@@ -72,7 +73,7 @@ class Engine(Protocol):
         ...
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
-        """Reclaims history of the table, or consolidates its log; returns True.
+        """Keeps rows about commits, reclaims history of the table, or consolidates its log; returns True.
 
         Args:
             run: the run.
@@ -125,6 +126,8 @@ class SparkEngine:
         """
         prepare_thread(self._spark, pool)
         table = ManagedTable.find(self._spark, run.table)
+        if name == INGESTION_INSIGHTS and schedule.ingestion is not None:
+            record_commits(table, schedule.ingestion.keep_millis, self._app.clock.now())
         if name == RECLAMATION and schedule.retention is not None:
             self._reclaim(table, run, schedule.retention)
         if name == LOG_CONSOLIDATION:

@@ -8,6 +8,7 @@ from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
+from catalog.properties.insight_properties import IngestionPolicy, ingestion_policy
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.log_properties import LogPolicy, log_policy
 from catalog.properties.names import unknown_property
@@ -20,6 +21,7 @@ from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 RECLAMATION, LOG_CONSOLIDATION = "Reclamation", "LogConsolidation"
+INGESTION_INSIGHTS = "IngestionInsights"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Schedule:
         paces: how often strategies run that do not run each time, by name.
         retention: what is reclaimed besides; None for nothing.
         log: how often the log is consolidated besides; None for never.
+        ingestion: how long rows about commits are kept besides; None for not at all.
     """
 
     strategies: tuple[str, ...]
@@ -45,6 +48,7 @@ class Schedule:
     paces: Mapping[str, Pace] = field(default_factory=dict)
     retention: RetentionPolicy | None = None
     log: LogPolicy | None = None
+    ingestion: IngestionPolicy | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -56,11 +60,14 @@ class Schedule:
         properties = OptimizationProperties.of(configuration, _options())
         policies = lifecycle_policies(configuration)
         retention, log = retention_policy(configuration), log_policy(configuration)
-        if properties is None and not policies and retention is None and log is None:
+        ingestion = ingestion_policy(configuration)
+        more = tuple(policy for policy in (retention, log, ingestion) if policy is not None)
+        if properties is None and not policies and not more:
             return None
         schedule = cls._checked(properties or OptimizationProperties(()), policies)
-        asked = {key: text for policy in (retention, log) if policy is not None for key, text in policy.asked.items()}
-        return replace(schedule, retention=retention, log=log, parameters={**schedule.parameters, **asked})
+        asked = {key: text for policy in more for key, text in policy.asked.items()}
+        parameters = {**schedule.parameters, **asked}
+        return replace(schedule, retention=retention, log=log, ingestion=ingestion, parameters=parameters)
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
@@ -96,13 +103,18 @@ class Schedule:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The strategies, and ``Reclamation`` and ``LogConsolidation`` if the service does that, for display."""
+        """The strategies, and what the service does besides, for display."""
         return (*self.strategies, *self.maintenance)
 
     @property
     def maintenance(self) -> tuple[str, ...]:
         """What the service does besides optimizations, in its order."""
-        asked = {RECLAMATION: self.retention is not None, LOG_CONSOLIDATION: self.log is not None}
+        asked = {
+            # Before reclamation, which shortens the log.
+            INGESTION_INSIGHTS: self.ingestion is not None,
+            RECLAMATION: self.retention is not None,
+            LOG_CONSOLIDATION: self.log is not None,
+        }
         return tuple(name for name, is_asked in asked.items() if is_asked)
 
     def settings(self) -> OptimizeSettings:

@@ -6,7 +6,7 @@ from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
 from procedures.service.execution import Files, RunOutcome, TaskQueue
-from procedures.service.schedule import RECLAMATION
+from procedures.service.schedule import INGESTION_INSIGHTS, RECLAMATION
 from procedures.service.service import Service
 
 MINUTE = 60_000
@@ -62,7 +62,7 @@ class FakeEngine:
 
     def __init__(self, tables):
         self.tables = tables
-        self.runs, self.looks, self.reclaimed, self.consolidated = [], [], [], []
+        self.runs, self.looks, self.reclaimed, self.consolidated, self.recorded = [], [], [], [], []
         self.is_suspended = set()
         self.during = lambda run: None
         self.unsettled = False
@@ -88,6 +88,8 @@ class FakeEngine:
             raise self.error
         if name == RECLAMATION:
             self.reclaimed.append((run.table, schedule.retention.hours))
+        elif name == INGESTION_INSIGHTS:
+            self.recorded.append(run.table)
         else:
             self.consolidated.append(run.table)
         return True
