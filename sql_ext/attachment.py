@@ -57,6 +57,7 @@ def attach(spark: SparkSession) -> None:
     give_jars_to_executors(spark)
     start_callback_server(spark.sparkContext)
     ShimBridge(spark).attach(PythonHandler(answer))
+    ShimBridge(spark).record_scans()
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         application().services.start_attached(lambda: Service(spark))

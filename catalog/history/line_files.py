@@ -86,6 +86,16 @@ class LineFolder(Generic[_Line]):
         merged = {part for listing in self._listings(names, now) for part in listing.parts}
         return [n for n in names if _is_part(n) and has(n) and n not in merged]
 
+    def current(self, now: int) -> list[str]:
+        """Returns the names of all files but those that a merged file contains.
+
+        Args:
+            now: epoch milliseconds.
+        """
+        names = self.names()
+        merged = {part for listing in self._listings(names, now) for part in listing.parts}
+        return [n for n in names if FILE_NAME.fullmatch(n) and n not in merged]
+
     def merge(self, now: int, most_files: int, has: Callable[[str], bool] = lambda _: True) -> int:
         """Merges files into one if there are more than ``most_files``.
 
@@ -120,7 +130,7 @@ class LineFolder(Generic[_Line]):
         number, texts = self.join(lines)
         text = "\n".join(texts)
         kind = _FULL if len(text) >= self.full_characters else "-merged-"
-        name = f"{number}{kind}{uuid.uuid4().hex}"
+        name = f"{number}{kind}{len(texts)}-{uuid.uuid4().hex}"
         self.table.write_state(f"{self.folder}/{name}.json", text)
         self.table.write_state(f"{self.folder}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": readable}))
         return len(readable)

@@ -10,11 +10,13 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from catalog.insights.consumption import trim_scans
 from catalog.insights.ingestion import record_commits
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.task_queue import cores, tasks_queued_outside
 from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.insight_properties import InsightsPolicy
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
 from catalog.properties.session_settings import PROGRESS
@@ -27,7 +29,7 @@ from procedures.optimizer.plan import ARRIVED
 from procedures.optimizer.report import FAILED, LEASE_HELD, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
-from procedures.service.schedule import INGESTION_INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.vacuuming.cutoff import Cutoff
 
 # Reasons without a strategy on which an owner can act.
@@ -126,14 +128,21 @@ class SparkEngine:
         """
         prepare_thread(self._spark, pool)
         table = ManagedTable.find(self._spark, run.table)
-        if name == INGESTION_INSIGHTS and schedule.ingestion is not None:
-            record_commits(table, schedule.ingestion.keep_millis, self._app.clock.now())
+        if name == INSIGHTS and schedule.insights is not None:
+            self._keep_insights(table, schedule.insights)
         if name == RECLAMATION and schedule.retention is not None:
             self._reclaim(table, run, schedule.retention)
         if name == LOG_CONSOLIDATION:
             modes = tuple(mode for mode in MODES if mode.name in DEFAULT_MODES)
             consolidate_log(table, LogRequest(modes, trigger=run.trigger, measures=False))
         return True
+
+    def _keep_insights(self, table: ManagedTable, insights: InsightsPolicy) -> None:
+        now = self._app.clock.now()
+        if insights.keep_commits_millis is not None:
+            record_commits(table, insights.keep_commits_millis, now)
+        if insights.scans is not None:
+            trim_scans(table, insights.scans, now)
 
     def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> None:
         snapshot = table.snapshot()

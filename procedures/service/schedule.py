@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
-from catalog.properties.insight_properties import IngestionPolicy, ingestion_policy
+from catalog.properties.insight_properties import InsightsPolicy, insights_policy
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.log_properties import LogPolicy, log_policy
 from catalog.properties.names import unknown_property
@@ -21,7 +21,7 @@ from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 RECLAMATION, LOG_CONSOLIDATION = "Reclamation", "LogConsolidation"
-INGESTION_INSIGHTS = "IngestionInsights"
+INSIGHTS = "Insights"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Schedule:
         paces: how often strategies run that do not run each time, by name.
         retention: what is reclaimed besides; None for nothing.
         log: how often the log is consolidated besides; None for never.
-        ingestion: how long rows about commits are kept besides; None for not at all.
+        insights: what is kept about commits and queries besides; None for nothing.
     """
 
     strategies: tuple[str, ...]
@@ -48,7 +48,7 @@ class Schedule:
     paces: Mapping[str, Pace] = field(default_factory=dict)
     retention: RetentionPolicy | None = None
     log: LogPolicy | None = None
-    ingestion: IngestionPolicy | None = None
+    insights: InsightsPolicy | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -60,14 +60,14 @@ class Schedule:
         properties = OptimizationProperties.of(configuration, _options())
         policies = lifecycle_policies(configuration)
         retention, log = retention_policy(configuration), log_policy(configuration)
-        ingestion = ingestion_policy(configuration)
-        more = tuple(policy for policy in (retention, log, ingestion) if policy is not None)
+        insights = insights_policy(configuration)
+        more = tuple(policy for policy in (retention, log, insights) if policy is not None)
         if properties is None and not policies and not more:
             return None
         schedule = cls._checked(properties or OptimizationProperties(()), policies)
         asked = {key: text for policy in more for key, text in policy.asked.items()}
         parameters = {**schedule.parameters, **asked}
-        return replace(schedule, retention=retention, log=log, ingestion=ingestion, parameters=parameters)
+        return replace(schedule, retention=retention, log=log, insights=insights, parameters=parameters)
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
@@ -111,7 +111,7 @@ class Schedule:
         """What the service does besides optimizations, in its order."""
         asked = {
             # Before reclamation, which shortens the log.
-            INGESTION_INSIGHTS: self.ingestion is not None,
+            INSIGHTS: self.insights is not None,
             RECLAMATION: self.retention is not None,
             LOG_CONSOLIDATION: self.log is not None,
         }

@@ -9,7 +9,7 @@ from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
 from procedures.service.cluster_load import ClusterLoad, Wait
-from procedures.service.schedule import INGESTION_INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 
 
 class Worker:
@@ -94,7 +94,7 @@ class Worker:
         """Returns what may be done besides optimizations; history ages without new commits."""
         retention, log = self.schedule.retention, self.schedule.log
         paces = {
-            INGESTION_INSIGHTS: None if self.schedule.ingestion is None else self.schedule.ingestion.pace,
+            INSIGHTS: None if self.schedule.insights is None else self.schedule.insights.pace,
             RECLAMATION: None if retention is None else Pace(retention.interval),
             LOG_CONSOLIDATION: None if log is None else log.pace,
         }

@@ -11,7 +11,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.insights import commit_facts as facts_module
 from catalog.insights.commit_rows import COLUMNS, StoredCommit, parse_commits
 from catalog.insights.ingestion import INGESTION_FOLDER, ingestion_rows, record_commits
-from catalog.properties.insight_properties import ingestion_policy
+from catalog.properties.insight_properties import insights_policy
 from procedures.application import application
 from procedures.service.schedule import schedule_of
 
@@ -186,7 +186,7 @@ def test_the_service_keeps_rows_while_the_property_is_set(fake):
     fake.tick()
     assert (fake.engine.runs, fake.engine.recorded) == ([], ["t"])
     (state,) = application().automations.all()
-    assert (state.strategies, state.last_error) == (("IngestionInsights",), None)
+    assert (state.strategies, state.last_error) == (("Insights",), None)
     fake.tick(3_600_000)
     assert fake.engine.recorded == ["t", "t"]
     fake.tables.versions[place] += 1_000
@@ -199,16 +199,16 @@ def test_the_service_keeps_rows_while_the_property_is_set(fake):
 
 def test_rows_are_kept_before_history_is_reclaimed():
     asked = {ENABLED: "true", "use.retention.hours": "1", "use.log.consolidation.commits": "1"}
-    assert schedule_of(asked).maintenance == ("IngestionInsights", "Reclamation", "LogConsolidation")
+    assert schedule_of(asked).maintenance == ("Insights", "Reclamation", "LogConsolidation")
 
 
 def test_what_the_properties_mean():
-    assert ingestion_policy({}) is None
-    policy = ingestion_policy({ENABLED: "TRUE", "use.insights.ingestion.days": "3"})
-    assert policy.keep_millis == 3 * DAY
+    assert insights_policy({}) is None
+    policy = insights_policy({ENABLED: "TRUE", "use.insights.ingestion.days": "3"})
+    assert policy.keep_commits_millis == 3 * DAY
     for key, text in ((ENABLED, "yes"), ("use.insights.ingestion.days", "0")):
         with pytest.raises(InvalidArgumentError, match=key):
-            ingestion_policy({key: text})
+            insights_policy({key: text})
 
 
 def test_lines_that_cannot_be_read_are_refused():

@@ -6,7 +6,7 @@ from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
 from procedures.service.execution import Files, RunOutcome, TaskQueue
-from procedures.service.schedule import INGESTION_INSIGHTS, RECLAMATION
+from procedures.service.schedule import INSIGHTS, RECLAMATION
 from procedures.service.service import Service
 
 MINUTE = 60_000
@@ -88,7 +88,7 @@ class FakeEngine:
             raise self.error
         if name == RECLAMATION:
             self.reclaimed.append((run.table, schedule.retention.hours))
-        elif name == INGESTION_INSIGHTS:
+        elif name == INSIGHTS:
             self.recorded.append(run.table)
         else:
             self.consolidated.append(run.table)
