@@ -11,6 +11,7 @@ from procedures.compact import COMPACT
 from procedures.consolidate_log import CONSOLIDATE_LOG
 from procedures.declaration import Procedure
 from procedures.drop_index import DROP_INDEX
+from procedures.explain_skipping import EXPLAIN_SKIPPING
 from procedures.help import help_procedure
 from procedures.index import INDEX
 from procedures.optimize import OPTIMIZE
@@ -36,6 +37,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         OPTIMIZE,
         COMPACT,
         CLUSTERING_INFORMATION,
+        EXPLAIN_SKIPPING,
         CHECK,
         VACUUM,
         PURGE,

@@ -369,6 +369,30 @@ class ConsolidateLogRow:
 
 
 @dataclass(frozen=True)
+class ExplainSkippingRow:
+    """A step of the file selection of one scan, or a reason why files are not skipped.
+
+    Attributes:
+        scan: number of the scan in the plan, from 1; None for a reason that concerns the whole query.
+        table: full name of the table of the scan.
+        item: step (``TABLE``, ``PARTITION_VALUES``, ``STATISTICS``, ``LIMIT``, ``CUBES``, ``WEIGHTS``, ``READ``) or
+            reason.
+        files: files of the table, that the step removes, that are read, or that the reason concerns.
+        bytes: their bytes; None if they are not known.
+        condition: condition that the reason concerns.
+        message: what the step does, or what would help.
+    """
+
+    scan: int | None = field(metadata=INT)
+    table: str | None
+    item: str
+    files: int | None
+    bytes: int | None
+    condition: str | None
+    message: str
+
+
+@dataclass(frozen=True)
 class SuspendRow:
     """A suspended table.
 

@@ -14,6 +14,7 @@ from procedures.result_rows import (
     ClusteringInformationRow,
     ConsolidateLogRow,
     DropIndexRow,
+    ExplainSkippingRow,
     IndexRow,
     OptimizeRow,
     PlanRow,
@@ -27,6 +28,7 @@ from procedures.result_rows import (
     VacuumRow,
 )
 from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
+from procedures.skipping.reasons import SkippingReason
 from sql_ext.attachment import attach, call, register_procedure
 from sql_ext.configuration import configure, spark_conf
 from sql_ext.facade.all_tables import metastore_summary, optimizations, status
@@ -34,6 +36,7 @@ from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.table import Table, table
 from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
+from sql_ext.skipping import SkippingExplanation, explain
 
 __all__ = [
     "Call",
@@ -42,6 +45,7 @@ __all__ = [
     "ClusteringInformationRow",
     "ConsolidateLogRow",
     "DropIndexRow",
+    "ExplainSkippingRow",
     "FileCount",
     "FileGroup",
     "FileRun",
@@ -64,6 +68,8 @@ __all__ = [
     "SelectionSettings",
     "Selector",
     "SkippedGroup",
+    "SkippingExplanation",
+    "SkippingReason",
     "SparkSample",
     "StatusRow",
     "Strategy",
@@ -76,6 +82,7 @@ __all__ = [
     "attach",
     "call",
     "configure",
+    "explain",
     "metastore_summary",
     "optimizations",
     "read_report",

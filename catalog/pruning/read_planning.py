@@ -155,13 +155,35 @@ def plan_read(configuration: str, conditions: str) -> str | None:
         tree: Mapping[str, Any] = json.loads(conditions)
     except RecursionError as error:
         raise TooComplexError.of("conditions", "fewer levels") from error
-    revisions = [r for r in index.revisions.values() if not r.is_staging and r.transformations]
     queries = {}
-    for revision in _affordable(revisions, tree):
+    for revision in _affordable(list(readable_revisions(configuration).values()), tree):
         region = Conditions(revision, index.hash_types.get(revision.revision_id)).region(tree)
         if not region.is_all:
             queries[str(revision.revision_id)] = _query(revision, region)
     return json.dumps({"revisions": queries}) if queries else None
+
+
+def readable_revisions(configuration: str) -> dict[int, Revision]:
+    """Returns the revisions whose files queries can skip, by number, the newest last.
+
+    Args:
+        configuration: the table's properties, as JSON.
+    """
+    revisions = _index(configuration).revisions
+    return {n: revisions[n] for n in sorted(revisions) if not revisions[n].is_staging and revisions[n].transformations}
+
+
+def narrows(configuration: str, revision_id: int, condition: str) -> bool:
+    """Whether a condition limits the region or the weights of a revision.
+
+    Args:
+        configuration: the table's properties, as JSON.
+        revision_id: number of a readable revision.
+        condition: JSON tree of a condition, see ``catalog.pruning.conditions``.
+    """
+    index = _index(configuration)
+    region = Conditions(index.revisions[revision_id], index.hash_types.get(revision_id)).region(json.loads(condition))
+    return not region.is_all
 
 
 def _affordable(revisions: Sequence[Revision], tree: Mapping[str, Any]) -> Sequence[Revision]:

@@ -15,6 +15,8 @@ final case class Box(firstWeight: Int, lastWeight: Int, lower: Seq[Double], uppe
 
   def limitsWeights: Boolean = firstWeight > Int.MinValue || lastWeight < Int.MaxValue
 
+  def limitsSpace: Boolean = lower.exists(_ > 0) || upper.exists(_ < 1)
+
   def ofAllWeights: Box = copy(firstWeight = Int.MinValue, lastWeight = Int.MaxValue)
 
   /** Whether the cube that starts at `from` meets the box, borders included. */
@@ -52,6 +54,9 @@ final case class BlockPruning(revisions: Map[String, BlockQuery]) {
       } yield BlockPruning.anyBlock(blocks, BlockPruning.band(file.tags), query)).getOrElse(true)
 
   def limitsWeights: Boolean = revisions.values.exists(_.boxes.exists(_.limitsWeights))
+
+  def limitsSpace: Boolean =
+    revisions.values.exists(query => query.boxes.isEmpty || query.boxes.exists(_.limitsSpace))
 
   /** The same regions of space, with rows of every weight. */
   def ofAllWeights: BlockPruning =
@@ -128,7 +133,8 @@ class BlockFileIndex(base: PreparedDeltaFileIndex, val pruning: BlockPruning, ke
 
   /** Candidates that the query would read if it asked for rows of every weight. */
   lazy val inSpace: FileCount =
-    if (pruning.limitsWeights) FileCount.of(candidates.filter(pruning.ofAllWeights.keep))
+    if (!pruning.limitsSpace) FileCount.of(candidates)
+    else if (pruning.limitsWeights) FileCount.of(candidates.filter(pruning.ofAllWeights.keep))
     else FileCount.of(preparedScan.files)
 
   override def matchingFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[AddFile] =

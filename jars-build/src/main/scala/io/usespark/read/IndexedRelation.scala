@@ -28,10 +28,14 @@ object IndexedRelation {
 
   /** The index's name of a column of the table; None for what is no column, or hidden by a column of the same name. */
   def physicalName(expression: Expression, schema: StructType): Option[String] =
-    path(expression).flatMap(fields(_, schema)).flatMap { columnPath =>
-      val name = columnPath.map(DeltaColumnMapping.getPhysicalName).mkString(".")
-      if (columnPath.size == 1 || topLevel(schema, name).isEmpty) Some(name) else None
+    physicalPath(expression, schema).flatMap { names =>
+      val name = names.mkString(".")
+      if (names.size == 1 || topLevel(schema, name).isEmpty) Some(name) else None
     }
+
+  /** The physical names of a column of the table and of the structs around it, from the outermost. */
+  def physicalPath(expression: Expression, schema: StructType): Option[Seq[String]] =
+    path(expression).flatMap(fields(_, schema)).map(_.map(DeltaColumnMapping.getPhysicalName))
 
   def hasHash(expression: Expression): Boolean = expression.exists(_.isInstanceOf[Murmur3Hash])
 

@@ -1,6 +1,7 @@
 package io.usespark
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.catalyst.expressions.{Expression, GreaterThanOrEqual, LessThanOrEqual, Literal, Murmur3Hash}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sample}
@@ -15,15 +16,7 @@ object ReadReport {
     val plan = data.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan
     val report = mapper.createObjectNode()
     val samples = report.putArray("samples")
-    plan.collectWithSubqueries { case sample: Sample =>
-      val reason = sample.getTagValue(SampleReason.Tag).getOrElse(SampleReason("NOT_CONSIDERED", ""))
-      samples
-        .addObject()
-        .put("reason", reason.code)
-        .put("detail", reason.detail)
-        .put("lower", sample.lowerBound)
-        .put("upper", sample.upperBound)
-    }
+    plan.collectWithSubqueries { case sample: Sample => sample }.foreach(put(samples.addObject(), _))
     val weights = report.putArray("weight_filters")
     plan.collectWithSubqueries { case filter: Filter if IndexedRelation.hasHash(filter.condition) => filter }.foreach {
       filter =>
@@ -38,23 +31,34 @@ object ReadReport {
           .foreach(metadata => node.put("configuration", IndexedRelation.json(metadata.configuration)))
     }
     val scans = report.putArray("scans")
-    plan.collectWithSubqueries { case IndexedRelation(index: PreparedDeltaFileIndex) =>
-      val counts = ScanCounts.planned(index)
-      val scan = scans.addObject()
-      scan
-        .put("table", counts.table)
-        .put("version", index.preparedScan.version)
-        .put("is_limited", counts.isLimited)
-        .put("pruned", counts.weights.files < counts.statistics.files)
-      def put(name: String, count: FileCount) =
-        scan.put(s"${name}_files", count.files).put(s"${name}_bytes", count.bytes)
-      counts.total.foreach(put("total", _))
-      put("partition", counts.partitions)
-      put("candidate", counts.statistics)
-      put("cube", counts.cubes)
-      put("kept", counts.weights)
-    }
+    plan
+      .collectWithSubqueries { case IndexedRelation(index: PreparedDeltaFileIndex) => index }
+      .foreach(put(scans.addObject(), _))
     report.toString
+  }
+
+  private[usespark] def put(json: ObjectNode, sample: Sample): Unit = {
+    val reason = sample.getTagValue(SampleReason.Tag).getOrElse(SampleReason("NOT_CONSIDERED", ""))
+    json
+      .put("reason", reason.code)
+      .put("detail", reason.detail)
+      .put("lower", sample.lowerBound)
+      .put("upper", sample.upperBound)
+  }
+
+  private[usespark] def put(json: ObjectNode, index: PreparedDeltaFileIndex): Unit = {
+    val counts = ScanCounts.planned(index)
+    json
+      .put("table", counts.table)
+      .put("version", index.preparedScan.version)
+      .put("is_limited", counts.isLimited)
+      .put("pruned", counts.weights.files < counts.statistics.files)
+    def put(name: String, count: FileCount) = json.put(s"${name}_files", count.files).put(s"${name}_bytes", count.bytes)
+    counts.total.foreach(put("total", _))
+    put("partition", counts.partitions)
+    put("candidate", counts.statistics)
+    put("cube", counts.cubes)
+    put("kept", counts.weights)
   }
 
   /** The smallest and largest weight that a filter takes, where it says so as ours do. */

@@ -1,0 +1,165 @@
+"""What the optimizer's rules made of the conditions of a query, scan by scan, read from its optimized plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from catalog.jvm.java_values import java_class, java_data, jvm_session
+from catalog.jvm.read_report import PlannedSample
+
+_REPORT = "io.usespark.SkippingReport"
+
+
+@dataclass(frozen=True)
+class PlannedCondition:
+    """A condition of a scan, as Spark's optimizer left it.
+
+    Attributes:
+        text: SQL text.
+        operator: ``and`` or ``or``; '' for a single condition.
+        parts: operands of ``and`` and ``or``.
+        tree: the condition as the index judges it, as JSON; None if it does not judge it.
+        used_by: ``partitions`` or ``statistics`` if Delta used it to select files, else ''.
+        is_partition: whether it is about partition columns only.
+        subject: what is compared: ``column``, ``cast``, ``function``, ``hash`` or ``other``.
+        comparison: ``=``, ``<``, ``IN``, ``IS NULL``, ``LIKE`` and so on; '' if nothing is compared with a constant.
+        constants: SQL texts of the first ten constants.
+        columns: names of the top-level columns.
+        column: stored name of the column that is compared or cast; '' for other subjects.
+        type: SQL type of the column.
+        cast_type: SQL type to which it is cast.
+        function: outermost function of the subject.
+        arguments: SQL texts of its arguments.
+    """
+
+    text: str
+    operator: str = ""
+    parts: tuple[PlannedCondition, ...] = ()
+    tree: str | None = None
+    used_by: str = ""
+    is_partition: bool = False
+    subject: str = "other"
+    comparison: str = ""
+    constants: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    column: str = ""
+    type: str = ""
+    cast_type: str = ""
+    function: str = ""
+    arguments: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> PlannedCondition:
+        """Returns the condition of a node of the shim's report."""
+        return cls(
+            text=node["text"],
+            operator=node["operator"],
+            parts=tuple(cls.of(part) for part in node.get("of", ())),
+            tree=node.get("tree"),
+            used_by=node.get("used_by", ""),
+            is_partition=node.get("is_partition", False),
+            subject=node.get("subject", "other"),
+            comparison=node.get("comparison", ""),
+            constants=tuple(node.get("constants", ())),
+            columns=tuple(node.get("columns", ())),
+            column=node.get("column", ""),
+            type=node.get("type", ""),
+            cast_type=node.get("as", ""),
+            function=node.get("function", ""),
+            arguments=tuple(node.get("arguments", ())),
+        )
+
+
+@dataclass(frozen=True)
+class RevisionFiles:
+    """Files of one revision that a scan reads.
+
+    Attributes:
+        revision: the tag of the files; '' for unindexed ones.
+        files: number of files.
+        bytes: their bytes.
+    """
+
+    revision: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class SkippingScan:
+    """A Delta scan of a query.
+
+    Attributes:
+        counts: table, version, and files and bytes left after each step, by name.
+        configuration: table properties, as JSON.
+        schema: logical schema of the table.
+        read: files that it reads, by revision.
+        conditions: conditions of its filters.
+        without_statistics: for each column that a condition compares, by its stored name, the number of files of the
+            table without a minimum of the column although it has values.
+    """
+
+    counts: Mapping[str, Any]
+    configuration: str
+    schema: StructType
+    read: tuple[RevisionFiles, ...]
+    conditions: tuple[PlannedCondition, ...]
+    without_statistics: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class SkippingPlan:
+    """The Delta scans of a query and the samples that Spark takes itself."""
+
+    scans: tuple[SkippingScan, ...]
+    samples: tuple[PlannedSample, ...]
+
+
+def command_in(spark: SparkSession, text: str) -> str | None:
+    """Returns the name of the command that a text is; None if it is a query. Nothing is executed.
+
+    Args:
+        spark: session of the caller.
+        text: one SQL statement.
+    """
+    command = java_class(spark, _REPORT).command(jvm_session(spark), text)
+    return None if command is None else str(command)
+
+
+def plan_of_query(spark: SparkSession, text: str) -> SkippingPlan:
+    """Plans a query without executing it.
+
+    Args:
+        spark: session of the caller.
+        text: a query; a command fails to parse.
+    """
+    return _plan(java_class(spark, _REPORT).ofQuery(jvm_session(spark), text))
+
+
+def plan_of_data(data: DataFrame) -> SkippingPlan:
+    """Plans a DataFrame without executing it."""
+    return _plan(java_class(data.sparkSession, _REPORT).of(java_data(data)))
+
+
+def _plan(text: str) -> SkippingPlan:
+    report = json.loads(text)
+    return SkippingPlan(
+        tuple(_scan(scan) for scan in report["scans"]), tuple(PlannedSample(**sample) for sample in report["samples"])
+    )
+
+
+def _scan(scan: Mapping[str, Any]) -> SkippingScan:
+    return SkippingScan(
+        counts=scan["counts"],
+        configuration=scan["configuration"],
+        schema=StructType.fromJson(json.loads(scan["schema"])),
+        read=tuple(RevisionFiles(**files) for files in scan["revisions"]),
+        conditions=tuple(PlannedCondition.of(node) for node in scan["conditions"]),
+        without_statistics=scan["without_statistics"],
+    )

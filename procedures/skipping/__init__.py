@@ -1,0 +1,1 @@
+"""Explanations of which files a query skips and which conditions do not help."""
