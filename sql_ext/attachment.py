@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotSupportedError, UseError
 from catalog.jvm.python_handler import PythonHandler
-from catalog.jvm.session import give_jars_to_executors
+from catalog.jvm.session import give_jars_to_executors, has_jvm, is_stopped
 from catalog.jvm.shim_bridge import ShimBridge
 from procedures.application import application
 from procedures.declaration import Procedure
@@ -26,6 +26,7 @@ from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 _SECONDS_AT_EXIT = 10
 
 atexit.register(lambda: application().services.stop_attached(_SECONDS_AT_EXIT))
+atexit.register(lambda: _flush_scans())
 
 
 def attach(spark: SparkSession) -> None:
@@ -97,6 +98,13 @@ def call(spark: SparkSession, name: str, /, **arguments: Any) -> DataFrame:
     if is_client(spark):
         return call_from_client(spark, name, arguments)
     return procedure(name).call(spark, arguments)
+
+
+def _flush_scans() -> None:
+    """Stores the last records of queries where the interpreter ends and its SparkContext still runs."""
+    spark = SparkSession.getActiveSession()
+    if spark is not None and has_jvm(spark) and not is_stopped(spark.sparkContext):
+        ShimBridge(spark).flush_scans()
 
 
 def _declare(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 import io.usespark.{QueryFacts, ScanQueue, ScanRecords}
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 
@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkLis
  * Records the scans of finished queries of all sessions. It has a queue of events and a thread for itself, so neither
  * queries nor other listeners wait for it. Until a query of a table with records has been planned, it returns at once.
  */
-final class ScanListener(context: SparkContext, queue: ScanQueue) extends SparkListener with Logging {
+final class ScanListener(private val context: SparkContext, private val queue: ScanQueue) extends SparkListener with Logging {
   import ScanListener._
 
   private val started = bounded[Long, SparkListenerSQLExecutionStart]
@@ -25,8 +25,8 @@ final class ScanListener(context: SparkContext, queue: ScanQueue) extends SparkL
   override def onOtherEvent(event: SparkListenerEvent): Unit =
     try
       event match {
-        case start: SparkListenerSQLExecutionStart => if (wanted) started.put(start.executionId, start)
-        case end: SparkListenerSQLExecutionEnd => if (wanted) record(end)
+        case start: SparkListenerSQLExecutionStart => if (planned) started.put(start.executionId, start)
+        case end: SparkListenerSQLExecutionEnd => if (planned) record(end)
         case other => rememberUser(other)
       }
     catch {
@@ -34,6 +34,9 @@ final class ScanListener(context: SparkContext, queue: ScanQueue) extends SparkL
         if (!failed) logWarning("The scans of a query were not recorded.", error)
         failed = true
     }
+
+  /** Comes while the application stops, which waits for it: a short job leaves its records now or never. */
+  override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = if (planned) queue.flush()
 
   private def record(end: SparkListenerSQLExecutionEnd): Unit = {
     val start = Option(started.remove(end.executionId))
@@ -87,9 +90,8 @@ object ScanListener {
   private val ThriftStart = "org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart"
   private val ConnectTag = "SparkConnect_OperationTag_User_(.*)_Session_.*_Operation_(.*)".r
   private val MaxRemembered = 1000
-  private val queue = new ScanQueue
   @volatile private var planned = false
-  @volatile private var registered: SparkContext = _
+  @volatile private var registered: Option[ScanListener] = None
 
   final private case class Caller(user: String, kind: String, statementId: Option[String])
 
@@ -97,21 +99,23 @@ object ScanListener {
   def noteTable(configuration: Map[String, String]): Unit =
     if (!planned && ScanRecords.isEnabled(configuration)) planned = true
 
-  private def wanted: Boolean = planned
-
   /** Registers a listener for all sessions of the application, once. */
   def register(session: SparkSession): Unit = synchronized {
     val context = session.sparkContext
-    if (registered ne context) {
-      registered = context
-      context.listenerBus.addToQueue(new ScanListener(context, queue), "useScans")
+    if (!registered.exists(_.context eq context)) {
+      // In a session of its own, so that settings of users do not matter.
+      val listener = new ScanListener(context, new ScanQueue(session.newSession()))
+      registered = Some(listener)
+      context.listenerBus.addToQueue(listener, "useScans")
     }
   }
 
   /** Hands over the records of all queries that have ended. */
   def flush(session: SparkSession): Unit = {
-    if (planned) session.sparkContext.listenerBus.waitUntilEmpty()
-    queue.flush()
+    if (planned && !session.sparkContext.isStopped) {
+      session.sparkContext.listenerBus.waitUntilEmpty()
+      registered.foreach(_.queue.flush())
+    }
   }
 
   private def bounded[K, V]: JMap[K, V] = Collections.synchronizedMap(new JLinkedHashMap[K, V]() {
