@@ -26,7 +26,6 @@ from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 _SECONDS_AT_EXIT = 10
 
 atexit.register(lambda: application().services.stop_attached(_SECONDS_AT_EXIT))
-atexit.register(lambda: _flush_scans())
 
 
 def attach(spark: SparkSession) -> None:
@@ -59,6 +58,9 @@ def attach(spark: SparkSession) -> None:
     start_callback_server(spark.sparkContext)
     ShimBridge(spark).attach(PythonHandler(answer))
     ShimBridge(spark).record_scans()
+    # Functions that are registered last are called first, and a function is registered once.
+    atexit.unregister(_flush_scans)
+    atexit.register(_flush_scans)
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         application().services.start_attached(lambda: Service(spark))

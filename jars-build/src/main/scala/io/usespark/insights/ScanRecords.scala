@@ -22,7 +22,7 @@ final case class QueryFacts(
 )
 
 /** One scan of a table, as a line of JSON. */
-final case class ScanRecord(location: String, line: String)
+final class ScanRecord(val location: String, val line: String)
 
 /** The scans of tables that ask for records, as lines of JSON that Python's `consumption` reads. */
 object ScanRecords extends AdaptiveSparkPlanHelper {
@@ -43,7 +43,7 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     else {
       val filters = collectWithSubqueries(plan) { case filter: FilterExec => filter }
       scans.zipWithIndex.map { case ((scan, counts), position) =>
-        ScanRecord(counts.index.path.toString, line(scan, counts, filters, position, query))
+        new ScanRecord(counts.index.path.toString, line(scan, counts, filters, position, query))
       }
     }
   }
