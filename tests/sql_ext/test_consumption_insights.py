@@ -8,6 +8,7 @@ from folders import memory_table
 from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
+import sql_ext
 from catalog.errors import InvalidArgumentError
 from catalog.history.line_files import GRACE_MILLIS
 from catalog.insights import consumption
@@ -27,7 +28,7 @@ def _rows(spark, table):
 
 @pytest.fixture(scope="module")
 def table(spark, shared_table):
-    made = shared_table(NUMBERS, index="x,y", cube_size=200, file_bytes="12kb").append(numbers(spark, 3000)).index()
+    made = shared_table(NUMBERS, index="x,y", cube_size=100, file_bytes="4kb").append(numbers(spark, 3000)).index()
     made.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{ENABLED}' = 'true')")
     return made
 
@@ -61,13 +62,18 @@ def test_a_scan_is_a_row_with_the_counts_of_its_query(spark, table):
 
 def test_samples_literals_and_limits(spark, table, set_conf):
     set_conf("spark.qbeast.use.insights.literals", "true")
-    table.data.sample(0.25).where("y >= 3").collect()
+    query = table.data.sample(0.05).where("y >= 3")
+    (planned,) = sql_ext.read_report(query).scans
+    query.collect()
     table.sql("SELECT * FROM {t} LIMIT 1")
     sample, limit = _rows(spark, table)[-2:]
-    assert sample.sample_fraction == pytest.approx(0.25, abs=1e-6)
+    assert sample.sample_fraction == pytest.approx(0.05, abs=1e-6)
     assert [(f.column, f.operator) for f in sample.filters] == [("y", ">=")]
     assert sample.filters[0].literal == "3"
-    assert sample.skipped_by_weights.files + sample.skipped_by_cubes.files > 0
+    for step, count in planned.removed.items():
+        assert tuple(sample[f"skipped_by_{step}"]) == (count.files, count.bytes), step
+    assert sample.skipped_by_weights.files > 0
+    assert tuple(sample.read) == (planned.kept_files, planned.kept_bytes)
     assert limit.skipped_by_limit.files > 0
     assert limit.filters == []
 

@@ -68,7 +68,8 @@ final class ScanListener(private val context: SparkContext, private val queue: S
 
   private def callerOf(start: Option[SparkListenerSQLExecutionStart]): Caller = {
     val connect = start.iterator.flatMap(_.jobTags).collectFirst { case ConnectTag(user, operation) =>
-      Caller(user, "connect", Some(operation))
+      // A client may name no user.
+      Caller(if (user.isEmpty) context.sparkUser else user, "connect", Some(operation))
     }
     val thrift = start.flatMap(_.jobGroupId).flatMap { group =>
       Option(thriftUsers.get(group)).map(user => Caller(user, "thrift", Some(group)))
