@@ -105,7 +105,9 @@ def test_all_tables(spark, table):
 
 def _lines(*times, app="a"):
     return "\n".join(
-        json.dumps({"table_id": "t", "application_id": app, "execution_id": time, "scan": 0, "finished_at": time})
+        json.dumps(
+            {"table_id": "t", "application_id": app, "execution_id": time, "scan": 0, "finished_at": time // 10 * 10}
+        )
         for time in times
     )
 
