@@ -68,7 +68,7 @@ def _median_ratio(spark: SparkSession, folder: Path, rounds: int) -> tuple[float
         text = f"SELECT sum(y) FROM delta.`{folder}/{name}` WHERE x < 500 AND id > 1000"
         return _timed(lambda: spark.sql(text).collect())
 
-    for _ in range(30):
+    for _ in range(10):
         query("off"), query("on")
     times: dict[str, list[float]] = {"off": [], "on": []}
     for number in range(rounds):
@@ -110,7 +110,7 @@ def _ingestion(spark: SparkSession, folder: Path, commits: int) -> float:
 def main() -> None:
     """Prints a line per measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--commits", type=int, default=10_000)
     arguments = parser.parse_args()
