@@ -35,7 +35,7 @@ from procedures.service.notifications import Notification, Subscription
 from procedures.skipping.reasons import SkippingReason
 from sql_ext.attachment import attach, call, register_procedure
 from sql_ext.configuration import configure, spark_conf
-from sql_ext.facade.all_tables import metastore_summary, optimizations, status
+from sql_ext.facade.all_tables import consumption, ingestion, metastore_summary, optimizations, status
 from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.table import Table, table
@@ -94,7 +94,9 @@ __all__ = [
     "attach",
     "call",
     "configure",
+    "consumption",
     "explain",
+    "ingestion",
     "metastore_summary",
     "on_event",
     "optimizations",

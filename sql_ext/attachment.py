@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotSupportedError, UseError
 from catalog.jvm.python_handler import PythonHandler
-from catalog.jvm.session import give_jars_to_executors
+from catalog.jvm.session import give_jars_to_executors, has_jvm, is_stopped
 from catalog.jvm.shim_bridge import ShimBridge
 from procedures.application import application
 from procedures.declaration import Procedure
@@ -57,6 +57,10 @@ def attach(spark: SparkSession) -> None:
     give_jars_to_executors(spark)
     start_callback_server(spark.sparkContext)
     ShimBridge(spark).attach(PythonHandler(answer))
+    ShimBridge(spark).record_scans()
+    # Functions that are registered last are called first, and a function is registered once.
+    atexit.unregister(_flush_scans)
+    atexit.register(_flush_scans)
     _declare(spark)
     if ServiceSettings.of(spark.conf.get).enabled:
         application().services.start_attached(lambda: Service(spark))
@@ -96,6 +100,13 @@ def call(spark: SparkSession, name: str, /, **arguments: Any) -> DataFrame:
     if is_client(spark):
         return call_from_client(spark, name, arguments)
     return procedure(name).call(spark, arguments)
+
+
+def _flush_scans() -> None:
+    """Stores the last records of queries where the interpreter ends and its SparkContext still runs."""
+    spark = SparkSession.getActiveSession()
+    if spark is not None and has_jvm(spark) and not is_stopped(spark.sparkContext):
+        ShimBridge(spark).flush_scans()
 
 
 def _declare(spark: SparkSession) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import IndexUnreadableError, UseError, first_line
+from catalog.insights.consumption import add_scans
 from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error
 from catalog.jvm.java_time import python_time
@@ -44,6 +45,7 @@ from sql_ext.bridge_operations import (
     ManualTrigger,
     PlanRead,
     PlanSample,
+    ScansRecorded,
     SystemTableRows,
     UnknownProcedure,
     VirtualTableRows,
@@ -213,3 +215,8 @@ def _catalog_changed(_: SparkSession, request: CatalogChanged) -> None:
 @_answers(ManualTrigger)
 def _manual_trigger(spark: SparkSession, request: ManualTrigger) -> None:
     trigger(spark, request.table, request.properties)
+
+
+@_answers(ScansRecorded)
+def _scans_recorded(spark: SparkSession, request: ScansRecorded) -> None:
+    add_scans(ManagedTable.find(spark, request.location), request.lines, application().clock.now())

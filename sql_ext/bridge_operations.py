@@ -245,6 +245,20 @@ class ManualTrigger(Arguments):
     properties: JsonMap
 
 
+@dataclass(frozen=True)
+class ScansRecorded(Arguments):
+    """Store the records of scans by finished queries.
+
+    Attributes:
+        location: root of the table that they read.
+        lines: a JSON object per line.
+    """
+
+    operation: ClassVar[str] = "scans_recorded"
+    location: Text
+    lines: Text
+
+
 OPERATIONS: Mapping[str, type[Arguments]] = {
     kind.operation: kind
     for kind in (
@@ -263,5 +277,6 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         WriteCommitted,
         CatalogChanged,
         ManualTrigger,
+        ScansRecorded,
     )
 }

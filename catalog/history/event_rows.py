@@ -29,7 +29,7 @@ _NOT_WRITTEN = (FAILED, IGNORED)
 EVENT_ROW = f"{_IN_COMMIT}, {_AROUND}"
 # A file that was deleted, or that is not an event, must not make the others unreadable. Brackets and stars in the name
 # of a folder are not patterns.
-_TOLERANT: Mapping[str, str | bool] = {
+TOLERANT: Mapping[str, str | bool] = {
     "mode": "PERMISSIVE",
     "ignoreMissingFiles": True,
     "ignoreCorruptFiles": True,
@@ -65,7 +65,7 @@ def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:
         spark: session.
         files: URIs, at least one.
     """
-    rows = spark.read.schema(EVENT_ROW).options(**_TOLERANT).json(list(files))
+    rows = spark.read.schema(EVENT_ROW).options(**TOLERANT).json(list(files))
     return rows.where(F.col("write_id").isNotNull() & F.col("state").isin(COMMITTED, FAILED, IGNORED, DELETED))
 
 
@@ -100,7 +100,7 @@ def with_lists(events: DataFrame, files: Sequence[str]) -> DataFrame:
         return events
     lists = (
         events.sparkSession.read.schema(EVENT_FIELDS)
-        .options(**_TOLERANT)
+        .options(**TOLERANT)
         .json(list(files))
         .select(
             F.col("write_id").alias("of"),

@@ -12,27 +12,18 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import UseError
-from catalog.history.event_files import (
-    Marker,
-    MergedParts,
-    StoredEvent,
-    parse_event,
-    parse_events,
-    parse_marker,
-    parse_parts,
-)
+from catalog.history.event_files import Marker, StoredEvent, parse_event, parse_events, parse_marker
 from catalog.history.event_rows import history_of, stored_events, united, with_lists
 from catalog.history.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
+from catalog.history.line_files import FILE_NAME, FULL_CHARACTERS, LineFolder, MergedLines
 from catalog.history.moments import LAST_MILLIS
-from catalog.state.state_files import Missing, Unreadable, access_problem, read
+from catalog.state.state_files import access_problem, read
 from catalog.table.managed_table import ManagedTable
 from otree.revision import LAST_REVISION_KEY
 
@@ -42,24 +33,17 @@ EVENTS_FOLDER = "events"
 RECONCILED_FILE = "reconciled.json"
 # If there are more files than this, they are merged into one.
 MOST_FILES = 100
-# A merged file of this many characters is not merged again.
-FULL_CHARACTERS = 8_000_000
-# Parts stay this long after a merge, for readers that listed the folder before it.
-GRACE_MILLIS = 10 * 60_000
 # Maximum of files to open in search of the newest event, because some may be unreadable or about a vacuum.
 _MOST_LOOKED_AT = 20
 # Maximum of files to open when failures are counted.
 _MOST_COUNTED = 50
 
-_OURS = re.compile(r"(\d+)-[^/]+\.json")
-_FULL = "-full-"
-_PARTS = ".parts"
+_OURS = FILE_NAME
 # Before they had a folder of their own, whole events with long lists were kept among the events.
 _FORMER_LIST = re.compile(r"[0-9a-f]{32}\.json")
 
 
 _EVENTS_ADVICE = "Its events are left out. Delete the file, unless it is being written just now."
-_PARTS_ADVICE = "Its parts are merged once more. Delete the file, unless it is being written just now."
 _MARKER_ADVICE = "Events are copied from the log once more, and the file is replaced."
 
 
@@ -168,9 +152,7 @@ def unmerged_files(table: ManagedTable, now: int, times: TimeRange = ALL_TIMES) 
         now: epoch milliseconds.
         times: when the newest event of a file began.
     """
-    names = table.list_state(EVENTS_FOLDER)
-    merged = {part for listing in _listings(table, names, now) for part in listing.parts}
-    return [n for n in names if times.has(n) and _FULL not in n and n not in merged]
+    return _files(table).unmerged(now, times.has)
 
 
 def merge(table: ManagedTable, now: int, most_files: int | None = None, times: TimeRange = ALL_TIMES) -> int:
@@ -187,78 +169,28 @@ def merge(table: ManagedTable, now: int, most_files: int | None = None, times: T
     Returns:
         The number of files that were merged.
     """
-    most_files = MOST_FILES if most_files is None else most_files
-    names = table.list_state(EVENTS_FOLDER)
-    if len(names) <= most_files:
-        return 0
-    merged_before = _delete_old_parts(table, names, now)
-    parts = [n for n in names if times.has(n) and _FULL not in n and n not in merged_before]
-    if len(parts) <= most_files:
-        return 0
-    events: dict[str, StoredEvent] = {}
-    readable: list[str] = []
-    for name in parts:
-        file_events = _events_in(table, name)
-        if file_events is None:
-            # The file is still being written, or is not a file of events.
-            continue
-        readable.append(name)
-        for event in file_events:
-            kept = events.get(event.write_id)
-            if kept is None or kept.state != COMMITTED:
-                events[event.write_id] = event
-    if len(readable) < 2:
-        return 0
-    ordered = sorted(events.values(), key=lambda event: event.started_at)
-    # Copy the lines unchanged: another version may have added fields.
-    text = "\n".join(event.line for event in ordered)
-    kind = _FULL if len(text) >= FULL_CHARACTERS else "-merged-"
-    name = f"{ordered[-1].started_at}{kind}{uuid.uuid4().hex}"
-    table.write_state(f"{EVENTS_FOLDER}/{name}.json", text)
-    table.write_state(f"{EVENTS_FOLDER}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": readable}))
-    return len(readable)
+    return _files(table).merge(now, MOST_FILES if most_files is None else most_files, times.has)
 
 
-class _Listing(NamedTuple):
-    """The parts of a merged file that exist."""
-
-    merged_at: int
-    name: str
-    parts: frozenset[str]
+def _files(table: ManagedTable) -> LineFolder[StoredEvent]:
+    return LineFolder(table, EVENTS_FOLDER, parse_events, _joined, _EVENTS_ADVICE, FULL_CHARACTERS)
 
 
-def _listings(table: ManagedTable, names: list[str], now: int) -> list[_Listing]:
-    # The clocks of hosts differ slightly.
-    parsed = partial(parse_parts, latest=now + GRACE_MILLIS)
-    listings = []
-    for name in (n for n in names if n.endswith(_PARTS)):
-        listing = read(table, f"{EVENTS_FOLDER}/{name}", parsed, _PARTS_ADVICE)
-        if isinstance(listing, MergedParts):
-            parts = frozenset(part for part in listing.parts if _OURS.fullmatch(part)).intersection(names)
-            listings.append(_Listing(listing.merged_at, name, parts))
-    return listings
-
-
-def _delete_old_parts(table: ManagedTable, names: list[str], now: int) -> set[str]:
-    """Deletes the parts of earlier merges after the grace period; returns the names of all merged parts."""
-    merged: set[str] = set()
-    # Oldest first: a merged file may be a part of a later one.
-    for merged_at, name, parts in sorted(_listings(table, names, now), key=lambda listing: listing.merged_at):
-        if now - merged_at >= GRACE_MILLIS:
-            if parts and _events_in(table, name.removesuffix(_PARTS) + ".json") is None:
-                # The merged file was damaged in the meantime: its parts stay and are merged again.
-                continue
-            for part in parts:
-                table.delete_state(f"{EVENTS_FOLDER}/{part}")
-            table.delete_state(f"{EVENTS_FOLDER}/{name}")
-        merged.update(parts)
-    return merged
+def _joined(events: list[StoredEvent]) -> MergedLines:
+    """One event per write id, a committed one where there is one, by the time when it began."""
+    kept: dict[str, StoredEvent] = {}
+    for event in events:
+        known = kept.get(event.write_id)
+        if known is None or known.state != COMMITTED:
+            kept[event.write_id] = event
+    ordered = sorted(kept.values(), key=lambda event: event.started_at)
+    # The lines unchanged: another version may have added fields.
+    return MergedLines(ordered[-1].started_at, [event.line for event in ordered])
 
 
 def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
     """Returns the events of a file of the store; None if any line cannot be read as an event."""
-    events = read(table, f"{EVENTS_FOLDER}/{name}", parse_events, _EVENTS_ADVICE)
-    return None if isinstance(events, (Missing, Unreadable)) else events
+    return _files(table).read(name)
 
 
 # ------------------------------------------------------------------------------------------------------- reading

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import java_class, jvm_session
-from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
+from catalog.properties.session_settings import PRUNING_ENABLED, RECORDING_ENABLED, SAMPLING_ENABLED
 from otree.pages import PAGE_ROWS
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
@@ -36,6 +36,8 @@ _WORK_SETTINGS = {
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
     SAMPLING_ENABLED.name: "false",
     PRUNING_ENABLED.name: "false",
+    # Only reads of users count.
+    RECORDING_ENABLED.name: "false",
 }
 # Work on no more bytes than this does without adaptive execution.
 _LITTLE_BYTES = 64_000_000

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.jvm.java_values import JavaValue, java_class
+from catalog.jvm.java_values import JavaValue, java_class, jvm_session
 from catalog.jvm.python_handler import PythonHandler
 
 
@@ -38,6 +38,14 @@ class ShimBridge:
     def declare(self, declarations: str) -> None:
         """Sends the names, parameters and schemas of procedures and virtual tables, as JSON."""
         self._java.instance().declare(declarations)
+
+    def record_scans(self) -> None:
+        """Makes the shim record the scans of queries, once a table that asks for it is read."""
+        java_class(self.spark, "org.apache.spark.sql.usespark.ScanListener").register(jvm_session(self.spark))
+
+    def flush_scans(self) -> None:
+        """Stores the records of the queries that have ended."""
+        java_class(self.spark, "org.apache.spark.sql.usespark.ScanListener").flush(jvm_session(self.spark))
 
     def listen(self, wanted: bool) -> None:
         """Sets whether the shim reports changes of the catalog."""

@@ -13,6 +13,7 @@ from catalog.properties.index_properties import (
     HASH_TYPES_KEY_PREFIX,
     INDEX_SETTINGS,
 )
+from catalog.properties.insight_properties import INSIGHT_SETTINGS, INSIGHTS_PREFIX
 from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX, LIFECYCLE_SETTINGS
 from catalog.properties.log_properties import LOG_PREFIX, LOG_SETTINGS
 from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
@@ -28,6 +29,7 @@ PROPERTIES: dict[str, Setting[object]] = {
         *RETENTION_SETTINGS,
         *LOG_SETTINGS,
         *ALERT_SETTINGS,
+        *INSIGHT_SETTINGS,
     )
 }
 """The table properties that owners set, by name; options of strategies are properties besides."""
@@ -42,6 +44,7 @@ _FAMILIES = (
     VACUUM_PREFIX,
     LOG_PREFIX,
     HEALTH_PREFIX,
+    INSIGHTS_PREFIX,
 )
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")

@@ -16,4 +16,13 @@ PROGRESS = Setting(
     "Whether a progress bar is drawn on standard error; auto: in terminals and notebooks.",
     "auto",
 )
-SESSION_SETTINGS = (SAMPLING_ENABLED, PRUNING_ENABLED, PROGRESS)
+RECORDING_ENABLED = Setting(
+    "spark.qbeast.use.insights.recording",
+    BOOLEAN,
+    "Queries are recorded in the `consumption` of tables that ask for it.",
+    "true",
+)
+LITERALS_RECORDED = Setting(
+    "spark.qbeast.use.insights.literals", BOOLEAN, "Records of queries contain the literals of filters.", "false"
+)
+SESSION_SETTINGS = (SAMPLING_ENABLED, PRUNING_ENABLED, PROGRESS, RECORDING_ENABLED, LITERALS_RECORDED)

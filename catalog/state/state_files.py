@@ -125,6 +125,24 @@ class Fields:
             raise FieldError(f"'{name}' is {_shown(value)}, expected a list of texts")
         return value
 
+    def flag(self, name: str) -> bool:
+        """Whether something holds.
+
+        Raises:
+            FieldError: missing or of another type.
+        """
+        value = self._node.get(name)
+        if not isinstance(value, bool):
+            raise FieldError(f"'{name}' is {_shown(value)}, expected true or false")
+        return value
+
+    def share_or_none(self, name: str) -> float | None:
+        """A number from 0 to 1; None when it is missing or anything else."""
+        value = self._node.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return None
+        return float(value) if 0 <= value <= 1 else None
+
     def wholes(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> list[int]:
         """A list of whole numbers within bounds, both inclusive.
 

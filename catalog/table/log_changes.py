@@ -16,11 +16,12 @@ from catalog.table.snapshot import TableSnapshot
 # With more commits, the list of files of the newer version is read instead.
 MAX_COMMITS = 200
 _DELETION_VECTOR = "STRUCT<storageType: STRING, pathOrInlineDv: STRING, offset: INT, cardinality: BIGINT>"
-_ADD = (
-    "STRUCT<path: STRING, partitionValues: MAP<STRING, STRING>, size: BIGINT, modificationTime: BIGINT, "
-    f"stats: STRING, tags: MAP<STRING, STRING>, deletionVector: {_DELETION_VECTOR}>"
+# The fields of an added file that ``TableSnapshot.rows_of`` needs.
+ADD_FIELDS = (
+    "path: STRING, partitionValues: MAP<STRING, STRING>, size: BIGINT, modificationTime: BIGINT, "
+    f"stats: STRING, tags: MAP<STRING, STRING>, deletionVector: {_DELETION_VECTOR}"
 )
-_COMMIT = f"add {_ADD}, remove STRUCT<path: STRING>"
+_COMMIT = f"add STRUCT<{ADD_FIELDS}>, remove STRUCT<path: STRING>"
 
 
 @dataclass(frozen=True)

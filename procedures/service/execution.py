@@ -10,11 +10,14 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from catalog.insights.consumption import trim_scans
+from catalog.insights.ingestion import record_commits
 from catalog.jvm.log_probe import commits_since_optimized, is_suspended
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.task_queue import cores, tasks_queued_outside
 from catalog.properties.alert_properties import SCORE
 from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.insight_properties import InsightsPolicy
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
 from catalog.properties.session_settings import PROGRESS
@@ -28,7 +31,7 @@ from procedures.optimizer.report import FAILED, LEASE_HELD, ReportRow, passed_ov
 from procedures.optimizer.runs import Run
 from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
 from procedures.service.health_alerts import look
-from procedures.service.schedule import HEALTH_CHECK, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.table_health.health import health_of
 from procedures.table_health.score import score_of
 from procedures.vacuuming.cutoff import Cutoff
@@ -76,7 +79,7 @@ class Engine(Protocol):
         ...
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
-        """Reclaims history of the table, consolidates its log, or looks at its health; returns True.
+        """Does what the service does besides optimizations; returns True.
 
         Args:
             run: the run.
@@ -129,6 +132,8 @@ class SparkEngine:
         """
         prepare_thread(self._spark, pool)
         table = ManagedTable.find(self._spark, run.table)
+        if name == INSIGHTS and schedule.insights is not None:
+            self._keep_insights(table, schedule.insights)
         if name == RECLAMATION and schedule.retention is not None:
             self._reclaim(table, run, schedule.retention)
         if name == LOG_CONSOLIDATION:
@@ -139,6 +144,13 @@ class SparkEngine:
             values = {SCORE: float(score_of(parts)), **{part.name: part.value for part in parts}}
             look(table, schedule.alerts, values, self._app.clock.now(), self._app.notifications)
         return True
+
+    def _keep_insights(self, table: ManagedTable, insights: InsightsPolicy) -> None:
+        now = self._app.clock.now()
+        if insights.keep_commits_millis is not None:
+            record_commits(table, insights.keep_commits_millis, now)
+        if insights.scans is not None:
+            trim_scans(table, insights.scans, now)
 
     def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> None:
         snapshot = table.snapshot()

@@ -9,6 +9,7 @@ from typing import Any
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.alert_properties import AlertPolicy, alert_policy
+from catalog.properties.insight_properties import InsightsPolicy, insights_policy
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.log_properties import LogPolicy, log_policy
 from catalog.properties.names import unknown_property
@@ -21,6 +22,7 @@ from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 RECLAMATION, LOG_CONSOLIDATION, HEALTH_CHECK = "Reclamation", "LogConsolidation", "HealthCheck"
+INSIGHTS = "Insights"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Schedule:
         retention: what is reclaimed besides; None for nothing.
         log: how often the log is consolidated besides; None for never.
         alerts: when the health of the table is worth an alert; None for never.
+        insights: what is kept about commits and queries besides; None for nothing.
     """
 
     strategies: tuple[str, ...]
@@ -48,6 +51,7 @@ class Schedule:
     retention: RetentionPolicy | None = None
     log: LogPolicy | None = None
     alerts: AlertPolicy | None = None
+    insights: InsightsPolicy | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -58,15 +62,15 @@ class Schedule:
         """
         properties = OptimizationProperties.of(configuration, _options())
         policies = lifecycle_policies(configuration)
-        retention, log, alerts = retention_policy(configuration), log_policy(configuration), alert_policy(configuration)
-        if properties is None and not policies and retention is None and log is None and alerts is None:
+        retention, log = retention_policy(configuration), log_policy(configuration)
+        insights, alerts = insights_policy(configuration), alert_policy(configuration)
+        more = tuple(policy for policy in (retention, log, insights, alerts) if policy is not None)
+        if properties is None and not policies and not more:
             return None
         schedule = cls._checked(properties or OptimizationProperties(()), policies)
-        besides = [policy.asked for policy in (retention, log, alerts) if policy is not None]
-        asked = {key: text for properties_of_policy in besides for key, text in properties_of_policy.items()}
-        return replace(
-            schedule, retention=retention, log=log, alerts=alerts, parameters={**schedule.parameters, **asked}
-        )
+        asked = {key: text for policy in more for key, text in policy.asked.items()}
+        parameters = {**schedule.parameters, **asked}
+        return replace(schedule, retention=retention, log=log, insights=insights, alerts=alerts, parameters=parameters)
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:
@@ -109,6 +113,8 @@ class Schedule:
     def maintenance(self) -> tuple[str, ...]:
         """What the service does besides optimizations, in its order."""
         asked = {
+            # Before reclamation, which shortens the log.
+            INSIGHTS: self.insights is not None,
             RECLAMATION: self.retention is not None,
             LOG_CONSOLIDATION: self.log is not None,
             HEALTH_CHECK: self.alerts is not None,

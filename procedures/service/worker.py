@@ -9,7 +9,7 @@ from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.optimizer.runs import AUTOMATIC, Run
 from procedures.service.cluster_load import ClusterLoad, Wait
-from procedures.service.schedule import HEALTH_CHECK, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 
 
 class Worker:
@@ -56,7 +56,7 @@ class Worker:
         self._last_runs: dict[str, tuple[int, int]] = {}
         """When a strategy with a pace last ran: epoch milliseconds, and the newest version then."""
         self._last_maintenance: dict[str, tuple[int, int]] = {}
-        """The same for reclamation and consolidation of the log."""
+        """The same for what the service does besides optimizations."""
 
     # ------------------------------------------------------------------------------------------------- what to do next
 
@@ -94,6 +94,7 @@ class Worker:
         """Returns what may be done besides optimizations; history ages without new commits."""
         retention, log, alerts = self.schedule.retention, self.schedule.log, self.schedule.alerts
         paces = {
+            INSIGHTS: None if self.schedule.insights is None else self.schedule.insights.pace,
             RECLAMATION: None if retention is None else Pace(retention.interval),
             LOG_CONSOLIDATION: None if log is None else log.pace,
             HEALTH_CHECK: None if alerts is None else Pace(alerts.interval),

@@ -36,6 +36,32 @@ def optimizations(spark: SparkSession) -> DataFrame:
     return table_rows(spark, "system_lake_tables.optimizations")
 
 
+def ingestion(spark: SparkSession) -> DataFrame:
+    """The commits of all tables; the first column is the full name of the table.
+
+    Args:
+        spark: an attached session, or a Spark Connect client whose server is attached.
+
+    Raises:
+        UseError: the session is not attached.
+    """
+    check_attached(spark)
+    return table_rows(spark, "system_lake_tables.ingestion")
+
+
+def consumption(spark: SparkSession) -> DataFrame:
+    """The recorded scans of all tables; the first column is the full name of the table.
+
+    Args:
+        spark: an attached session, or a Spark Connect client whose server is attached.
+
+    Raises:
+        UseError: the session is not attached.
+    """
+    check_attached(spark)
+    return table_rows(spark, "system_lake_tables.consumption")
+
+
 def status(spark: SparkSession) -> list[StatusRow]:
     """The runs of the driver, the tables that its service optimizes, and the leases on them.
 

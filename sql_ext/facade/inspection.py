@@ -60,6 +60,14 @@ class Inspect:
         """One row per group of each stored consolidation plan, with its progress."""
         return self._virtual_table("plans")
 
+    def ingestion(self) -> DataFrame:
+        """One row per commit, newest first: files, bytes, rows, and how well they fit the index."""
+        return self._virtual_table("ingestion")
+
+    def consumption(self) -> DataFrame:
+        """One row per scan of the table by a finished query, if ``use.insights.consumption.enabled`` is set."""
+        return self._virtual_table("consumption")
+
     def health(self) -> list[HealthRow]:
         """The score of the table's health, and its parts: ``use.health``."""
         return report(self.spark, HealthRow, "health", table=self.name)

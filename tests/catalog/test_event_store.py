@@ -6,7 +6,8 @@ import pytest
 from folders import folder_table
 
 from catalog.history import event_store
-from catalog.history.event_store import EVENTS_FOLDER, GRACE_MILLIS, MOST_FILES, merge, newest_event
+from catalog.history.event_store import EVENTS_FOLDER, MOST_FILES, merge, newest_event
+from catalog.history.line_files import GRACE_MILLIS
 
 NOW = 10_000_000
 

@@ -26,7 +26,8 @@ from catalog.history.event_files import (
     parse_marker,
     parse_parts,
 )
-from catalog.history.event_store import EVENTS_FOLDER, GRACE_MILLIS, RECONCILED_FILE, merge, newest_event
+from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, merge, newest_event
+from catalog.history.line_files import GRACE_MILLIS
 from catalog.history.moments import LAST_MILLIS, moment
 from catalog.state.automation import Automation
 from catalog.state.lease import (

@@ -37,6 +37,7 @@ VALUES = {
     "write_committed": {"write": "id", "version": 3},
     "catalog_changed": {"kind": "dropped", "name": "t", "before": "", "location": ""},
     "manual_trigger": {"table": "t", "properties": "{}"},
+    "scans_recorded": {"location": "file:/t", "lines": "{}"},
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.clock import SYSTEM_CLOCK
+from catalog.jvm.shim_bridge import ShimBridge
 from catalog.state.lease import Acquired, acquire
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
@@ -333,6 +334,10 @@ def test_a_table_made_anew_is_the_one_that_is_meant(spark, new_table):
 @pytest.mark.parametrize("name", VIRTUAL_TABLES)
 def test_virtual_tables(spark, indexed, name):
     table = sql_ext.table(spark, indexed.name)
+    if name == "consumption":
+        indexed.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.insights.consumption.enabled' = 'true')")
+        indexed.data.collect()
+        ShimBridge(spark).flush_scans()
     if name == "plans" and not table.inspect.plans().count():
         assert table.maintenance.store_consolidation_plan(max_file_bytes=1)
     rows = getattr(table.inspect, name)()

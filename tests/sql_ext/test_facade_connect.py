@@ -9,6 +9,7 @@ from datetime import timezone
 from pathlib import Path
 
 import pytest
+from server_process import wait_for
 
 import sql_ext
 
@@ -163,3 +164,14 @@ def test_errors_of_spark_stay_what_they_are(client, made):
     with pytest.raises(AnalysisException) as found:
         sql_ext.call(client, "count_calls", nix=1)
     assert not (found.value.getCondition() or "").startswith("USE_")
+
+
+def test_queries_of_a_client_are_recorded(client, made):
+    table, path = made
+    named = path.replace("`", "``")
+    client.sql(f"ALTER TABLE delta.`{named}` SET TBLPROPERTIES ('use.insights.consumption.enabled' = 'true')")
+    assert len(client.sql(f"SELECT id FROM delta.`{named}` WHERE y = 3").collect()) == 30
+    (row,) = wait_for(lambda: table.inspect.consumption().collect(), "records of a scan")
+    assert (row.session_kind, row.rows_kept, [f.column for f in row.filters]) == ("connect", 30, ["y"])
+    assert row.statement_id
+    assert row.user_name

@@ -6,7 +6,7 @@ from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
 from procedures.service.execution import Files, RunOutcome, TaskQueue
-from procedures.service.schedule import HEALTH_CHECK, RECLAMATION
+from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, RECLAMATION
 from procedures.service.service import Service
 
 MINUTE = 60_000
@@ -62,7 +62,8 @@ class FakeEngine:
 
     def __init__(self, tables):
         self.tables = tables
-        self.runs, self.looks, self.reclaimed, self.consolidated, self.health_checks = [], [], [], [], []
+        self.runs, self.looks, self.reclaimed, self.consolidated = [], [], [], []
+        self.health_checks, self.recorded = [], []
         self.is_suspended = set()
         self.during = lambda run: None
         self.unsettled = False
@@ -90,6 +91,8 @@ class FakeEngine:
             self.reclaimed.append((run.table, schedule.retention.hours))
         elif name == HEALTH_CHECK:
             self.health_checks.append(run.table)
+        elif name == INSIGHTS:
+            self.recorded.append(run.table)
         else:
             self.consolidated.append(run.table)
         return True

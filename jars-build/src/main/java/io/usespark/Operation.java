@@ -26,6 +26,7 @@ public final class Operation {
   public static final Operation WRITE_COMMITTED = new Operation("write_committed", "write", "version");
   public static final Operation CATALOG_CHANGED =
       new Operation("catalog_changed", "kind", "name", "before", "location");
+  public static final Operation SCANS_RECORDED = new Operation("scans_recorded", "location", "lines");
   public static final Operation MANUAL_TRIGGER = new Operation("manual_trigger", "table", "properties");
 
   private final String name;

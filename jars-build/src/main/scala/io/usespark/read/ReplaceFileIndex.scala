@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.usespark.ScanListener
 
 /**
  * Lets a Delta scan skip files none of whose blocks meets the query's weights and box.
@@ -41,6 +42,7 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
       index: PreparedDeltaFileIndex
   ): LogicalPlan = {
     val metadata = index.preparedScan.scannedSnapshot.metadata
+    ScanListener.noteTable(metadata.configuration)
     val conditions =
       if (IndexedRelation.isIndexed(metadata.configuration)) Conditions.json(filters, metadata.schema) else None
     val answer =

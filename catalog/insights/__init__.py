@@ -1,0 +1,1 @@
+"""What is recorded about a table: its commits (ingestion) and the queries that read it (consumption)."""

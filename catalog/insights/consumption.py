@@ -1,0 +1,79 @@
+"""The records of queries of a table below ``_use/consumption``: adding, merging, deleting and reading them."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from pyspark.sql import DataFrame
+
+from catalog.errors import InvalidArgumentError
+from catalog.history.line_files import LineFolder
+from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, joined, parse_scans, scan_rows
+from catalog.local_rows import local_data_frame
+from catalog.properties.insight_properties import ScanRetention
+from catalog.state.state_files import Unreadable
+from catalog.table.managed_table import ManagedTable
+
+CONSUMPTION_FOLDER = "consumption"
+# If there are more files than this, they are merged into one.
+MOST_FILES = 100
+# The time of the newest query in the file, and the number of lines.
+_COUNTED = re.compile(r"(\d+)-(?:merged-|full-)?(?:(\d+)-)?[^/]+\.json")
+_ADVICE = "Its rows are left out. Delete the file, unless it is being written just now."
+
+
+def add_scans(table: ManagedTable, text: str, now: int) -> None:
+    """Stores the records of finished queries, and deletes old ones.
+
+    Args:
+        table: the table that the queries read.
+        text: the records, one per line.
+        now: epoch milliseconds.
+
+    Raises:
+        InvalidArgumentError: a line is no record.
+    """
+    scans = parse_scans(text)
+    if isinstance(scans, Unreadable):
+        raise InvalidArgumentError.of("lines", scans.detail, "records of scans")
+    number, lines = joined(scans)
+    name = f"{number}-{len(lines)}-{uuid.uuid4().hex}.json"
+    table.write_state(f"{CONSUMPTION_FOLDER}/{name}", "\n".join(lines))
+    trim_scans(table, ScanRetention.of(table.snapshot().configuration), now)
+
+
+def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:
+    """Merges the files of records if there are many, and deletes the oldest beyond the retention.
+
+    Args:
+        table: the table.
+        retention: what stays.
+        now: epoch milliseconds.
+
+    Returns:
+        The number of files that were deleted.
+    """
+    folder = _folder(table)
+    folder.merge(now, MOST_FILES)
+    counted = [(int(m[1]), int(m[2] or 0), n) for n in folder.current(now) if (m := _COUNTED.fullmatch(n))]
+    rows, deleted = 0, 0
+    for finished_at, count, name in sorted(counted, reverse=True):
+        rows += count
+        if finished_at < now - retention.keep_millis or rows > retention.rows:
+            table.delete_state(f"{CONSUMPTION_FOLDER}/{name}")
+            deleted += 1
+    return deleted
+
+
+def scans_of(table: ManagedTable) -> DataFrame:
+    """Returns the rows of ``<table>.consumption``; they are read when the DataFrame is."""
+    names = [name for name in table.list_state(CONSUMPTION_FOLDER) if _COUNTED.fullmatch(name)]
+    if not names:
+        return local_data_frame(table.spark, [], CONSUMPTION_SCHEMA)
+    files = [f"{table.state_folder}/{CONSUMPTION_FOLDER}/{name}" for name in names]
+    return scan_rows(table.spark, files, table.snapshot().table_id)
+
+
+def _folder(table: ManagedTable) -> LineFolder[StoredScan]:
+    return LineFolder(table, CONSUMPTION_FOLDER, parse_scans, joined, _ADVICE)

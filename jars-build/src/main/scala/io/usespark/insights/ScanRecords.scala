@@ -1,0 +1,185 @@
+package io.usespark
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+
+/** Who ran a query, and how long it took. */
+final case class QueryFacts(
+    applicationId: String,
+    executionId: Long,
+    queryId: Option[String],
+    statementId: Option[String],
+    user: String,
+    sessionKind: String,
+    finishedAt: Long,
+    durationMillis: Long,
+    withLiterals: Boolean
+)
+
+/** One scan of a table, as a line of JSON. */
+final class ScanRecord(val location: String, val line: String)
+
+/** The scans of tables that ask for records, as lines of JSON that Python's `consumption` reads. */
+object ScanRecords extends AdaptiveSparkPlanHelper {
+  private val Property = "use.insights.consumption.enabled"
+
+  private val mapper = new ObjectMapper()
+
+  /** Whether a table asks for records of the queries that read it. */
+  def isEnabled(configuration: Map[String, String]): Boolean =
+    configuration.get(Property).exists(_.trim.equalsIgnoreCase("true"))
+
+  /** The records of an executed plan; starts no job. */
+  def of(plan: SparkPlan, query: QueryFacts): Seq[ScanRecord] = {
+    val scans = collectWithSubqueries(plan) { case scan: FileSourceScanExec => scan }
+      .flatMap(scan => ScanCounts.ofScan(scan).map(scan -> _))
+      .filter { case (_, counts) => isEnabled(counts.index.preparedScan.scannedSnapshot.metadata.configuration) }
+    if (scans.isEmpty) Nil
+    else {
+      val filters = collectWithSubqueries(plan) { case filter: FilterExec => filter }
+      scans.zipWithIndex.map { case ((scan, counts), position) =>
+        new ScanRecord(counts.index.path.toString, line(scan, counts, filters, position, query))
+      }
+    }
+  }
+
+  private def line(
+      scan: FileSourceScanExec,
+      counts: ScanCounts,
+      filters: Seq[FilterExec],
+      position: Int,
+      query: QueryFacts
+  ): String = {
+    val snapshot = counts.index.preparedScan.scannedSnapshot
+    val record = mapper.createObjectNode()
+    record
+      .put("table_id", snapshot.metadata.id)
+      .put("version", snapshot.version)
+      .put("finished_at", query.finishedAt)
+      .put("user_name", query.user)
+      .put("session_kind", query.sessionKind)
+      .put("application_id", query.applicationId)
+      .put("execution_id", query.executionId)
+      .put("scan", position)
+      .put("duration_ms", query.durationMillis)
+    query.queryId.foreach(record.put("query_id", _))
+    query.statementId.foreach(record.put("statement_id", _))
+    val conditions = (scan.partitionFilters ++ scan.dataFilters).distinct
+    putFilters(record, conditions, query.withLiterals)
+    SampledFraction.of(conditions).foreach(record.put("sample_fraction", _))
+    def put(name: String, count: FileCount): Unit =
+      record.putObject(name).put("files", count.files).put("bytes", count.bytes)
+    counts.total.foreach { total =>
+      put("table_size", total)
+      put("skipped_by_partitions", total - counts.partitions)
+    }
+    val (selected, nothing) = (counts.partitions - counts.statistics, new FileCount(0, 0))
+    put("skipped_by_statistics", if (counts.isLimited) nothing else selected)
+    put("skipped_by_limit", if (counts.isLimited) selected else nothing)
+    put("skipped_by_cubes", counts.statistics - counts.cubes)
+    put("skipped_by_weights", counts.cubes - counts.weights)
+    put("read", counts.read)
+    for (rows <- scan.metrics.get("numOutputRows").map(_.value)) {
+      record.put("rows_read", rows)
+      // The uppermost filter above the scan; Spark removes one whose conditions partitions have met.
+      val above = filters.filter(filter => reads(filter, scan)).flatMap(_.metrics.get("numOutputRows")).map(_.value)
+      record.put("rows_kept", (rows +: above).min)
+    }
+    mapper.writeValueAsString(record)
+  }
+
+  /** Whether a filter is above a scan, with nothing in between that makes or removes rows but filters. */
+  @annotation.tailrec
+  private def reads(node: SparkPlan, scan: FileSourceScanExec): Boolean = node match {
+    case same if same eq scan => true
+    case _: FilterExec | _: ProjectExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec =>
+      reads(node.children.head, scan)
+    case _ => false
+  }
+
+  private def putFilters(record: ObjectNode, conditions: Seq[Expression], withLiterals: Boolean): Unit = {
+    val seen = mutable.LinkedHashSet[(String, String, Option[String])]()
+    conditions.filterNot(IndexedRelation.hasHash).foreach(FilterColumns.collect(_, withLiterals, seen))
+    // Spark derives IS NOT NULL from every other condition on a column.
+    val others = seen.collect { case (column, operator, _) if operator != "IS NOT NULL" => column }
+    val array = record.putArray("filters")
+    seen.filter { case (column, operator, _) => operator != "IS NOT NULL" || !others(column) }.foreach {
+      case (column, operator, literal) =>
+        val filter = array.addObject().put("column", column).put("operator", operator)
+        literal.foreach(filter.put("literal", _))
+    }
+  }
+}
+
+/** The columns of conditions, each with the operator that it is compared by. */
+object FilterColumns {
+  private val MaxLiteral = 200
+
+  def collect(
+      condition: Expression,
+      withLiterals: Boolean,
+      into: mutable.Set[(String, String, Option[String])]
+  ): Unit = {
+    def add(column: String, operator: String, values: Seq[Expression] = Nil): Unit = {
+      val literal =
+        if (withLiterals && values.nonEmpty) Some(values.map(_.sql).mkString(", ").take(MaxLiteral)) else None
+      into += ((column, operator, literal))
+    }
+    def addAll(operator: String): Unit = columnsOf(condition).foreach(add(_, operator))
+    condition match {
+      case And(left, right) => Seq(left, right).foreach(collect(_, withLiterals, into))
+      case Or(left, right) => Seq(left, right).foreach(collect(_, withLiterals, into))
+      case Not(EqualTo(Column(name), value)) => add(name, "!=", Seq(value))
+      case Not(In(Column(name), values)) => add(name, "NOT IN", values)
+      case Not(IsNull(Column(name))) => add(name, "IS NOT NULL")
+      case Not(child) => collect(child, withLiterals, into)
+      case comparison: BinaryComparison =>
+        (comparison.left, comparison.right) match {
+          case (Column(name), value) => add(name, comparison.symbol, Seq(value))
+          case (value, Column(name)) => add(name, mirrored(comparison.symbol), Seq(value))
+          case _ => addAll(comparison.symbol)
+        }
+      case In(Column(name), values) => add(name, "IN", values)
+      case set: InSet => columnsOf(set.child).foreach(add(_, "IN"))
+      case IsNull(Column(name)) => add(name, "IS NULL")
+      case IsNotNull(Column(name)) => add(name, "IS NOT NULL")
+      case StartsWith(Column(name), value) => add(name, "LIKE", Seq(value))
+      case other => addAll(other.prettyName)
+    }
+  }
+
+  private def columnsOf(expression: Expression): Seq[String] =
+    expression.collect { case attribute: Attribute => attribute.name }.distinct
+
+  private def mirrored(symbol: String): String =
+    Map("<" -> ">", "<=" -> ">=", ">" -> "<", ">=" -> "<=").getOrElse(symbol, symbol)
+
+  /** A column or a field of one, also where Spark has cast it. */
+  private object Column {
+    def unapply(expression: Expression): Option[String] = expression match {
+      case attribute: Attribute => Some(attribute.name)
+      case field: GetStructField => unapply(field.child).map(_ + "." + field.childSchema(field.ordinal).name)
+      case cast: Cast => unapply(cast.child)
+      case _ => None
+    }
+  }
+}
+
+/** The share of all weights that the conditions of a query ask for. */
+object SampledFraction {
+  private val Weights = (1L << 32).toDouble
+
+  def of(conditions: Seq[Expression]): Option[Double] = {
+    val bounds = conditions.flatMap(_.collect {
+      case GreaterThanOrEqual(Murmur3Hash(_, 42), Literal(first: Int, _)) => (first, Int.MaxValue)
+      case LessThanOrEqual(Murmur3Hash(_, 42), Literal(last: Int, _)) => (Int.MinValue, last)
+    })
+    if (bounds.isEmpty) None
+    else Some(math.max(0L, bounds.map(_._2).min.toLong - bounds.map(_._1).max.toLong + 1) / Weights)
+  }
+}

@@ -1,0 +1,155 @@
+"""``<table>.consumption``: what queries leave there, compared with the log, the data and the queries themselves."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from folders import memory_table
+from pyspark.sql import functions as F
+from tables import NUMBERS, numbers
+
+import sql_ext
+from catalog.errors import InvalidArgumentError
+from catalog.history.line_files import GRACE_MILLIS
+from catalog.insights import consumption
+from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans, trim_scans
+from catalog.jvm.shim_bridge import ShimBridge
+from catalog.properties.insight_properties import ScanRetention, insights_policy
+from catalog.table.managed_table import ManagedTable
+
+ENABLED = "use.insights.consumption.enabled"
+DAY = 86_400_000
+
+
+def _rows(spark, table):
+    ShimBridge(spark).flush_scans()
+    return spark.sql(f"SELECT * FROM {table.name}.consumption ORDER BY execution_id").collect()
+
+
+@pytest.fixture(scope="module")
+def table(spark, shared_table):
+    made = shared_table(NUMBERS, index="x,y", cube_size=100, file_bytes="4kb").append(numbers(spark, 3000)).index()
+    made.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{ENABLED}' = 'true')")
+    return made
+
+
+def test_a_scan_is_a_row_with_the_counts_of_its_query(spark, table):
+    before = len(_rows(spark, table))
+    low = table.data.agg(F.expr("percentile(x, 0.4)")).first()[0]
+    kept = table.sql(f"SELECT * FROM {{t}} WHERE x < {low} AND id IN (1, 2, 3, 5, 7, 11, 13) OR x < {low} AND y > 1e9")
+    row = _rows(spark, table)[-1]
+    assert len(_rows(spark, table)) == before + 2
+    files = [json.loads(add["stats"]) for add in table.replayed()[0].values()]
+    assert {(f.column, f.operator, f.literal) for f in row.filters} >= {("x", "<", None), ("id", "IN", None)}
+    assert (row.table_size.files, row.rows_kept) == (len(files), len(kept))
+    steps = (
+        row.skipped_by_partitions,
+        row.skipped_by_statistics,
+        row.skipped_by_limit,
+        row.skipped_by_cubes,
+        row.skipped_by_weights,
+        row.read,
+    )
+    for count in ("files", "bytes"):
+        assert sum(step[count] for step in steps) == row.table_size[count]
+    assert row.rows_read >= row.rows_kept
+    assert row.selectivity == row.rows_kept / row.rows_read
+    assert (row.session_kind, row.user_name) == ("batch", spark.sparkContext.sparkUser())
+    assert (row.application_id, row.version) == (spark.sparkContext.applicationId, table.version)
+    assert (row.sample_fraction, row.statement_id) == (None, None)
+    assert row.duration_ms >= 0
+
+
+def test_samples_literals_and_limits(spark, table, set_conf):
+    set_conf("spark.qbeast.use.insights.literals", "true")
+    query = table.data.sample(0.05).where("y >= 3")
+    (planned,) = sql_ext.read_report(query).scans
+    query.collect()
+    table.sql("SELECT * FROM {t} LIMIT 1")
+    sample, limit = _rows(spark, table)[-2:]
+    assert sample.sample_fraction == pytest.approx(0.05, abs=1e-6)
+    assert [(f.column, f.operator) for f in sample.filters] == [("y", ">=")]
+    assert sample.filters[0].literal == "3"
+    for step, count in planned.removed.items():
+        assert tuple(sample[f"skipped_by_{step}"]) == (count.files, count.bytes), step
+    assert sample.skipped_by_weights.files > 0
+    assert tuple(sample.read) == (planned.kept_files, planned.kept_bytes)
+    assert limit.skipped_by_limit.files > 0
+    assert limit.filters == []
+
+
+def test_what_is_not_recorded(spark, table, new_table, set_conf):
+    before = len(_rows(spark, table))
+    table.append(numbers(spark, 100, start=9000))
+    table.optimize(max_iterations=1)
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        table.sql("SELECT sum(1 / (id - id)) FROM {t}")
+    set_conf("spark.qbeast.use.insights.recording", "false")
+    table.data.count()
+    other = new_table(NUMBERS, index="x,y").append(numbers(spark, 10))
+    other.data.collect()
+    assert len(_rows(spark, table)) == before
+    assert other.managed.list_state(CONSUMPTION_FOLDER) == []
+
+
+def test_all_tables(spark, table):
+    table.data.where("x > 5").collect()
+    expected = len(_rows(spark, table))
+    rows = spark.sql("SELECT `table`, count(*) AS n, count(error) AS e FROM use_catalog.system_lake_tables.consumption "
+                     f"WHERE `table` LIKE '%{table.name}' GROUP BY 1").collect()  # fmt: skip
+    assert [(row.n, row.e) for row in rows] == [(expected, 0)]
+
+
+# ---------------------------------------------------------------------------------------------------- without Spark
+
+
+def _lines(*times, app="a"):
+    return "\n".join(
+        json.dumps(
+            {"table_id": "t", "application_id": app, "execution_id": time, "scan": 0, "finished_at": time // 10 * 10}
+        )
+        for time in times
+    )
+
+
+@pytest.fixture
+def stored(monkeypatch):
+    monkeypatch.setattr(ManagedTable, "snapshot", lambda _: SimpleNamespace(configuration={}))
+    return memory_table({})
+
+
+def _executions(table):
+    texts = [table.read_state(f"{CONSUMPTION_FOLDER}/{name}") for name in table.list_state(CONSUMPTION_FOLDER)]
+    return sorted({json.loads(line)["execution_id"] for text in texts for line in text.split("\n") if "scan" in line})
+
+
+def test_files_are_merged_and_no_row_is_lost(stored, monkeypatch):
+    monkeypatch.setattr(consumption, "MOST_FILES", 3)
+    for time in range(1, 9):
+        add_scans(stored, _lines(time * 10, time * 10 + 1), now=100 + time * GRACE_MILLIS)
+    assert _executions(stored) == [time * 10 + i for time in range(1, 9) for i in (0, 1)]
+    assert len(stored.list_state(CONSUMPTION_FOLDER)) <= 2 * 4
+
+
+def test_old_files_and_many_rows_are_deleted(stored):
+    for time in (1, 2, 3):
+        add_scans(stored, _lines(time * DAY, time * DAY + 1), now=3 * DAY)
+    assert trim_scans(stored, ScanRetention(2 * DAY, 100), 3 * DAY) == 0
+    assert trim_scans(stored, ScanRetention(2 * DAY, 100), 4 * DAY) == 1
+    assert trim_scans(stored, ScanRetention(2 * DAY, 3), 4 * DAY) == 1
+    assert _executions(stored) == [3 * DAY, 3 * DAY + 1]
+
+
+def test_lines_that_are_no_records_are_refused(stored):
+    for text in ("", "{}", _lines(1) + "\n[]", _lines(1).replace('"scan": 0', '"scan": -1')):
+        with pytest.raises(InvalidArgumentError):
+            add_scans(stored, text, 0)
+    assert stored.list_state(CONSUMPTION_FOLDER) == []
+
+
+def test_what_the_properties_mean():
+    policy = insights_policy({ENABLED: "true", "use.insights.consumption.rows": "7"})
+    assert (policy.keep_commits_millis, policy.scans) == (None, ScanRetention(30 * DAY, 7))
+    for key in ("use.insights.consumption.rows", "use.insights.consumption.days"):
+        with pytest.raises(InvalidArgumentError, match=key):
+            insights_policy({key: "0"})
