@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import text_of
@@ -100,12 +101,17 @@ def _recorded(
 
 
 def _consumption_of(call: Call, table: ManagedTable) -> list[dict[str, Any]]:
-    """Returns rows of the virtual table ``consumption``; none if it does not exist."""
-    try:
-        rows = call.spark.table(f"{table.name}.consumption").select("filters", "selectivity", "fraction")
-    except AnalysisException:
-        return []
-    return [row.asDict(recursive=True) for row in rows.limit(_MOST_QUERIES).collect()]
+    """Returns the newest rows of the virtual table ``consumption``, with the share of the table's rows as selectivity."""
+    # What the scan skipped has no rows of the query either.
+    kept = F.coalesce("selectivity", F.when(F.col("rows_read") == 0, F.lit(0.0)))
+    share = kept * F.col("read.bytes") / F.col("table_size.bytes")
+    rows = (
+        call.spark.table(f"{table.name}.consumption")
+        .orderBy(F.col("time").desc())
+        .limit(_MOST_QUERIES)
+        .select("filters", F.coalesce(share, kept).alias("selectivity"), F.col("sample_fraction").alias("fraction"))
+    )
+    return [row.asDict(recursive=True) for row in rows.collect()]
 
 
 def _query(
