@@ -242,6 +242,7 @@ def totals_of(rows: Sequence[ReportRow]) -> RunTotals:
         sum(row.output_bytes for row in committed),
         sum(row.state == FAILED for row in rows),
         any(row.reason == LEASE_HELD for row in rows),
+        bool(rows) and rows[-1].state == FAILED,
     )
 
 

@@ -44,11 +44,13 @@ class Metric:
 RUNS = Metric("use_service_runs_total", COUNTER, "Runs that have ended, by outcome.", "outcome", RUN_OUTCOMES)
 INPUT_BYTES = Metric("use_service_input_bytes_total", COUNTER, "Bytes of the files that committed groups replaced.")
 OUTPUT_BYTES = Metric("use_service_output_bytes_total", COUNTER, "Bytes of the files that committed groups wrote.")
-FAILED_GROUPS = Metric("use_service_failed_groups_total", COUNTER, "Groups of files whose rewrite failed.")
+CONFLICTING_GROUPS = Metric(
+    "use_service_conflicting_groups_total", COUNTER, "Groups that a concurrent write prevented."
+)
 TABLES = Metric("use_service_tables", GAUGE, "Tables under automatic optimization, by state.", "state", TABLE_STATES)
 QUEUED_TABLES = Metric("use_service_queued_tables", GAUGE, "Tables that are due and whose run has not started.")
 
-METRICS = (RUNS, INPUT_BYTES, OUTPUT_BYTES, FAILED_GROUPS, TABLES, QUEUED_TABLES)
+METRICS = (RUNS, INPUT_BYTES, OUTPUT_BYTES, CONFLICTING_GROUPS, TABLES, QUEUED_TABLES)
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,16 @@ class RunTotals:
     Attributes:
         input_bytes: bytes of the files that committed groups replaced.
         output_bytes: bytes of the files that committed groups wrote.
-        failed_groups: number of groups that failed.
+        conflicting_groups: number of groups that a concurrent write prevented.
         lease_held: whether another run held the lease of the table.
+        ended_by_conflict: whether the last group had a conflict.
     """
 
     input_bytes: int = 0
     output_bytes: int = 0
-    failed_groups: int = 0
+    conflicting_groups: int = 0
     lease_held: bool = False
+    ended_by_conflict: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class ServiceMetrics:
             self._counts[RUNS.name, outcome] += 1
             self._counts[INPUT_BYTES.name, None] += totals.input_bytes
             self._counts[OUTPUT_BYTES.name, None] += totals.output_bytes
-            self._counts[FAILED_GROUPS.name, None] += totals.failed_groups
+            self._counts[CONFLICTING_GROUPS.name, None] += totals.conflicting_groups
 
     def samples(self, tables: Sequence[Automation], now: int) -> list[Sample]:
         """Returns a sample for each metric and each value of its label, including those that are 0.

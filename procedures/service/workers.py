@@ -345,9 +345,9 @@ def _text(error: Exception) -> str:
 
 
 def _metric_outcome(run: Run, outcome: RunOutcome, problem: str | None, conflicts: int) -> str:
-    if problem is not None or outcome.totals.failed_groups:
+    if problem is not None:
         return FAILED
-    if conflicts:
+    if conflicts or outcome.totals.ended_by_conflict:
         return CONFLICT
     if outcome.totals.lease_held:
         return LEASE_HELD

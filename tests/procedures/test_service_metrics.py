@@ -54,7 +54,7 @@ def test_runs_add_up_and_zeros_are_shown():
         ("runs_total", "failed"): 1,
         ("input_bytes_total", None): 15,
         ("output_bytes_total", None): 11,
-        ("failed_groups_total", None): 2,
+        ("conflicting_groups_total", None): 2,
     }
 
 
@@ -104,7 +104,9 @@ def test_the_outcome_of_a_run():
 
     run, lease_held = FakeRun(), RunOutcome(None, totals=RunTotals(lease_held=True))
     assert _metric_outcome(run, lease_held, None, 0) == "lease_held"
-    assert _metric_outcome(run, RunOutcome(None, totals=RunTotals(failed_groups=1)), None, 0) == "failed"
+    assert _metric_outcome(run, RunOutcome(None, totals=RunTotals(conflicting_groups=1)), None, 0) == "completed"
+    ended = RunOutcome(None, totals=RunTotals(conflicting_groups=1, ended_by_conflict=True))
+    assert _metric_outcome(run, ended, None, 0) == "conflict"
     run.stop_reason = "YIELDED"
     assert _metric_outcome(run, RunOutcome(None), None, 0) == "stopped"
 
