@@ -101,7 +101,7 @@ def _recorded(
 
 
 def _consumption_of(call: Call, table: ManagedTable) -> list[dict[str, Any]]:
-    """Returns the newest rows of the virtual table ``consumption``, with the share of the table's rows as selectivity."""
+    """Returns the newest recorded scans; their selectivity is the share of the rows of the table."""
     # What the scan skipped has no rows of the query either.
     kept = F.coalesce("selectivity", F.when(F.col("rows_read") == 0, F.lit(0.0)))
     share = kept * F.col("read.bytes") / F.col("table_size.bytes")

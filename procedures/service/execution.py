@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark import SparkContext
@@ -27,11 +27,12 @@ from procedures.log_consolidation.consolidation import LogRequest, consolidate_l
 from procedures.log_consolidation.modes import DEFAULT_MODES, MODES
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.plan import ARRIVED
-from procedures.optimizer.report import FAILED, LEASE_HELD, ReportRow, passed_over
+from procedures.optimizer.report import COMMITTED, FAILED, LEASE_HELD, ReportRow, passed_over
 from procedures.optimizer.runs import Run
 from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
 from procedures.service.health_alerts import look
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.service_metrics import RunTotals
 from procedures.table_health.health import health_of
 from procedures.table_health.score import score_of
 from procedures.vacuuming.cutoff import Cutoff
@@ -65,10 +66,12 @@ class RunOutcome:
     Attributes:
         settled: version at which nothing was left to do; None if there may be more to do.
         note: what the run skipped and why, for display; '' if nothing.
+        totals: what its groups did, for metrics.
     """
 
     settled: int | None
     note: str = ""
+    totals: RunTotals = field(default_factory=RunTotals)
 
 
 class Engine(Protocol):
@@ -122,7 +125,7 @@ class SparkEngine:
         """See ``Engine.run``; must be called in a separate thread."""
         prepare_thread(self._spark, pool)
         rows = optimize(ManagedTable.find(self._spark, run.table), schedule.settings(), run, app=self._app)
-        return RunOutcome(settled_version(rows, run), note_of(rows))
+        return RunOutcome(settled_version(rows, run), note_of(rows), totals_of(rows))
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
         """See ``Engine.maintain``; must be called in a separate thread.
@@ -237,6 +240,22 @@ def note_of(rows: Sequence[ReportRow]) -> str:
     noted = [skip for skip in passed_over(rows) if skip.strategy is not None or skip.reason in _NOTED_REASONS]
     texts = [skip.text for skip in noted[:_MAX_NOTES]]
     return "; ".join([*texts, f"and {len(noted) - _MAX_NOTES} more reasons"] if len(noted) > _MAX_NOTES else texts)
+
+
+def totals_of(rows: Sequence[ReportRow]) -> RunTotals:
+    """Returns what the groups of a run did.
+
+    Args:
+        rows: the report of the run.
+    """
+    committed = [row for row in rows if row.state == COMMITTED]
+    return RunTotals(
+        sum(row.input_bytes for row in committed),
+        sum(row.output_bytes for row in committed),
+        sum(row.state == FAILED for row in rows),
+        any(row.reason == LEASE_HELD for row in rows),
+        bool(rows) and rows[-1].state == FAILED,
+    )
 
 
 def is_running(spark: SparkSession) -> bool:

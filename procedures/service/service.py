@@ -17,6 +17,7 @@ from procedures.application import Application, application
 from procedures.service.actions import Action
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
+from procedures.service.service_metrics import ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_registry import Registry
 from procedures.service.watched_tables import SparkTables, Tables
@@ -39,6 +40,7 @@ class Service:
         engine: accesses the tables.
         source: lists and checks the tables.
         spawn: starts a thread.
+        metrics: counts the runs; nothing is counted by default.
 
     Raises:
         TableError: one of ``tables`` does not exist or is not a Delta table.
@@ -55,6 +57,7 @@ class Service:
         engine: Engine | None = None,
         source: Tables | None = None,
         spawn: Spawn = spawn_thread,
+        metrics: ServiceMetrics | None = None,
     ) -> None:
         self._spark = spark
         self._settings = ServiceSettings.of(spark.conf.get)
@@ -69,7 +72,7 @@ class Service:
         self._wake = threading.Event()
         self._ending = threading.Event()
         engine = engine or SparkEngine(background, app)
-        self._workers = Workers(engine, self._clock, app.automations, self._wake.set, spawn, app.notifications)
+        self._workers = Workers(engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, metrics)
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
         self._checks = 0

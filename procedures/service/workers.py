@@ -18,6 +18,7 @@ from procedures.service.cluster_load import ClusterLoad
 from procedures.service.execution import Engine, RunOutcome
 from procedures.service.notifications import RUN_FAILED, Notification, Notifications
 from procedures.service.schedule import Schedule
+from procedures.service.service_metrics import COMPLETED, CONFLICT, FAILED, LEASE_HELD, STOPPED, ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.worker import Worker
 
@@ -44,6 +45,7 @@ class Workers:
         wake: called when a run has ended.
         spawn: starts a thread.
         notifications: gets the failures of runs; nobody by default.
+        metrics: counts the runs; nothing is counted by default.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Workers:
         wake: Callable[[], None] = lambda: None,
         spawn: Spawn = spawn_thread,
         notifications: Notifications | None = None,
+        metrics: ServiceMetrics | None = None,
     ) -> None:
         self._automations = automations
         self._engine = engine
@@ -61,6 +64,7 @@ class Workers:
         self._wake = wake
         self._spawn = spawn
         self._notifications = notifications or Notifications()
+        self._metrics = metrics
         self._lock = threading.RLock()
         self._workers: dict[str, Worker] = {}
         self._threads: dict[str, threading.Thread] = {}
@@ -262,12 +266,14 @@ class Workers:
                 self._threads[run.run_id] = thread
 
     def _work(self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str) -> None:
-        outcome, problems = RunOutcome(None), []
+        outcome, problems, conflicts = RunOutcome(None), [], 0
 
         def attempt(step: Callable[[], _Outcome], default: _Outcome) -> _Outcome:
+            nonlocal conflicts
             try:
                 return step()
             except ConcurrentChangeError:
+                conflicts += 1
                 logger.info("%s: conflict with another writer; the next run continues", worker.name)
             except Exception as error:  # noqa: BLE001 - shown in the table's state; the next run retries
                 problems.append(_text(error))
@@ -286,6 +292,8 @@ class Workers:
         problem = problems[0] if problems else None
         if problem is not None:
             self._notifications.send(Notification(RUN_FAILED, worker.name, self._clock.now(), problem))
+        if self._metrics is not None:
+            self._metrics.record_run(_metric_outcome(run, outcome, problem, conflicts), outcome.totals)
         with self._lock:
             self._threads.pop(run.run_id, None)
             if worker.ends_with_run:
@@ -334,3 +342,13 @@ class Workers:
 def _text(error: Exception) -> str:
     known = known_error(error)
     return f"{known.code}: {known.message}"
+
+
+def _metric_outcome(run: Run, outcome: RunOutcome, problem: str | None, conflicts: int) -> str:
+    if problem is not None:
+        return FAILED
+    if conflicts or outcome.totals.ended_by_conflict:
+        return CONFLICT
+    if outcome.totals.lease_held:
+        return LEASE_HELD
+    return COMPLETED if run.stop_reason is None else STOPPED

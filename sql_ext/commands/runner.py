@@ -18,17 +18,19 @@ from catalog.jvm.java_errors import as_one_line
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
-from procedures.application import application
+from procedures.application import Application, application
 from procedures.declaration import Procedure
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CLI, Run
+from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
 from sql_ext.commands.output import Row, say
 from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.server_session import with_server_defaults
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, on_signals, session
+from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
 from sql_ext.server.settings import NONE, ServerSettings
 from sql_ext.server.token import read_or_make_token
@@ -174,22 +176,32 @@ class Runner:
                     return False
         return True
 
-    def serve(self, tables: Sequence[str], session_settings: SessionSettings) -> None:
+    def serve(
+        self, tables: Sequence[str], session_settings: SessionSettings, metrics_address: MetricsAddress | None = None
+    ) -> None:
         """Runs the automatic service until SIGINT or SIGTERM, then stops it at a boundary between groups.
 
         Args:
             tables: names or paths; the whole catalog if empty.
             session_settings: settings of the session.
+            metrics_address: where to serve metrics; None = nowhere.
+
+        Raises:
+            UseError: the metrics cannot be served; raised before a session is created.
         """
         from procedures.service.service import Service
 
+        metrics, app = (None if metrics_address is None else ServiceMetrics()), application()
+
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
-        with (
-            session(session_settings, {SERVICE_ENABLED_KEY: "true"}) as spark,
-            on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)),
-        ):
-            service = Service(spark, tables=list(tables) or None)
+        with ExitStack() as stack:
+            if metrics_address is not None and metrics is not None:
+                samples = partial(_samples, metrics, app)
+                say(f"metrics: {stack.enter_context(metrics_endpoint(metrics_address, samples))}")
+            spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
+            stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
+            service = Service(spark, tables=list(tables) or None, metrics=metrics)
             service.start()
             say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C stops it")
             try:
@@ -232,6 +244,10 @@ class Runner:
         ):
             attach(spark)  # this time with the service
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
+
+
+def _samples(metrics: ServiceMetrics, app: Application) -> list[Sample]:
+    return metrics.samples(app.automations.all(), app.clock.now())
 
 
 def runner_of(ctx: click.Context) -> Runner:

@@ -12,6 +12,7 @@ from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import examples, session_options
 from sql_ext.commands.runner import runner_of
 from sql_ext.commands.sessions import session_settings_of
+from sql_ext.server.metrics_endpoint import DEFAULT_HOST, MetricsAddress
 
 
 def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> None:
@@ -20,10 +21,12 @@ def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> 
         LISTENER_INTERVAL.name: options.pop("listener_interval"),
         MAX_TABLES.name: options.pop("max_tables"),
     }
+    port, host = options.pop("metrics_port"), options.pop("metrics_host")
+    address = None if port is None else MetricsAddress(port, host)
     session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     runner = runner_of(ctx)
-    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf)))
+    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), address))
 
 
 COMMAND = click.Command(
@@ -47,6 +50,17 @@ COMMAND = click.Command(
             ["--max-tables"],
             type=click.IntRange(min=1),
             help=f"Maximum number of tables optimized at once ({MAX_TABLES.name}).",
+        ),
+        click.Option(
+            ["--metrics-port"],
+            type=click.IntRange(0, 65535),
+            help="Serves metrics for Prometheus on this port; 0 is a free port. Needs use-spark[metrics].",
+        ),
+        click.Option(
+            ["--metrics-host"],
+            default=DEFAULT_HOST,
+            show_default=True,
+            help="Address for --metrics-port. The endpoint has no authentication.",
         ),
         *session_options(),
     ],

@@ -33,6 +33,7 @@ from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.rows_command import command_name, rows_command
 from sql_ext.commands.runner import Runner
 from sql_ext.commands.sessions import SessionSettings
+from sql_ext.server.metrics_endpoint import MetricsAddress
 
 KERNEL = SimpleNamespace(kernel=object())
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
@@ -55,8 +56,8 @@ class FakeRunner:
             raise self.result[0]
         return list(self.result)
 
-    def serve(self, tables, session_settings):
-        self.asked.append((tables, session_settings))
+    def serve(self, tables, session_settings, metrics_address=None):
+        self.asked.append((tables, session_settings, metrics_address))
 
     def call(self, procedure, arguments, session_settings):
         self.asked.append((procedure.name, arguments))
@@ -275,14 +276,23 @@ def test_the_service_gets_its_tables_and_intervals():
     runner = FakeRunner()
     options = ("--table=a.b", "--table=/x", "--interval=1 minute", "--listener-interval=5000", "--max-tables=4")
     assert run(runner, "service", *options).exit_code == ExitCode.DONE
-    (tables, session_settings) = runner.asked[0]
+    (tables, session_settings, metrics_address) = runner.asked[0]
     assert tables == ("a.b", "/x")
+    assert metrics_address is None
     assert session_settings.conf == {
         "spark.qbeast.use.optimization-interval": "1 minute",
         "spark.qbeast.use.listener-interval": "5000",
         "spark.qbeast.use.service.max-tables": "4",
     }
     assert run(FakeRunner(), "service", "--max-tables=0").exit_code == ExitCode.USAGE
+
+
+def test_the_service_gets_the_address_of_its_metrics():
+    runner = FakeRunner()
+    assert run(runner, "service", "--metrics-port=9464", "--metrics-host=::1").exit_code == ExitCode.DONE
+    assert run(runner, "service", "--metrics-port=0").exit_code == ExitCode.DONE
+    assert [asked[2] for asked in runner.asked] == [MetricsAddress(9464, "::1"), MetricsAddress(0, "127.0.0.1")]
+    assert run(runner, "service", "--metrics-port=65536").exit_code == ExitCode.USAGE
 
 
 def test_conf_prints_properties():

@@ -8,6 +8,7 @@ from catalog.jvm.log_probe import Sighting
 from procedures.service.execution import Files, RunOutcome, TaskQueue
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, RECLAMATION
 from procedures.service.service import Service
+from procedures.service.service_metrics import ServiceMetrics
 
 MINUTE = 60_000
 
@@ -143,7 +144,15 @@ class FakeService:
         )
         self.clock, self.tables, self.threads = FakeClock(), FakeTables(), FakeThreads(at_once)
         self.engine = FakeEngine(self.tables)
-        self.service = Service(session, clock=self.clock, engine=self.engine, source=self.tables, spawn=self.threads)
+        self.metrics = ServiceMetrics()
+        self.service = Service(
+            session,
+            clock=self.clock,
+            engine=self.engine,
+            source=self.tables,
+            spawn=self.threads,
+            metrics=self.metrics,
+        )
 
     def tick(self, after=0, **more):
         self.clock.go_on(after)

@@ -1,0 +1,124 @@
+"""Metrics of the service: their declarations, and the counts of one process."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.state import automation
+from catalog.state.automation import Automation
+
+COUNTER, GAUGE = "counter", "gauge"
+COMPLETED, FAILED, CONFLICT, STOPPED, LEASE_HELD = "completed", "failed", "conflict", "stopped", "lease_held"
+RUN_OUTCOMES = (COMPLETED, FAILED, CONFLICT, STOPPED, LEASE_HELD)
+TABLE_STATES = (
+    automation.SCHEDULED,
+    automation.WAITING,
+    automation.RUNNING,
+    automation.SUSPENDED,
+    automation.FAILED,
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The declaration of a metric.
+
+    Attributes:
+        name: name in Prometheus, with the unit; the name of a counter ends in ``_total``.
+        kind: ``counter`` or ``gauge``.
+        doc: one sentence.
+        label: name of its label; None if it has none.
+        label_values: the values of the label.
+    """
+
+    name: str
+    kind: str
+    doc: str
+    label: str | None = None
+    label_values: tuple[str, ...] = ()
+
+
+RUNS = Metric("use_service_runs_total", COUNTER, "Runs that have ended, by outcome.", "outcome", RUN_OUTCOMES)
+INPUT_BYTES = Metric("use_service_input_bytes_total", COUNTER, "Bytes of the files that committed groups replaced.")
+OUTPUT_BYTES = Metric("use_service_output_bytes_total", COUNTER, "Bytes of the files that committed groups wrote.")
+CONFLICTING_GROUPS = Metric(
+    "use_service_conflicting_groups_total", COUNTER, "Groups that a concurrent write prevented."
+)
+TABLES = Metric("use_service_tables", GAUGE, "Tables under automatic optimization, by state.", "state", TABLE_STATES)
+QUEUED_TABLES = Metric("use_service_queued_tables", GAUGE, "Tables that are due and whose run has not started.")
+
+METRICS = (RUNS, INPUT_BYTES, OUTPUT_BYTES, CONFLICTING_GROUPS, TABLES, QUEUED_TABLES)
+
+
+@dataclass(frozen=True)
+class RunTotals:
+    """What the groups of a run did.
+
+    Attributes:
+        input_bytes: bytes of the files that committed groups replaced.
+        output_bytes: bytes of the files that committed groups wrote.
+        conflicting_groups: number of groups that a concurrent write prevented.
+        lease_held: whether another run held the lease of the table.
+        ended_by_conflict: whether the last group had a conflict.
+    """
+
+    input_bytes: int = 0
+    output_bytes: int = 0
+    conflicting_groups: int = 0
+    lease_held: bool = False
+    ended_by_conflict: bool = False
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The value of a metric, for one value of its label; None if it has no label."""
+
+    metric: Metric
+    label_value: str | None
+    value: int
+
+
+class ServiceMetrics:
+    """The counts of a service since its process started."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str | None]] = Counter()
+
+    def record_run(self, outcome: str, totals: RunTotals) -> None:
+        """Counts a run that has ended.
+
+        Args:
+            outcome: one of ``RUN_OUTCOMES``.
+            totals: what its groups did.
+        """
+        with self._lock:
+            self._counts[RUNS.name, outcome] += 1
+            self._counts[INPUT_BYTES.name, None] += totals.input_bytes
+            self._counts[OUTPUT_BYTES.name, None] += totals.output_bytes
+            self._counts[CONFLICTING_GROUPS.name, None] += totals.conflicting_groups
+
+    def samples(self, tables: Sequence[Automation], now: int) -> list[Sample]:
+        """Returns a sample for each metric and each value of its label, including those that are 0.
+
+        Args:
+            tables: the tables under automatic optimization.
+            now: epoch milliseconds.
+        """
+        with self._lock:
+            counts = Counter(self._counts)
+        for table in tables:
+            counts[TABLES.name, table.state] += 1
+            counts[QUEUED_TABLES.name, None] += _is_queued(table, now)
+        return [Sample(m, value, counts[m.name, value]) for m in METRICS for value in (m.label_values or (None,))]
+
+
+def _is_queued(table: Automation, now: int) -> bool:
+    """Whether a table waits for the cluster, or is due while other runs use up the limit of tables."""
+    if table.state == automation.WAITING:
+        return True
+    is_due = table.next_run is not None and table.next_run <= now
+    return is_due and table.state in (automation.SCHEDULED, automation.FAILED)

@@ -1,0 +1,127 @@
+"""Metrics of the service, without Spark: what a run counts, and which tables are queued."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from service_fakes import FakeService
+
+from catalog.errors import ConcurrentChangeError, UseError
+from catalog.state import automation
+from catalog.state.automation import Automation
+from procedures.application import application
+from procedures.optimizer.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPPED, nothing_row
+from procedures.result_rows import OptimizeRow
+from procedures.service import service_metrics
+from procedures.service.execution import RunOutcome, totals_of
+from procedures.service.service_metrics import METRICS, RunTotals, ServiceMetrics
+from procedures.service.workers import _metric_outcome
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(autouse=True)
+def _clean():
+    yield
+    for known in application().automations.all():
+        application().automations.remove(known.location)
+
+
+def _row(state, input_bytes, output_bytes):
+    return OptimizeRow(0, "S", "R", state, 1, input_bytes, 1, output_bytes, 1, 1, 1, "")
+
+
+def _values(metrics, tables=(), now=0):
+    samples = metrics.samples(tables, now)
+    return {(s.metric.name.removeprefix("use_service_"), s.label_value): s.value for s in samples if s.value}
+
+
+def test_only_committed_groups_count_as_bytes():
+    rows = [_row(COMMITTED, 10, 7), _row(COMMITTED, 5, 4), _row(FAILED, 100, 0), _row(SKIPPED, 200, 0)]
+    assert totals_of([*rows, _row(PLANNED, 300, 0)]) == RunTotals(15, 11, 1, False)
+    assert totals_of([nothing_row(0, LEASE_HELD, None, "")]) == RunTotals(lease_held=True)
+
+
+def test_runs_add_up_and_zeros_are_shown():
+    metrics = ServiceMetrics()
+    assert _values(metrics) == {}
+    assert len(metrics.samples((), 0)) == sum(len(m.label_values) or 1 for m in METRICS)
+    metrics.record_run("completed", RunTotals(10, 7))
+    metrics.record_run("failed", RunTotals(5, 4, 2))
+    assert _values(metrics) == {
+        ("runs_total", "completed"): 1,
+        ("runs_total", "failed"): 1,
+        ("input_bytes_total", None): 15,
+        ("output_bytes_total", None): 11,
+        ("conflicting_groups_total", None): 2,
+    }
+
+
+def test_tables_that_are_due_are_queued():
+    def table(name, state, next_run=None):
+        return Automation(name, f"/{name}", state, next_run=next_run)
+
+    tables = [
+        table("due", automation.SCHEDULED, 100),
+        table("later", automation.SCHEDULED, 101),
+        table("by_trigger", automation.SCHEDULED),
+        table("waiting", automation.WAITING, 500),
+        table("retry", automation.FAILED, 50),
+        table("running", automation.RUNNING),
+        table("suspended", automation.SUSPENDED, 50),
+    ]
+    values = _values(ServiceMetrics(), tables, 100)
+    assert values.pop(("queued_tables", None)) == 3
+    assert values == {
+        ("tables", "scheduled"): 3,
+        ("tables", "waiting"): 1,
+        ("tables", "failed"): 1,
+        ("tables", "running"): 1,
+        ("tables", "suspended"): 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (None, "completed"),
+        (UseError("x", code="USE_X", sql_state="58000"), "failed"),
+        (ConcurrentChangeError("x"), "conflict"),
+    ],
+)
+def test_the_service_counts_its_runs(error, outcome):
+    fake = FakeService()
+    fake.engine.error = error
+    fake.tables.put("t", {"use.optimization.type": "UnindexedFiles"})
+    assert fake.tick() == ["t"]
+    assert _values(fake.metrics) == {("runs_total", outcome): 1}
+
+
+def test_the_outcome_of_a_run():
+    class FakeRun:
+        stop_reason = None
+
+    run, lease_held = FakeRun(), RunOutcome(None, totals=RunTotals(lease_held=True))
+    assert _metric_outcome(run, lease_held, None, 0) == "lease_held"
+    assert _metric_outcome(run, RunOutcome(None, totals=RunTotals(conflicting_groups=1)), None, 0) == "completed"
+    ended = RunOutcome(None, totals=RunTotals(conflicting_groups=1, ended_by_conflict=True))
+    assert _metric_outcome(run, ended, None, 0) == "conflict"
+    run.stop_reason = "YIELDED"
+    assert _metric_outcome(run, RunOutcome(None), None, 0) == "stopped"
+
+
+def test_the_page_lists_the_metrics():
+    rows = re.findall(
+        r"^\| `(use_\w+)` \| (\w+) \| (?:`(\w+)` )?\| (.+) \|$", (DOCS / "monitoring.md").read_text(), re.MULTILINE
+    )
+    assert rows == [(m.name, m.kind, m.label or "", m.doc) for m in METRICS]
+    for outcome in service_metrics.RUN_OUTCOMES:
+        assert f"| `{outcome}` |" in (DOCS / "monitoring.md").read_text()
+
+
+def test_the_dashboard_shows_existing_metrics():
+    panels = json.loads((DOCS / "grafana-dashboard.json").read_text())["panels"]
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert all("use_" in expression for expression in expressions)
+    assert set(re.findall(r"\buse_\w+", " ".join(expressions))) == {m.name for m in METRICS}

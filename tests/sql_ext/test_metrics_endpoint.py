@@ -1,0 +1,49 @@
+"""The HTTP endpoint of the metrics, without Spark."""
+
+import sys
+from urllib.request import urlopen
+
+import pytest
+
+from catalog.errors import InvalidArgumentError, MissingPackageError, UseError
+from procedures.service.service_metrics import METRICS, RunTotals, ServiceMetrics
+from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
+
+
+def test_prometheus_reads_current_values():
+    pytest.importorskip("prometheus_client")
+    metrics = ServiceMetrics()
+    with metrics_endpoint(MetricsAddress(0), lambda: metrics.samples((), 0)) as url:
+        metrics.record_run("failed", RunTotals(10, 7, 1))
+        with urlopen(url) as response:
+            lines = response.read().decode().splitlines()
+    assert 'use_service_runs_total{outcome="failed"} 1.0' in lines
+    assert 'use_service_runs_total{outcome="completed"} 0.0' in lines
+    assert "use_service_input_bytes_total 10.0" in lines
+    types = [line.split()[2:] for line in lines if line.startswith("# TYPE")]
+    assert types == [[m.name, m.kind] for m in METRICS]
+
+
+def test_a_used_port_and_an_unknown_host_are_refused():
+    pytest.importorskip("prometheus_client")
+    with metrics_endpoint(MetricsAddress(0), list) as url:
+        port = int(url.split(":")[2].split("/")[0])
+        in_use = f"metrics-port = {port} on 127.0.0.1 is in use"
+        with pytest.raises(UseError, match=in_use) as refused, metrics_endpoint(MetricsAddress(port), list):
+            pass
+    assert refused.value.code == "USE_PORT_IN_USE"
+    with (
+        pytest.raises(InvalidArgumentError, match="metrics-host"),
+        metrics_endpoint(MetricsAddress(0, "192.0.2.1"), list),
+    ):
+        pass
+    # The first endpoint has closed its port.
+    with metrics_endpoint(MetricsAddress(port), list):
+        pass
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    install = r'pip install "use-spark\[metrics\]"'
+    with pytest.raises(MissingPackageError, match=install), metrics_endpoint(MetricsAddress(0), list):
+        pass
