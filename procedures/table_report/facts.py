@@ -12,9 +12,11 @@ from pyspark.sql import functions as F
 from catalog.clock import Clock
 from catalog.errors import UnknownNameError
 from catalog.history.event_store import optimizations
+from catalog.insights.consumption import scans_of
 from catalog.jvm.session import described_jobs
 from catalog.jvm.table_versions import TableVersions
 from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.insight_properties import CONSUMPTION_ENABLED
 from catalog.table.column_names import logical_name
 from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
 from catalog.table.managed_table import ManagedTable
@@ -24,7 +26,7 @@ from procedures.table_health.health import are_indexed, fragmentation, health_of
 from procedures.table_health.reads import sample_costs
 from procedures.table_health.score import Part, score_of
 
-MAX_CUBES, MAX_EVENTS, MAX_VERSIONS = 5_000, 200, 8
+MAX_CUBES, MAX_EVENTS, MAX_VERSIONS, MAX_ASKED = 5_000, 200, 8, 20
 FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
@@ -83,6 +85,23 @@ class Event:
     bytes_out: int
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Scans that limited the same columns.
+
+    Attributes:
+        columns: the columns, separated by commas; empty for scans without a condition.
+        scans: how many there were.
+        selectivity: share of the rows read that they kept, on average; None if unknown.
+        skipped: share of the bytes of the table that they skipped.
+    """
+
+    columns: str
+    scans: int
+    selectivity: float | None
+    skipped: float
+
+
 @dataclass(frozen=True, eq=False)
 class TableFacts:
     """Everything that a report shows.
@@ -107,7 +126,7 @@ class TableFacts:
         events: optimizations, the oldest first.
         score: score of the health.
         parts: its parts.
-        asked: what queries asked of the table; None if that is not recorded.
+        asked: what queries asked of the table, the most frequent first; None if that is not recorded.
     """
 
     name: str
@@ -129,7 +148,7 @@ class TableFacts:
     events: tuple[Event, ...]
     score: int
     parts: tuple[Part, ...]
-    asked: Sequence[tuple[str, int, float, int]] | None = None
+    asked: tuple[Asked, ...] | None = None
 
 
 def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = None) -> TableFacts:
@@ -173,6 +192,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
             events=_events(table),
             score=score_of(parts),
             parts=tuple(parts),
+            asked=_asked(table, snapshot),
         )
 
 
@@ -257,6 +277,27 @@ def _events(table: ManagedTable) -> tuple[Event, ...]:
         .collect()
     )
     return tuple(_event(row) for row in reversed(rows))
+
+
+def _asked(table: ManagedTable, snapshot: TableSnapshot) -> tuple[Asked, ...] | None:
+    """What recorded scans limited; one Spark job if consumption is recorded, and none otherwise."""
+    if not CONSUMPTION_ENABLED.value(snapshot.configuration):
+        return None
+    columns = F.array_join(F.array_sort(F.array_distinct(F.col("filters.column"))), ", ")
+    whole, read = F.sum("table_size.bytes"), F.sum("read.bytes")
+    rows = (
+        scans_of(table)
+        .groupBy(F.coalesce(columns, F.lit("")).alias("columns"))
+        .agg(
+            F.count(F.lit(1)).alias("scans"),
+            F.avg("selectivity").alias("selectivity"),
+            F.coalesce(1 - read / F.nullif(whole, F.lit(0)), F.lit(0.0)).alias("skipped"),
+        )
+        .orderBy(F.col("scans").desc(), "columns")
+        .limit(MAX_ASKED)
+        .collect()
+    )
+    return tuple(Asked(row["columns"], row.scans, row.selectivity, row.skipped) for row in rows)
 
 
 def _event(row: Any) -> Event:

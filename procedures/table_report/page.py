@@ -55,7 +55,7 @@ def body(facts: TableFacts) -> str:
     Raises:
         MissingPackageError: the package that draws the pictures is not installed.
     """
-    sections = [_head(facts), _health(facts), *_index(facts), *_files(facts), *_history(facts)]
+    sections = [_head(facts), _health(facts), *_index(facts), *_files(facts), *_asked(facts), *_history(facts)]
     return f'<main class="use-report"><style>{_STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
 
 
@@ -121,6 +121,19 @@ def _files(facts: TableFacts) -> list[str]:
     ]
     numbers = table(("level", "files", "bytes"), rows)
     return [_figure("Files by size", f"{facts.files} files.", plots.sizes(facts), numbers)]
+
+
+def _asked(facts: TableFacts) -> list[str]:
+    if facts.asked is None:
+        return []
+    if not facts.asked:
+        return ["<h2>What queries asked</h2><p>No scan was recorded yet.</p>"]
+    rows = [
+        (asked.columns or "no column", asked.scans, _optional(asked.selectivity), f"{100 * asked.skipped:.1f} %")
+        for asked in facts.asked
+    ]
+    header = ("columns of conditions", "scans", "share of rows kept", "bytes skipped")
+    return [f"<h2>What queries asked</h2>{table(header, rows)}"]
 
 
 def _history(facts: TableFacts) -> list[str]:

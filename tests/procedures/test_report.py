@@ -15,7 +15,7 @@ import sql_ext
 from procedures.table_health.score import Part
 from procedures.table_report import page as pages
 from procedures.table_report import plots
-from procedures.table_report.facts import CubeBox, Event, TableFacts, VersionFacts
+from procedures.table_report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
 
 FACTS = TableFacts(
     name="lake.<script>alert('x')</script>",
@@ -37,6 +37,7 @@ FACTS = TableFacts(
     events=(Event(1_700_000_000_000, "optimize", "UnindexedFiles", "committed", 10**6, 10**6),
             Event(1_700_000_100_000, "optimize", "<i>", "failed", 10**6, 0)),
     score=61,
+    asked=(Asked("<u>, x", 7, None, 0.25),),
     parts=(Part("unindexed_share", 0.5, 10**6, "CALL use.optimize('<t>')"),),
 )  # fmt: skip
 
@@ -94,6 +95,8 @@ def test_the_page_is_whole_and_refers_to_nothing():
     assert len(set(ids)) == len(ids)
     assert "prefers-color-scheme: dark" in text
     assert "7 deeper cubes are not drawn" in page.text
+    assert "<u>, x" in page.text
+    assert "25.0 %" in page.text
 
 
 def test_pictures_have_names_and_marks():
@@ -112,9 +115,15 @@ def test_pictures_have_names_and_marks():
 
 def test_pages_of_empty_and_plain_tables():
     nothing = replace(FACTS, files=0, index_columns=(), shown_columns=(), cubes=(), samples=(), versions=(),
-                      events=(), parts=(), rows=None, sizes=np.array([]), levels=np.array([]), bands=())  # fmt: skip
+                      events=(), parts=(), rows=None, asked=(), sizes=np.array([]), levels=np.array([]), bands=())  # fmt: skip
     text = _Page(pages.page(nothing)).text
-    for expected in ("The table has no index", "The table has no files", "There was none yet", "unknown"):
+    for expected in (
+        "The table has no index",
+        "The table has no files",
+        "There was none yet",
+        "unknown",
+        "No scan was recorded yet",
+    ):
         assert expected in text
     one = replace(FACTS, index_columns=("a",), shown_columns=("a",), cubes=(CubeBox((0.0, 1.0), (0.0, 1.0), 0, 1),))
     assert len(_svgs(pages.page(one))) == 7
