@@ -114,8 +114,10 @@ def test_pictures_have_names_and_marks():
 
 
 def test_pages_of_empty_and_plain_tables():
-    nothing = replace(FACTS, files=0, index_columns=(), shown_columns=(), cubes=(), samples=(), versions=(),
-                      events=(), parts=(), rows=None, asked=(), sizes=np.array([]), levels=np.array([]), bands=())  # fmt: skip
+    empty = dict.fromkeys(
+        ("index_columns", "shown_columns", "cubes", "samples", "versions", "events", "parts", "bands"), ()
+    )
+    nothing = replace(FACTS, files=0, rows=None, sizes=np.array([]), levels=np.array([]), asked=(), **empty)
     text = _Page(pages.page(nothing)).text
     for expected in (
         "The table has no index",
