@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 
 from catalog.clock import Clock
 from catalog.history.moments import LAST_MILLIS
+from catalog.jvm.java_errors import causes_of, is_cancellation
 from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, this_process
 from catalog.state.plan_files import StoredPlan
 from catalog.state.renewal import kept
@@ -100,9 +101,16 @@ def state_file(plan: StoredPlan, group_id: int) -> str:
     return f"{plan.folder}/groups/{group_id}.json"
 
 
+def read_claim(
+    table: ManagedTable, plan: StoredPlan, group_id: int, now: int | None = None
+) -> GroupState | Unreadable | Missing:
+    """What the file of a group holds; see ``parse_state`` for ``now``."""
+    return read(table, state_file(plan, group_id), partial(parse_state, now=now), _ADVICE)
+
+
 def read_group_state(table: ManagedTable, plan: StoredPlan, group_id: int, now: int | None = None) -> GroupState | None:
     """What is known of a group; None when nobody has taken it, or its file cannot be read."""
-    state = read(table, state_file(plan, group_id), partial(parse_state, now=now), _ADVICE)
+    state = read_claim(table, plan, group_id, now)
     return None if isinstance(state, (Missing, Unreadable)) else state
 
 
@@ -162,7 +170,8 @@ class GroupClaims:
             again: also a stale one.
 
         Returns:
-            None if it is claimed; otherwise why not: it is done or stale, or another run has it.
+            None if it is claimed; otherwise why not: it is done or stale, or another run has it. A claim that the file
+            system refuses is logged and counts: other runs cannot see it, and two may do the same work.
         """
         now = self._clock.now()
         mine = GroupState(RUNNING, self._run_id, this_process(), self._trigger, now, now + LEASE_MILLIS)
@@ -172,11 +181,11 @@ class GroupClaims:
                 other = self._in_the_way(group_id, now, again)
                 if other is not None:
                     return other
-            if not self._table.create_state(self._file(group_id), mine.to_json()):
+            if not self._create(group_id, mine):
                 other = self._in_the_way(group_id, now, again)
                 if other is not None:
                     return other
-                self._table.write_state(self._file(group_id), mine.to_json())
+                self._store(group_id, mine)
             # Of two runs that saw an expired claim, the last one to write the file has the group.
             other = self._in_the_way(group_id, now, again)
             if other is None:
@@ -203,21 +212,39 @@ class GroupClaims:
             mine = self._mine.pop(group_id, None)
             if mine is None:
                 return
-            ended = replace(mine, state=state, finished_at=self._clock.now(), version=version, reason=reason)
-            try:
-                self._table.write_state(self._file(group_id), ended.to_json())
-            except (Py4JError, PySparkException, OSError) as error:
-                # The next process that looks at the group asks the log.
-                logger.warning("The end of %s was not stored: %s", self._file(group_id), access_problem(error))
+            # If it cannot be stored, the next process that looks at the group asks the log.
+            self._store(
+                group_id,
+                replace(mine, state=state, finished_at=self._clock.now(), version=version, reason=reason),
+            )
 
     def release(self, group_id: int) -> None:
-        """Gives a claimed group back."""
+        """Gives a claimed group back; a file system that refuses is logged, and the claim expires."""
         with self._lock:
             if self._mine.pop(group_id, None) is None:
                 return
             state = read_group_state(self._table, self._plan, group_id)
-            if state is not None and state.run_id == self._run_id and state.state == RUNNING:
+            if state is None or state.run_id != self._run_id or state.state != RUNNING:
+                return
+            try:
                 self._table.delete_state(self._file(group_id))
+            except (Py4JError, PySparkException, OSError) as error:
+                logger.warning("%s was not deleted: %s", self._file(group_id), access_problem(error))
+
+    def _create(self, group_id: int, state: GroupState) -> bool:
+        try:
+            return self._table.create_state(self._file(group_id), state.to_json())
+        except (Py4JError, PySparkException, OSError) as error:
+            if is_cancellation(causes_of(error)):
+                raise
+            # What is in the way is looked at, and writing to the file shows the problem again.
+            return False
+
+    def _store(self, group_id: int, state: GroupState) -> None:
+        try:
+            self._table.write_state(self._file(group_id), state.to_json())
+        except (Py4JError, PySparkException, OSError) as error:
+            logger.warning("%s was not stored: %s", self._file(group_id), access_problem(error))
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -230,7 +257,7 @@ class GroupClaims:
                     # Another run has the group if this process was suspended for longer than a lease time.
                     if self._in_the_way(group_id, now, again=True) is None:
                         self._mine[group_id] = replace(mine, expires_at=now + LEASE_MILLIS)
-                        self._table.write_state(self._file(group_id), self._mine[group_id].to_json())
+                        self._store(group_id, self._mine[group_id])
 
         def end() -> None:
             for group_id in list(self._mine):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from catalog.state.plan_claims import claimed_groups, last_work, read_group_state
-from catalog.state.plan_files import PLAN_ENDING, PLANS_FOLDER, StoredPlan, parse_plan, plan_ids
-from catalog.state.state_files import Missing, Unreadable, read
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from catalog.state.plan_claims import claimed_groups, last_work, read_claim
+from catalog.state.plan_files import PLAN_ENDING, StoredPlan, plan_ids, read_plan
+from catalog.state.state_files import Missing, Unreadable, access_problem
 from catalog.table.managed_table import ManagedTable
+
+logger = logging.getLogger(__name__)
 
 _ADVICE = "A vacuum deletes plans that it can read only; delete the file and the folder beside it."
 
@@ -29,14 +36,14 @@ class ExpiredPlan:
 def expired_plans(table: ManagedTable, before: int, now: int) -> list[ExpiredPlan]:
     """Returns the plans that were made before a time and on which nobody has worked since.
 
-    A plan that cannot be read stays.
+    A plan that cannot be read stays, and so does one with a claim that cannot be read: its file may be being written.
 
     Args:
         table: the table.
         before: epoch milliseconds.
         now: epoch milliseconds.
     """
-    plans = (read(table, f"{PLANS_FOLDER}/{plan_id}{PLAN_ENDING}", parse_plan, _ADVICE) for plan_id in plan_ids(table))
+    plans = (read_plan(table, plan_id, _ADVICE) for plan_id in plan_ids(table))
     readable = (plan for plan in plans if not isinstance(plan, (Missing, Unreadable)))
     return [
         ExpiredPlan(plan.plan_id, _files(table, plan))
@@ -45,8 +52,30 @@ def expired_plans(table: ManagedTable, before: int, now: int) -> list[ExpiredPla
     ]
 
 
+def delete_plans(table: ManagedTable, plans: Iterable[ExpiredPlan]) -> int:
+    """Deletes plans. A plan whose files the file system does not delete is logged, and stays.
+
+    Args:
+        table: the table.
+        plans: the plans.
+
+    Returns:
+        The number of files and folders of the deleted plans.
+    """
+    return sum(len(plan.files) for plan in plans if _is_deleted(table, plan))
+
+
+def _is_deleted(table: ManagedTable, plan: ExpiredPlan) -> bool:
+    try:
+        delete_plan(table, plan)
+    except (Py4JError, PySparkException, OSError) as error:
+        logger.warning("Plan %s of %s was not deleted: %s", plan.plan_id, table.name, access_problem(error))
+        return False
+    return True
+
+
 def delete_plan(table: ManagedTable, plan: ExpiredPlan) -> None:
-    """Deletes a plan. If that is interrupted, the plan is still there, cannot be read, and is deleted the next time.
+    """Deletes a plan. After an interruption, the plan cannot be executed any more, and the next vacuum deletes it.
 
     Args:
         table: the table.
@@ -66,7 +95,7 @@ def _files(table: ManagedTable, plan: StoredPlan) -> tuple[str, ...]:
 def _is_in_use(table: ManagedTable, plan: StoredPlan, before: int, now: int) -> bool:
     # The groups at the end are probably those that were done last.
     for group_id in sorted(claimed_groups(table, plan), reverse=True):
-        state = read_group_state(table, plan, group_id, now)
-        if state is not None and last_work(state) >= before:
+        claim = read_claim(table, plan, group_id, now)
+        if isinstance(claim, Unreadable) or (not isinstance(claim, Missing) and last_work(claim) >= before):
             return True
     return False

@@ -13,9 +13,13 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from catalog.errors import InvalidArgumentError, PlanUnreadableError, UnknownNameError
-from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
+from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 
 PLANS_FOLDER = "plans"
@@ -168,28 +172,46 @@ def find_plan(table: ManagedTable, plan_id: str, table_id: str) -> StoredPlan:
         PlanUnreadableError: the plan cannot be read.
     """
     check_plan_id(plan_id)
-    plan = read(table, f"{PLANS_FOLDER}/{plan_id}{PLAN_ENDING}", parse_plan, _ADVICE)
+    plan = read_plan(table, plan_id, _ADVICE)
     if isinstance(plan, Missing):
         raise UnknownNameError.of("plan", plan_id, plan_ids(table))
     if isinstance(plan, Unreadable):
         raise PlanUnreadableError.of(plan_id, str(plan))
-    if plan.plan_id != plan_id or plan.table_id != table_id:
+    if plan.table_id != table_id:
         raise InvalidArgumentError.of("plan", plan_id, "a plan of this table; this one was made for another one")
     return plan
 
 
-def parse_plan(text: str) -> StoredPlan | Unreadable:
-    """The plan in a file's text, or why there is none; total."""
-    return parse(text, _plan)
+def read_plan(table: ManagedTable, plan_id: str, advice: str) -> StoredPlan | Unreadable | Missing:
+    """Reads a plan by the name of its file.
+
+    Args:
+        table: the table.
+        plan_id: id of the plan, as ``plan_ids`` returns it or ``check_plan_id`` accepts it.
+        advice: see ``state_files.read``.
+    """
+    return read(table, f"{PLANS_FOLDER}/{plan_id}{PLAN_ENDING}", partial(parse_plan, plan_id=plan_id), advice)
 
 
-def _plan(values: Fields) -> StoredPlan:
+def parse_plan(text: str, plan_id: str) -> StoredPlan | Unreadable:
+    """The plan in a file's text, or why there is none; total.
+
+    Args:
+        text: the text.
+        plan_id: id in the name of the file. The folder of the plan is named by it, so that the text must have the same.
+    """
+    return parse(text, partial(_plan, plan_id=plan_id))
+
+
+def _plan(values: Fields, plan_id: str) -> StoredPlan:
+    if values.text("plan_id") != plan_id:
+        raise FieldError(f"'plan_id' is not '{plan_id}', which names the file")
     groups = values.whole("groups", most=_MOST_GROUPS)
     first_groups = values.wholes("first_groups", least=1, most=max(groups, 1))
     if sorted(set(first_groups)) != first_groups or (first_groups[:1] != [1]) != (groups == 0):
         raise FieldError("'first_groups' are not ascending numbers from 1 on")
     return StoredPlan(
-        plan_id=values.text("plan_id"),
+        plan_id=plan_id,
         table_id=values.text("table_id"),
         version=values.whole("version"),
         created_at=values.whole("created_at"),
@@ -255,7 +277,10 @@ class PlanGroups:
         return _part(self._plan, part)
 
     def _read(self, part: int) -> Iterator[StoredGroup]:
-        text = self._table.read_state(self._name(part))
+        try:
+            text = self._table.read_state(self._name(part))
+        except (Py4JError, PySparkException, OSError) as error:
+            raise PlanUnreadableError.of(self._plan.plan_id, f"{self._name(part)}: {access_problem(error)}") from error
         if text is None:
             raise PlanUnreadableError.of(self._plan.plan_id, f"{self._name(part)} is missing")
         for number, line in enumerate(text.split("\n"), start=1):

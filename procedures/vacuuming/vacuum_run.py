@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.state.plan_expiry import ExpiredPlan, delete_plan, expired_plans
+from catalog.state.plan_expiry import ExpiredPlan, delete_plans, expired_plans
 from catalog.state.plan_files import PLANS_FOLDER
 from catalog.state.protection import Protection
 from catalog.state.reclaimed import record_reclaimed
@@ -206,10 +206,8 @@ class VacuumRun:
         return expired_plans(self._table, self._delete_before, application().clock.now())
 
     def _delete_plans(self) -> None:
-        for plan in self._plans:
-            delete_plan(self._table, plan)
-        if self._plans:
-            files = sum(len(plan.files) for plan in self._plans)
+        files = delete_plans(self._table, self._plans)
+        if files:
             self.deleted = {**self.deleted, STORED_PLAN: FilesTotal(files, 0)}
 
     def _delete_by_delta(self) -> None:

@@ -135,5 +135,5 @@ def test_damaged_groups_are_unreadable(change):
     ids=str,
 )
 def test_damaged_plans_are_unreadable(change):
-    assert isinstance(parse_plan(json.dumps(PLAN)), StoredPlan)
-    assert isinstance(parse_plan(json.dumps({**PLAN, **change})), Unreadable)
+    assert isinstance(parse_plan(json.dumps(PLAN), PLAN["plan_id"]), StoredPlan)
+    assert isinstance(parse_plan(json.dumps({**PLAN, **change}), PLAN["plan_id"]), Unreadable)
