@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ReportRow, data_frame_of, ddl_of
+from procedures.table_health.health import table_score
 from procedures.table_report.facts import gather
+from procedures.table_report.lake import gather_lake, lake_page
 from procedures.table_report.page import page
 
 _MOST_AXES = 2
@@ -21,33 +24,45 @@ _MOST_AXES = 2
 
 def _validate(arguments: Mapping[str, Any]) -> None:
     columns, out = arguments["columns"], arguments["out"]
+    if columns is not None and arguments["table"] is None:
+        raise InvalidArgumentError.missing("table", "columns are those of a table")
     if columns is not None and not (0 < len(columns) <= _MOST_AXES and len(set(columns)) == len(columns)):
         raise InvalidArgumentError.of("columns", f"array({', '.join(columns)})", "one or two indexed columns")
     if out is not None and (not out.strip() or Path(out).is_dir() or not Path(out).absolute().parent.is_dir()):
         raise InvalidArgumentError.of("out", out, "a file on the driver, in a folder that exists")
 
 
+def _page(call: Call) -> tuple[str, int | None]:
+    """The page, and the score of the table or the lowest one of all tables."""
+    app = application()
+    if call["table"] is None:
+        lines = gather_lake(call.spark, app.automations, app.clock, partial(table_score, clock=app.clock))
+        scores = [line.health for line in lines if line.health is not None]
+        return lake_page(lines, app.clock.now()), min(scores, default=None)
+    table, columns = ManagedTable.find(call.spark, call["table"]), call["columns"]
+    facts = gather(table, app.clock, None if columns is None else tuple(columns))
+    return page(facts), facts.score
+
+
 def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
-    columns = call["columns"]
-    facts = gather(table, application().clock, None if columns is None else tuple(columns))
-    text, out = page(facts), call["out"]
+    (text, score), out = _page(call), call["out"]
     if out is None:
-        return data_frame_of(call.spark, ReportRow, [ReportRow(None, len(text.encode()), facts.score, text)])
+        return data_frame_of(call.spark, ReportRow, [ReportRow(None, len(text.encode()), score, text)])
     path = Path(out).absolute()
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WriteDeniedError(f"{path} cannot be written: {error.strerror or error}.") from error
-    row = ReportRow(str(path), len(text.encode()), facts.score, None)
+    row = ReportRow(str(path), len(text.encode()), score, None)
     return data_frame_of(call.spark, ReportRow, [row])
 
 
 REPORT = Procedure(
     "report",
-    "Makes a page about a table with its health, index, files and optimizations; reads metadata only.",
+    "Makes a page about a table with its health, index, files and optimizations, or about all tables; reads metadata "
+    "only.",
     (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
+        Parameter("table", "STRING", "Table name, delta.`path` or path; all tables by default.", None),
         Parameter(
             "out",
             "STRING",

@@ -226,18 +226,18 @@ class HealthRow:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A page about a table.
+    """A page about a table, or about all tables.
 
     Attributes:
         path: the file that was written; None without ``out``.
         bytes: size of the page.
-        health: score of the table's health.
+        health: score of the table's health, or the lowest one of all tables; None if no table has one.
         html: the page; None with ``out``.
     """
 
     path: str | None
     bytes: int
-    health: int
+    health: int | None
     html: str | None
 
 

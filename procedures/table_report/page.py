@@ -10,7 +10,7 @@ from procedures.table_health.score import SCALES
 from procedures.table_report import plots
 from procedures.table_report.facts import MAX_CUBES, TableFacts
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --faint: #b8c0c8; --first: #33658f; --second: #c0504d;
   --third: #2e7d4f; --fourth: #a01858; --paper: #ffffff; --soft: #f2f4f7; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --faint: #59636e; --first: #7fb3e0; --second: #f09a96;
@@ -56,7 +56,7 @@ def body(facts: TableFacts) -> str:
         MissingPackageError: the package that draws the pictures is not installed.
     """
     sections = [_head(facts), _health(facts), *_index(facts), *_files(facts), *_asked(facts), *_history(facts)]
-    return f'<main class="use-report"><style>{_STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
+    return f'<main class="use-report"><style>{STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
 
 
 def _head(facts: TableFacts) -> str:

@@ -82,7 +82,7 @@ class Inspect:
             UseError: a column is not indexed, or the package that draws the pictures is not installed.
         """
         (row,) = report(self.spark, ReportRow, "report", table=self.name, columns=columns)
-        return TableReport(self.name, row.health, row.html or "")
+        return TableReport(self.name, row.health or 0, row.html or "")
 
     def plan(
         self,

@@ -16,6 +16,7 @@ from procedures.table_health.score import Part
 from procedures.table_report import page as pages
 from procedures.table_report import plots
 from procedures.table_report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
+from procedures.table_report.lake import TableLine, lake_page
 
 FACTS = TableFacts(
     name="lake.<script>alert('x')</script>",
@@ -131,6 +132,19 @@ def test_pages_of_empty_and_plain_tables():
     assert len(_svgs(pages.page(one))) == 7
 
 
+def test_the_page_of_all_tables():
+    lines = [
+        TableLine("a.<b>", 2_000, 0, 40, "failed", 2, 1, 5_000, 4_000, "USE_X: <it broke>"),
+        TableLine("c", None, None, None, "", 0, 0, 0, 0, "gone"),
+    ]
+    page = _Page(lake_page(lines, 1_700_000_000_000))
+    assert page.open == []
+    assert "b" not in {tag for tag, _ in page.tags}
+    for expected in ("2 tables, the lowest score is 40", "a.<b>", "USE_X: <it broke>", "unknown", "5.0 KB"):
+        assert expected in page.text
+    assert "There is no table." in _Page(lake_page([], 1)).text
+
+
 def test_a_missing_package_is_named(monkeypatch):
     imported = builtins.__import__
 
@@ -164,6 +178,12 @@ def test_the_report_of_a_table(spark, new_table, tmp_path):
     assert "over y." in inspected.html
     assert inspected._repr_html_().startswith("<main")
     assert inspected.save(tmp_path / "b.html").read_text() == inspected.html
+    (row,) = sql_ext.call(spark, "report").collect()
+    lines = _Page(row.html).text
+    assert f"spark_catalog.{table.name}" in lines
+    assert row.health <= inspected.health
+    with pytest.raises(sql_ext.UseError, match="table is missing"):
+        sql_ext.call(spark, "report", columns=["x"])
     for arguments, text in (("columns => array('s')", "no column 's'"), ("columns => array()", "one or two"),
                             ("columns => array('x','x')", "one or two"), (f"out => '{tmp_path}'", "a file on the"),
                             ("out => '/nowhere/at/all.html'", "a folder that exists")):  # fmt: skip
