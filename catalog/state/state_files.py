@@ -118,11 +118,14 @@ class Fields:
         """A list of texts of any length.
 
         Raises:
-            FieldError: missing, of another type, or with an item that is none.
+            FieldError: missing, of another type, or with an item that is none, or that has halves of surrogate pairs,
+                which cannot be sent to the JVM.
         """
         value = self._node.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise FieldError(f"'{name}' is {_shown(value)}, expected a list of texts")
+        if any("\ud800" <= character <= "\udfff" for item in value if not item.isascii() for character in item):
+            raise FieldError(f"'{name}' has halves of surrogate pairs")
         return value
 
     def flag(self, name: str) -> bool:

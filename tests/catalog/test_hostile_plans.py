@@ -173,6 +173,7 @@ def test_any_text_as_a_plan(text):
 @given(broken_texts(GROUP))
 @example(json.dumps({**GROUP, "paths": ["a", "a"]}))
 @example(json.dumps({**GROUP, "paths": ["../../etc/passwd", "/etc/passwd"]}))
+@example(json.dumps({**GROUP, "paths": ["a", "\ud800"]}))
 @example(json.dumps({**GROUP, "group_id": 7}))
 @example(json.dumps({**GROUP, "group_id": 2}))
 @example(json.dumps({**GROUP, "bytes": 10**14, "files_out": 0}))
@@ -182,6 +183,8 @@ def test_any_text_as_a_group(text):
         assert len(set(group.paths)) == len(group.paths) == len(group.vectors) > 0
         assert [path for run in group.runs for path in run] == list(group.paths)
         assert all(group.runs)
+        # Both are sent to the JVM.
+        "".join((*group.paths, *group.vectors)).encode()
 
 
 CLAIM_NAMES = st.sampled_from(

@@ -291,6 +291,29 @@ def test_edited_plans_lose_no_row(spark, new_table):
     assert table.checksum() == before
 
 
+def test_groups_that_share_a_file_are_rewritten_once(spark, new_table):
+    """Both are rewritten at the same time, from an edited plan, with garbage in place of the claims of both."""
+    table = _pairs(spark, new_table, 2)
+    plan_id, _ = _store(table, columns="id", max_file_bytes=3000)
+    before, version = table.checksum(), table.version
+    _edit(table, plan_id, lambda groups: groups[1].update(paths=[groups[0]["paths"][1], groups[1]["paths"][0]]))
+    folder = table.path / "_use" / "plans" / plan_id
+    for name in ("groups/1.json", "groups/2.json", "groups/garbage", "part-00009.jsonl"):
+        (folder / name).mkdir(parents=True)
+    (folder / "groups" / "3.json").write_bytes(b"\x00\xff")
+    report = table.optimize(plan=plan_id, parallelism=2)
+    assert sorted(r.state for r in report) == ["committed", "failed", "skipped"]
+    assert {r.reason for r in report if r.state != "committed"} == {"USE_CONCURRENT_CHANGE", PLAN_GROUP_STALE}
+    assert (table.version, table.checksum()) == (version + 1, before)
+    (folder.parent / f".{plan_id}.json.crc").unlink(missing_ok=True)
+    plan = json.loads((folder.parent / f"{plan_id}.json").read_text())
+    (folder.parent / f"{plan_id}.json").write_text(json.dumps({**plan, "plan_id": "../.."}))
+    files = table.on_disk()
+    table.sql("CALL use.vacuum('{t}', retention_hours => 0, force => true, mode => 'lite')")
+    assert table.paths <= table.on_disk() < files
+    assert table.checksum() == before
+
+
 def test_plans_that_cannot_be_executed_are_refused_before_anything_changes(spark, new_table):
     table, other = _pairs(spark, new_table, 1), _pairs(spark, new_table, 1)
     plan_id, _ = _store(table, columns="id", max_file_bytes=3000)
