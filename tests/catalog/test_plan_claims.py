@@ -1,12 +1,19 @@
 """Claims on the groups of a stored plan, without Spark; times are epoch milliseconds of an injected clock."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 from fake_clock import FakeClock, LimitedClock
 from folders import FolderHandle, folder_table
 
-from catalog.state.lease import LEASE_MILLIS
+from catalog.clock import SYSTEM_CLOCK
+from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Acquired, HeldBy, acquire, renewed
 from catalog.state.plan_claims import (
     DONE,
     FAILED,
@@ -73,6 +80,60 @@ def test_the_claim_of_a_killed_run_expires(table):
     assert late.take(1) is None
     # If the first run was only suspended, its renewal does not take the group back.
     assert late.state(1).run_id == "b"
+
+
+KILLED = """
+    import sys, time
+    from pathlib import Path
+
+    sys.path.insert(0, {support!r})
+    from folders import folder_table
+    from test_plan_claims import PLAN
+    from catalog.clock import SYSTEM_CLOCK
+    from catalog.state.lease import acquire, renewed
+    from catalog.state.plan_claims import GroupClaims
+
+    table = folder_table(Path({root!r}))
+    claims = GroupClaims(table, PLAN, "killed", "cli", SYSTEM_CLOCK)
+    acquire(table, "killed", "cli", SYSTEM_CLOCK.now(), PLAN.plan_id)
+    with renewed(table, "killed", "cli", plan=PLAN.plan_id), claims.kept():
+        claims.take(1)
+        claims.take(2)
+        claims.finish(2, "done", 5)
+        print("claimed", flush=True)
+        time.sleep(600)
+"""
+
+
+def test_a_process_that_is_killed_leaves_a_lease_and_claims_that_expire(table, tmp_path):
+    here = Path(__file__).parent
+    code = textwrap.dedent(KILLED).format(support=str(here.parent / "support"), root=str(tmp_path))
+    paths = os.pathsep.join((str(here.parents[1]), str(here)))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}, text=True
+    )
+    try:
+        assert process.stdout.readline() == "claimed\n"
+        # The process works: it shares the lease with runs of the plan, and keeps others off.
+        now = SYSTEM_CLOCK.now()
+        assert isinstance(acquire(table, "other", "call", now), HeldBy)
+        assert _claims(table, "a", FakeClock(now)).take(1).run_id == "killed"
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    clock = LimitedClock(SYSTEM_CLOCK.now(), waits=0)
+    second = _claims(table, "b", clock)
+    assert isinstance(acquire(table, "b", "call", clock.now(), PLAN.plan_id), Acquired)
+    with renewed(table, "b", "call", clock, PLAN.plan_id), second.kept():
+        assert [getattr(second.take(n), "run_id", None) for n in (1, 2, 3)] == ["killed", "killed", None]
+        clock.go_on(LEASE_MILLIS)
+        assert [getattr(second.take(n), "state", None) for n in (1, 2)] == [None, DONE]
+        second.finish(1, DONE, 6)
+        second.finish(3, DONE, 7)
+    assert {number: state.version for number, state in read_group_states(table, PLAN).items()} == {1: 6, 2: 5, 3: 7}
+    assert table.read_state(LEASE_FILE) is None
+    assert isinstance(acquire(table, "other", "call", clock.now()), Acquired)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "finished"}', '{"state": "running", "run_id": 1}'])

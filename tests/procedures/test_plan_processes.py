@@ -1,16 +1,19 @@
 """Stored plans in several processes: one is killed in the middle of a group, and the other one does the rest."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from tables import DeltaTable
+from tables import DeltaTable, checksum
 
 import sql_ext
-from catalog.state.lease import LEASE_FILE
+from catalog.clock import SYSTEM_CLOCK
+from catalog.state.lease import LEASE_FILE, holder_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPPORT = ROOT / "tests" / "support"
@@ -51,6 +54,11 @@ def _expire(table, *files):
         path.write_text(json.dumps({**json.loads(path.read_text()), "expires_at": 1}))
 
 
+def _rows_of_versions(table, versions):
+    """Checksums of versions as time travel reads them."""
+    return {v: checksum(table.spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {v}")) for v in versions}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["read", "place", "write", "verify", "commit", "committed"])
 def test_a_process_is_killed_in_the_middle_of_a_group(spark, tmp_path, step):
@@ -60,12 +68,15 @@ def test_a_process_is_killed_in_the_middle_of_a_group(spark, tmp_path, step):
             spark.range(first, first + 100, 1, 1).write.format("delta").mode("append").save(str(path))
     table = DeltaTable(spark, f"delta.`{path}`")
     before, version = table.checksum(), table.version
+    history = _rows_of_versions(table, range(version + 1))
     rows = sql_ext.call(spark, "plan", table=table.name, columns="id", max_file_bytes=3000, store=True).collect()
     plan_id = rows[0].plan_id
     values = {"support": str(SUPPORT), "step": step, "marker": str(marker), "folder": str(tmp_path)}
     child.write_text(textwrap.dedent(CHILD).format(**values, name=table.name, plan=plan_id))
     with (tmp_path / "child.log").open("w") as log:
-        process = subprocess.Popen([sys.executable, str(child)], cwd=ROOT, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, str(child)], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+        )
     try:
         while not marker.exists():
             assert process.poll() is None, (tmp_path / "child.log").read_text()[-2000:]
@@ -82,7 +93,8 @@ def test_a_process_is_killed_in_the_middle_of_a_group(spark, tmp_path, step):
             ("skipped", "PLAN_GROUP_RUNNING"),
         ], step
     finally:
-        process.kill()
+        # Its JVM dies at the same moment, and can clean nothing up.
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert table.checksum() == before, step
     (run,) = table.managed.list_state(f"plans/{plan_id}/runs")
@@ -96,7 +108,18 @@ def test_a_process_is_killed_in_the_middle_of_a_group(spark, tmp_path, step):
     assert table.checksum() == before, step
     assert {r.state for r in table.sql("SELECT state FROM {t}.plans")} == {"done"}, step
     assert (table.version, len(table.files)) == (version + 3, 3), step
-    assert spark.sql(f"SELECT count(*) FROM {table.name} VERSION AS OF {version}").collect()[0][0] == 600
+    # Every version reads as before, and nobody holds the table any more.
+    after = dict.fromkeys(range(version, version + 4), before)
+    assert _rows_of_versions(table, range(version + 4)) == {**history, **after}, step
+    # An expired lease holds nothing; a run that finds nothing to rewrite takes none, and leaves it.
+    assert holder_of(table.managed, SYSTEM_CLOCK.now()) is None
+    assert table.managed.list_state(f"plans/{plan_id}/runs") == [run], step
+    assert table.optimize(strategy="StepConsolidation", dry_run=True)[0].reason != "LEASE_HELD", step
+    # A vacuum deletes what the killed process has written, and the plan with the file of its run.
+    sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, force=True)
+    assert table.on_disk() == table.paths, step
+    assert table.managed.list_state("plans") == []
+    assert table.checksum() == before, step
 
 
 @pytest.mark.slow
