@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.state.plan_claims import claimed_groups, last_work, read_claim
-from catalog.state.plan_files import PLAN_ENDING, StoredPlan, plan_ids, read_plan
+from catalog.state.plan_files import (
+    PLAN_ENDING,
+    PLANS_FOLDER,
+    WRITING_ENDING,
+    StoredPlan,
+    plan_ids,
+    read_plan,
+    unfinished_plan_ids,
+    writing_began,
+)
 from catalog.state.state_files import Missing, Unreadable, access_problem
 from catalog.table.managed_table import ManagedTable
 
 logger = logging.getLogger(__name__)
 
+# No plan takes that long to write.
+_LONGEST_WRITING_MILLIS = 24 * 60 * 60 * 1000
 _ADVICE = "A vacuum deletes plans that it can read only; delete the file and the folder beside it."
 
 
@@ -36,7 +47,7 @@ class ExpiredPlan:
 def expired_plans(table: ManagedTable, before: int, now: int) -> list[ExpiredPlan]:
     """Returns the plans that were made before a time and on which nobody has worked since.
 
-    A plan that cannot be read stays, and so does one with a claim that cannot be read: its file may be being written.
+    Parts of plans whose writing was interrupted are included. A plan that cannot be read stays, and so does one with a claim that cannot be read: its file may be being written.
 
     Args:
         table: the table.
@@ -45,11 +56,24 @@ def expired_plans(table: ManagedTable, before: int, now: int) -> list[ExpiredPla
     """
     plans = (read_plan(table, plan_id, _ADVICE) for plan_id in plan_ids(table))
     readable = (plan for plan in plans if not isinstance(plan, (Missing, Unreadable)))
-    return [
+    expired = [
         ExpiredPlan(plan.plan_id, _files(table, plan))
         for plan in readable
         if plan.created_at < before and not _is_in_use(table, plan, before, now)
     ]
+    return expired + list(_interrupted_plans(table, min(before, now - _LONGEST_WRITING_MILLIS)))
+
+
+def _interrupted_plans(table: ManagedTable, before: int) -> Iterator[ExpiredPlan]:
+    complete = set(plan_ids(table))
+    for plan_id in unfinished_plan_ids(table):
+        began = writing_began(table, plan_id, _ADVICE)
+        if isinstance(began, int) and began < before:
+            folder = f"{PLANS_FOLDER}/{plan_id}"
+            parts = [f"{folder}/{name}" for name in table.list_state(folder)]
+            # The process may have been killed after it had written the plan.
+            written = [] if plan_id in complete else [*parts, folder]
+            yield ExpiredPlan(plan_id, (*written, f"{folder}{WRITING_ENDING}"))
 
 
 def delete_plans(table: ManagedTable, plans: Iterable[ExpiredPlan]) -> int:

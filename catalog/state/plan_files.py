@@ -2,7 +2,7 @@
 
 ``<id>.json`` tells of the plan and is written last: a plan without it does not exist. ``<id>/part-00001.jsonl`` and so
 on have a group per line, and about 2,000 names of files each. To execute a group, a process reads the first file and
-one part.
+one part. ``<id>.writing`` exists while a plan is written; a process that is killed leaves it behind.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ PLANS_FOLDER = "plans"
 _NAMES_PER_PART = 2000
 _ID = re.compile(r"[0-9a-f]{12}")
 PLAN_ENDING = ".json"
+WRITING_ENDING = ".writing"
 _ADVICE = "Groups of the plan cannot be rewritten; make another one with use.plan."
 _MOST_GROUPS = 10_000_000
 
@@ -128,6 +129,7 @@ def store_plan(table: ManagedTable, plan: StoredPlan, groups: Iterable[StoredGro
     def write_part() -> None:
         table.write_state(_part(plan, len(first_groups)), "\n".join(lines))
 
+    table.write_state(f"{plan.folder}{WRITING_ENDING}", json.dumps({"created_at": plan.created_at}))
     for group in groups:
         if not lines or names >= _NAMES_PER_PART:
             if lines:
@@ -141,6 +143,7 @@ def store_plan(table: ManagedTable, plan: StoredPlan, groups: Iterable[StoredGro
         write_part()
     stored = StoredPlan(**{**asdict(plan), "groups": count, "first_groups": tuple(first_groups)})
     table.write_state(f"{plan.folder}{PLAN_ENDING}", _text(stored))
+    table.delete_state(f"{plan.folder}{WRITING_ENDING}")
     return stored
 
 
@@ -154,7 +157,16 @@ def _part(plan: StoredPlan, number: int) -> str:
 
 def plan_ids(table: ManagedTable) -> list[str]:
     """The ids of the stored plans of a table."""
-    names = (name.removesuffix(PLAN_ENDING) for name in table.list_state(PLANS_FOLDER) if name.endswith(PLAN_ENDING))
+    return _ids(table, PLAN_ENDING)
+
+
+def unfinished_plan_ids(table: ManagedTable) -> list[str]:
+    """The ids of plans that are being written, and of those whose writing was interrupted."""
+    return _ids(table, WRITING_ENDING)
+
+
+def _ids(table: ManagedTable, ending: str) -> list[str]:
+    names = (name.removesuffix(ending) for name in table.list_state(PLANS_FOLDER) if name.endswith(ending))
     return [name for name in names if _ID.fullmatch(name)]
 
 
@@ -191,6 +203,18 @@ def read_plan(table: ManagedTable, plan_id: str, advice: str) -> StoredPlan | Un
         advice: see ``state_files.read``.
     """
     return read(table, f"{PLANS_FOLDER}/{plan_id}{PLAN_ENDING}", partial(parse_plan, plan_id=plan_id), advice)
+
+
+def writing_began(table: ManagedTable, plan_id: str, advice: str) -> int | Unreadable | Missing:
+    """Reads when the writing of an unfinished plan began, in epoch milliseconds.
+
+    Args:
+        table: the table.
+        plan_id: id of the plan, as ``unfinished_plan_ids`` returns it.
+        advice: see ``state_files.read``.
+    """
+    file = f"{PLANS_FOLDER}/{plan_id}{WRITING_ENDING}"
+    return read(table, file, partial(parse, build=lambda values: values.whole("created_at")), advice)
 
 
 def parse_plan(text: str, plan_id: str) -> StoredPlan | Unreadable:

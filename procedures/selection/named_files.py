@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
 from catalog.table.file_columns import Floats
+from catalog.table.named_files import spellings
 from catalog.table.snapshot import TableSnapshot
 from procedures.optimizer.plan import FileGroup, FileRun, Selection
 from procedures.selection.consolidation_steps import pieces
@@ -33,6 +35,30 @@ def check_one_place(files: StepCandidates) -> None:
     """
     _check_same(files, files.revision, "revision")
     _check_same(files, files.partition, "partition")
+
+
+def check_each_once(names: Sequence[str], files: StepCandidates, location: str) -> None:
+    """Refuses a list of names that are not those of different candidates.
+
+    Args:
+        names: as the caller spells them.
+        files: the files that can be taken.
+        location: the table's root.
+
+    Raises:
+        InvalidArgumentError: two names mean one file, or other parameters of the call leave a file out.
+    """
+    path_by_spelling = {unquote(str(path)): str(path) for path in files.path}
+    path_by_spelling.update((str(path), str(path)) for path in files.path)
+    name_by_path: dict[str, str] = {}
+    for name in names:
+        path = next((path_by_spelling[s] for s in spellings(name, location) if s in path_by_spelling), None)
+        if path is None:
+            accepted = f"files that can be taken; revision_id or where leaves this one out ({len(files)} can be taken)"
+            raise InvalidArgumentError.of(FILES, name, accepted)
+        if path in name_by_path:
+            raise InvalidArgumentError.of(FILES, name, f"each file once, and {name_by_path[path]} is the same file")
+        name_by_path[path] = name
 
 
 def _check_same(files: StepCandidates, values: NDArray[Any], what: str) -> None:
@@ -168,7 +194,7 @@ class NamedFilesSelector(Selector):
     def _look(self, snapshot: TableSnapshot) -> list[FileGroup]:
         files = StepCandidates.of(snapshot, Scope(self.settings.revision_id, True, None, None, isolated=True))
         if self._planned is None:
-            self._check(files)
+            self._check(files, snapshot.location)
         else:
             files = files.where(np.isin(files.path.astype(str), list(self._planned)))
         columns = self.settings.options["columns"]
@@ -178,9 +204,6 @@ class NamedFilesSelector(Selector):
         self._planned = {file.path for group in groups for file in group.files}
         return groups
 
-    def _check(self, files: StepCandidates) -> None:
-        names = self.settings.named_files or ()
-        if len(files) != len(names):
-            accepted = f"each file once, and nothing that leaves some of them out; {len(files)} can be taken"
-            raise InvalidArgumentError.of(FILES, f"{len(names)} files", accepted)
+    def _check(self, files: StepCandidates, location: str) -> None:
+        check_each_once(self.settings.named_files or (), files, location)
         check_one_place(files)

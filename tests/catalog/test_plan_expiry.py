@@ -71,6 +71,40 @@ def test_a_deletion_leaves_nothing_and_goes_on_after_an_interruption(table, tmp_
     assert list((tmp_path / "_use" / PLANS_FOLDER).iterdir()) == []
 
 
+@pytest.mark.parametrize("writes", [1, 2, 3])
+def test_parts_of_a_plan_whose_writing_was_killed_are_deleted(table, tmp_path, monkeypatch, writes):
+    """Its marker, its part, and the marker beside a complete plan."""
+    write, delete = type(table).write_state, type(table).delete_state
+    written = []
+
+    def write_or_die(self, file, text):
+        if len(written) == writes:
+            raise KeyboardInterrupt
+        written.append(file)
+        write(self, file, text)
+
+    def die(self, file):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(table), "write_state", write_or_die)
+    monkeypatch.setattr(type(table), "delete_state", die)
+    with pytest.raises(KeyboardInterrupt):
+        _store(table)
+    monkeypatch.undo()
+    assert len(written) == writes
+    now = MADE + DAY
+    assert expired_plans(table, MADE, now) == []
+    now += 1
+    (interrupted, *plans) = reversed(expired_plans(table, now, now))
+    assert len(plans) == (writes == 3)
+    delete_plan(table, interrupted)
+    left = {path.name for path in (tmp_path / "_use" / PLANS_FOLDER).iterdir()}
+    assert left == ({PLAN.plan_id, f"{PLAN.plan_id}.json"} if plans else set())
+    for plan in plans:
+        delete_plan(table, plan)
+    assert list((tmp_path / "_use" / PLANS_FOLDER).iterdir()) == []
+
+
 def test_a_plan_that_cannot_be_read_stays(table):
     plan = _store(table)
     table.write_state(f"{plan.folder}.json", "{")

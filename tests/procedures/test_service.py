@@ -83,6 +83,24 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
     assert (row.state, row.next_run) == ("idle", None)
 
 
+def test_small_appends_are_consolidated_in_steps(spark, new_table, rounds):
+    """The switch of the newer family; the table has no index."""
+    steps = "use.optimization.autoOptimize.stepConsolidation."
+    table = new_table("id BIGINT", properties={
+        "use.optimization.autoOptimize.enabled": "true", f"{steps}enabled": "true", f"{steps}minFiles": "3",
+    })  # fmt: skip
+    for start in (0, 10):
+        table.append(spark.range(start, start + 10, 1, 1))
+    rounds()
+    assert len(table.files) == 2
+    table.append(spark.range(20, 30, 1, 1))
+    rounds(11 * MINUTE)
+    (_,) = table.files
+    assert sorted(row.id for row in table.data.collect()) == list(range(30))
+    event = json.loads(table.commit_info(table.version)["operationParameters"]["event"])
+    assert (event["trigger"], "StepConsolidation" in json.dumps(event)) == ("automatic", True)
+
+
 def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch):
     changes = []
     monkeypatch.setattr(RunningServices, "notify", lambda _, c: changes.append((c.kind, c.name, c.before)))

@@ -1,5 +1,6 @@
 """StepConsolidation: its groups without Spark, and its rewrites of plain, unindexed and indexed files."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -226,8 +227,11 @@ def test_named_files_of_a_table(spark, new_table):
     by_first = {min(r.id for r in rows): file for file, rows in _rows_by_file(table).items()}
     first, large, second, other = (by_first[n] for n in (0, 100, 50_000, 90_000))
     rows, version = table.checksum(), table.version
-    for names, text in (([first, other], "files of one partition"), ([first, first], "each file once"),
-                        ([first, "p=0/no-such-file"], "There is no file 'p=0/no-such-file'")):  # fmt: skip
+    for names, text in (
+        ([first, other], "files of one partition"),
+        ([first, first], f"each file once, and {re.escape(first)}"),
+        ([first, "p=0/no-such-file"], "There is no file 'p=0/no-such-file'"),
+    ):
         with pytest.raises(sql_ext.UseError, match=text):
             table.optimize(strategy=STEPS, files=names)
     options = {"max_file_bytes": "20000", "columns": "id"}

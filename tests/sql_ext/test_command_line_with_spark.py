@@ -132,7 +132,8 @@ def test_the_service_runs_until_a_signal(spark, monkeypatch):
     seen = []
 
     class Service:
-        def __init__(self, session, tables):
+        def __init__(self, session, tables, metrics):
+            assert metrics is None
             seen.append((tables, session.conf.get(SERVICE_ENABLED_KEY), session.conf.get(OPTIMIZATION_INTERVAL.name)))
 
         def start(self):

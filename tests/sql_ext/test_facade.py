@@ -378,6 +378,8 @@ def test_a_plan_changes_nothing(spark, new_table):
     assert (planned.state, planned.input_files, planned.rows) == ("planned", 2, 40)
     (planned,) = table.inspect.plan(files=sorted(made.paths)[:1], where="y >= 0", options={})
     assert planned.input_files == 1
+    (planned,) = table.inspect.plan(files=sorted(made.paths), strategy="StepConsolidation")
+    assert (planned.reason, planned.input_files) == ("NAMED_FILES_2_TO_1", 2)
     assert [row.check for row in table.inspect.check()] == ["SUMMARY"]
     assert len(table.inspect.quantiles("y", n=2)) == 2
     assert made.state() == before
