@@ -74,7 +74,7 @@ def test_a_deletion_leaves_nothing_and_goes_on_after_an_interruption(table, tmp_
 @pytest.mark.parametrize("writes", [1, 2, 3])
 def test_parts_of_a_plan_whose_writing_was_killed_are_deleted(table, tmp_path, monkeypatch, writes):
     """Its marker, its part, and the marker beside a complete plan."""
-    write, delete = type(table).write_state, type(table).delete_state
+    write = type(table).write_state
     written = []
 
     def write_or_die(self, file, text):
