@@ -47,7 +47,8 @@ class ExpiredPlan:
 def expired_plans(table: ManagedTable, before: int, now: int) -> list[ExpiredPlan]:
     """Returns the plans that were made before a time and on which nobody has worked since.
 
-    Parts of plans whose writing was interrupted are included. A plan that cannot be read stays, and so does one with a claim that cannot be read: its file may be being written.
+    Parts of plans whose writing was interrupted are included. A plan that cannot be read stays, and so does one with a
+    claim that cannot be read: its file may be being written.
 
     Args:
         table: the table.
