@@ -20,6 +20,7 @@ from procedures.table_report.lake import gather_lake, lake_page
 from procedures.table_report.page import page
 
 _MOST_AXES = 2
+_BEGINNING = b"<!doctype html>"
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
@@ -28,8 +29,25 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         raise InvalidArgumentError.missing("table", "columns are those of a table")
     if columns is not None and not (0 < len(columns) <= _MOST_AXES and len(set(columns)) == len(columns)):
         raise InvalidArgumentError.of("columns", f"array({', '.join(columns)})", "one or two indexed columns")
-    if out is not None and (not out.strip() or Path(out).is_dir() or not Path(out).absolute().parent.is_dir()):
+    if out is not None:
+        _check_file(out)
+
+
+def _check_file(out: str) -> None:
+    """Refuses what is no file, and any file other than a page: statements come from users of a server, too."""
+    path = Path(out)
+    if not out.strip() or "\0" in out or path.is_dir() or not path.absolute().parent.is_dir():
         raise InvalidArgumentError.of("out", out, "a file on the driver, in a folder that exists")
+    if path.exists() and not _is_page(path):
+        raise InvalidArgumentError.of("out", out, "a new file, or an HTML page to replace; this is another file")
+
+
+def _is_page(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_BEGINNING)).lower() in (_BEGINNING, b"")
+    except OSError:
+        return False
 
 
 def _page(call: Call) -> tuple[str, int | None]:

@@ -184,8 +184,14 @@ def test_the_report_of_a_table(spark, new_table, tmp_path):
     assert row.health <= inspected.health
     with pytest.raises(sql_ext.UseError, match="table is missing"):
         sql_ext.call(spark, "report", columns=["x"])
+    with pytest.raises(sql_ext.UseError, match="a file on the driver"):
+        sql_ext.call(spark, "report", out="a\0b")
+    table.sql(f"CALL use.report('{{t}}', out => '{file}')")  # An earlier page is replaced.
+    (other := tmp_path / "other.html").write_text("no page")
     for arguments, text in (("columns => array('s')", "no column 's'"), ("columns => array()", "one or two"),
                             ("columns => array('x','x')", "one or two"), (f"out => '{tmp_path}'", "a file on the"),
-                            ("out => '/nowhere/at/all.html'", "a folder that exists")):  # fmt: skip
+                            ("out => '/nowhere/at/all.html'", "a folder that exists"),
+                            (f"out => '{other}'", "this is another file")):  # fmt: skip
         with pytest.raises(Exception, match=text):
             table.sql(f"CALL use.report('{{t}}', {arguments})")
+    assert other.read_text() == "no page"
