@@ -9,6 +9,7 @@ from catalog.pruning.read_planning import SampleReason
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection, SkippedGroup
 from procedures.result_rows import (
+    ApproximateRow,
     CancelRow,
     CheckRow,
     ClusteringInformationRow,
@@ -42,9 +43,11 @@ from sql_ext.facade.table import Table, table
 from sql_ext.facade.table_report import TableReport
 from sql_ext.notifications import on_event
 from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
+from sql_ext.sampling import sample, tolerance
 from sql_ext.skipping import SkippingExplanation, explain
 
 __all__ = [
+    "ApproximateRow",
     "Call",
     "CancelRow",
     "CheckRow",
@@ -103,7 +106,9 @@ __all__ = [
     "read_report",
     "register_procedure",
     "register_strategy",
+    "sample",
     "spark_conf",
     "status",
     "table",
+    "tolerance",
 ]
