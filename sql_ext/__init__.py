@@ -40,6 +40,7 @@ from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.table import Table, table
 from sql_ext.facade.table_report import TableReport
+from sql_ext.local_session import session
 from sql_ext.notifications import on_event
 from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
 from sql_ext.skipping import SkippingExplanation, explain
@@ -103,6 +104,7 @@ __all__ = [
     "read_report",
     "register_procedure",
     "register_strategy",
+    "session",
     "spark_conf",
     "status",
     "table",

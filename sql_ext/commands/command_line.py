@@ -12,7 +12,7 @@ from sql_ext.commands import check, completion, conf, doctor, inspect, optimize,
 from sql_ext.commands.completion import PROGRAM
 from sql_ext.commands.driver import end_driver, started_driver
 from sql_ext.commands.other_procedures import other_commands
-from sql_ext.commands.startup_output import wait_for_output
+from sql_ext.startup_output import wait_for_output
 
 _OWN = (optimize, vacuum, service, thrift, inspect, sql, check, doctor, conf, completion)
 

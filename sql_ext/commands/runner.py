@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
 
@@ -29,12 +29,20 @@ from sql_ext.commands.output import Row, say
 from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.server_session import with_server_defaults
-from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, on_signals, session
+from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, for_metadata, on_signals, session
+from sql_ext.local_session import Lifetime
 from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
 from sql_ext.server.settings import NONE, ServerSettings
 from sql_ext.server.token import read_or_make_token
 
+# Procedures that read no rows of a table.
+_ON_METADATA = frozenset(
+    (
+        *("cancel", "clustering_information", "drop_index", "health", "help", "protect", "resume", "status", "suspend"),
+        "unprotect",
+    )
+)
 _POLL_SECONDS = 0.2
 _STOPPING = b"use-spark: stopping after the current groups are committed; a second signal stops at once\n"
 
@@ -67,6 +75,8 @@ class Runner:
             UseError: as ``CALL use.optimize``; arguments are checked before a session is created.
         """
         settings = OptimizeSettings.of(arguments)
+        if arguments.get("dry_run"):
+            session_settings = for_metadata(session_settings)
         with session(session_settings) as spark, as_one_line(spark):
             try:
                 table = ManagedTable.find(spark, arguments["table"])
@@ -88,6 +98,8 @@ class Runner:
             UseError: as the procedure; arguments are checked before a session is created.
         """
         checked = procedure.checked(arguments)
+        if procedure.name in _ON_METADATA:
+            session_settings = for_metadata(session_settings)
         with session(session_settings) as spark, as_one_line(spark):
             return [row.asDict() for row in procedure.call(spark, checked, CLI).collect()]
 
@@ -102,7 +114,7 @@ class Runner:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(session_settings) as spark, as_one_line(spark):
+        with session(for_metadata(session_settings)) as spark, as_one_line(spark):
             try:
                 return overview(ManagedTable.find(spark, name))
             except IndexFormatError as error:
@@ -129,7 +141,7 @@ class Runner:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(session_settings) as spark, as_one_line(spark):
+        with session(for_metadata(session_settings)) as spark, as_one_line(spark):
             try:
                 show(QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit))
             except IndexFormatError as error:
@@ -199,6 +211,7 @@ class Runner:
             if metrics_address is not None and metrics is not None:
                 samples = partial(_samples, metrics, app)
                 say(f"metrics: {stack.enter_context(metrics_endpoint(metrics_address, samples))}")
+            session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
             spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
             stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
             service = Service(spark, tables=list(tables) or None, metrics=metrics)
