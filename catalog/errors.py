@@ -406,6 +406,26 @@ class PlanUnreadableError(UseError):
         return cls(f"plan = '{plan_id}' cannot be read ({problem}): make another plan with use.plan.")
 
 
+class ToleranceNotMetError(UseError):
+    """A sample does not answer a query within the tolerance, and the caller wants no other answer."""
+
+    code = "USE_TOLERANCE_NOT_MET"
+    sql_state = "55000"
+
+    @classmethod
+    def of(cls, fraction: float, most: float, names: Iterable[str]) -> ToleranceNotMetError:
+        """Builds the error from the fraction that was read, the largest allowed one, and the aggregates outside."""
+        return cls(
+            f"A sample of {fraction:g} does not reach the tolerance for {', '.join(names) or 'any group'}: increase "
+            f"tolerance or max_fraction (now {most:g}), or set on_miss to exact or estimate."
+        )
+
+    @classmethod
+    def no_interval(cls, names: str, why: str) -> ToleranceNotMetError:
+        """Builds the error about aggregates that have no interval."""
+        return cls(f"{names} has no interval: {why}. Leave it out, or set on_miss to exact.")
+
+
 class RowsChangedError(UseError):
     """The rows written differ from the rows read; the rewrite was abandoned before its commit."""
 

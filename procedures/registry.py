@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catalog.errors import UnknownNameError
 from procedures.application import application
+from procedures.approximate import APPROXIMATE
 from procedures.cancel import CANCEL
 from procedures.check import CHECK
 from procedures.clustering_information import CLUSTERING_INFORMATION
@@ -41,6 +42,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         COMPACT,
         CLUSTERING_INFORMATION,
         EXPLAIN_SKIPPING,
+        APPROXIMATE,
         RECOMMEND,
         CHECK,
         HEALTH,

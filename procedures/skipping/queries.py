@@ -20,6 +20,21 @@ def planned_query(spark: SparkSession, query: str) -> SkippingPlan:
         InvalidArgumentError: the text cannot be parsed, or is a command.
         UseError: Spark cannot analyze the query, with Spark's condition.
     """
+    text = checked_query(spark, query)
+    with as_one_line(spark):
+        return plan_of_query(spark, text)
+
+
+def checked_query(spark: SparkSession, query: str) -> str:
+    """Returns the text of a query without a semicolon at its end.
+
+    Args:
+        spark: session of the caller.
+        query: one SELECT, WITH, VALUES or TABLE.
+
+    Raises:
+        InvalidArgumentError: the text cannot be parsed, or is a command.
+    """
     query = query.strip().removesuffix(";")
     if not query.strip():
         raise InvalidArgumentError.of("query", query, "a query is required, such as SELECT … FROM … WHERE …")
@@ -31,7 +46,6 @@ def planned_query(spark: SparkSession, query: str) -> SkippingPlan:
         raise InvalidArgumentError.of("query", query, reason) from error
     if command is not None:
         raise InvalidArgumentError.of(
-            "query", query, f"a query is required, and this is the command {command}; explain its SELECT alone"
+            "query", query, f"a query is required, and this is the command {command}; name its SELECT alone"
         )
-    with as_one_line(spark):
-        return plan_of_query(spark, query)
+    return query

@@ -1,0 +1,1 @@
+"""Answers of aggregate queries within a tolerance, from prefixes of the weights."""
