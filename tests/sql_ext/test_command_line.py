@@ -23,7 +23,8 @@ from procedures.optimizer.progress import Progress
 from procedures.registry import procedures
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner as runners
-from sql_ext.commands.command_line import cli
+from sql_ext.commands.command_line import all_commands, cli
+from sql_ext.commands.command_names import SECTIONS
 from sql_ext.commands.completion import SHELLS
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.optimize import outcome_of
@@ -35,6 +36,7 @@ from sql_ext.commands.runner import Runner
 from sql_ext.commands.sessions import SessionSettings
 from sql_ext.server.metrics_endpoint import MetricsAddress
 
+COMMANDS = all_commands()
 KERNEL = SimpleNamespace(kernel=object())
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
@@ -149,7 +151,7 @@ def test_a_name_in_place_of_a_location():
 def test_any_procedure_can_be_a_command(declared):
     """Adding one is adding a line: its options come from its declaration, each with its sentence."""
     text = CliRunner().invoke(rows_command(declared), ["--help"]).output
-    assert declared.name == "help" or command_name(declared) in cli.commands
+    assert declared.name == "help" or command_name(declared) in COMMANDS
     for parameter in declared.parameters:
         option = option_of(parameter)
         assert option.name == parameter.name
@@ -447,20 +449,47 @@ def test_cells_are_one_line():
     assert table_text(["a", "b"], [["x\ny", True], [["é"], None]]).splitlines()[2:] == ["x\\ny   true", '["é"]']
 
 
-@pytest.mark.parametrize("name", sorted(cli.commands))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_examples_of_the_help_are_accepted(name):
     """Each is parsed as typed; nothing behind it runs."""
-    text = cli.commands[name].epilog or ""
+    text = COMMANDS[name].epilog or ""
     examples = [line.strip() for line in text.splitlines() if line.strip().startswith("use-spark")]
     assert examples
     for example in examples:
         typed = shlex.split(example)
         typed = typed[1 : next((i for i, word in enumerate(typed) if word in "<>|"), None)]
         if name in ("doctor", "thrift"):
-            cli.commands[name].make_context(name, typed[1:])
+            COMMANDS[name].make_context(name, typed[1:])
             continue
         result = CliRunner().invoke(cli, typed, obj=FakeRunner(), input="SELECT 1")
         assert result.exit_code in (ExitCode.DONE, ExitCode.NOTHING_TO_DO), (example, result.output)
+
+
+def test_the_help_lists_every_command():
+    """From names alone. Every procedure but help is a command."""
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    own = {"completion", "conf", "doctor", "inspect", "service", "sql", "thrift"}
+    assert set(listed) == own | {command_name(p) for p in procedures().values() if p.name != "help"}
+    assert set(COMMANDS) == set(listed)
+    text = run(FakeRunner(), "--help").output
+    assert all(f"  {name} " in text for name in listed)
+    unknown = run(FakeRunner(), "optimise")
+    assert (unknown.exit_code, "Did you mean optimize?" in unknown.output) == (ExitCode.USAGE, True)
+
+
+def test_the_help_imports_no_command():
+    """The first thing that a newcomer types needs the names alone."""
+    code = "import sys; from sql_ext.commands.command_line import cli; cli(['--help'], standalone_mode=False)"
+    check = "print(*sorted(name for name in sys.modules if name.startswith('sql_ext.commands.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; {check}"],
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "sql_ext.commands.command_line sql_ext.commands.command_names"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -485,7 +514,7 @@ def test_completion_answers_as_bash_asks():
 
 
 def test_vacuum_has_every_option_of_its_declaration():
-    names = {option.name for option in cli.commands["vacuum"].params}
+    names = {option.name for option in COMMANDS["vacuum"].params}
     assert {p.name for p in VACUUM.parameters} <= names
 
 
