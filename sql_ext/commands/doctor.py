@@ -18,7 +18,7 @@ from sql_ext.commands.doctor_checks import network, places, programs, spark_setu
 from sql_ext.commands.doctor_checks.finding import FAIL, WARN, Finding
 from sql_ext.commands.doctor_checks.live_session import session_findings
 from sql_ext.commands.exits import ExitCode
-from sql_ext.commands.options import examples, json_option, session_options
+from sql_ext.commands.options import examples, format_options, output_format_of, session_options
 from sql_ext.commands.output import print_rows
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
 from sql_ext.configuration import JAR, spark_conf
@@ -91,15 +91,21 @@ def findings(session_settings: SessionSettings, tables: tuple[str, ...], with_se
     yield from session_findings(session_settings, tables)
 
 
-def _doctor(ctx: click.Context, /, tables: tuple[str, ...], with_session: bool, as_json: bool, **options: Any) -> None:
-    failed = False
-    for finding in findings(session_settings_of(options), tables, with_session):
-        failed = failed or finding.state == FAIL
-        if as_json:
-            print_rows([asdict(finding)], True)
-        else:
+def _doctor(ctx: click.Context, /, tables: tuple[str, ...], with_session: bool, **options: Any) -> None:
+    output_format = output_format_of(options)
+    states = []
+
+    def rows() -> Iterator[Finding]:
+        for finding in findings(session_settings_of(options), tables, with_session):
+            states.append(finding.state)
+            yield finding
+
+    if output_format.is_for_programs:
+        print_rows(map(asdict, rows()), output_format)
+    else:
+        for finding in rows():
             click.echo(finding.line)
-    ctx.exit(ExitCode.FAILED if failed else ExitCode.DONE)
+    ctx.exit(ExitCode.FAILED if FAIL in states else ExitCode.DONE)
 
 
 COMMAND = click.Command(
@@ -115,7 +121,7 @@ COMMAND = click.Command(
         click.Option(
             ["--session/--no-session", "with_session"], default=True, help="Whether to start a Spark session."
         ),
-        json_option(),
+        *format_options(),
         *session_options(),
     ],
     help="Checks Java, packages, jars, class path, network and write access, starts a session, and says how to fix "

@@ -37,5 +37,6 @@ COMMAND = rows_command(
         "use-spark optimize --table db.flights --dry-run --json",
         "use-spark optimize --table db.flights --plan 3f2a91c04b7d --group 17",
     ),
+    hidden_first=("iteration", "version", "reason", "output_bytes", "duration_ms", "output_files"),
     more_options=[progress_option()],
 )

@@ -10,6 +10,7 @@ import click
 
 from catalog.errors import InvalidArgumentError
 from procedures.declaration import Parameter
+from sql_ext.commands.output import OutputFormat
 
 _TYPES: dict[str, click.ParamType[Any]] = {
     "STRING": click.STRING,
@@ -124,11 +125,24 @@ def session_options() -> list[click.Option]:
     ]
 
 
-def json_option() -> click.Option:
-    """Returns the option of every command that prints rows."""
-    return click.Option(
-        ["--json", "as_json"], is_flag=True, help="Prints one JSON object per row, and nothing else on stdout."
-    )
+def format_options() -> list[click.Option]:
+    """Returns the options of every command that prints rows."""
+    return [
+        click.Option(["--json", "as_json"], is_flag=True, help="Prints one JSON object per row."),
+        click.Option(["--csv", "as_csv"], is_flag=True, help="Prints a header and the rows as CSV."),
+    ]
+
+
+def output_format_of(options: dict[str, Any]) -> OutputFormat:
+    """Removes the values of ``format_options`` from the parsed options and returns the format.
+
+    Raises:
+        click.UsageError: two formats were given.
+    """
+    as_json, as_csv = options.pop("as_json"), options.pop("as_csv")
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv are two formats: give only one.")
+    return OutputFormat.JSON if as_json else OutputFormat.CSV if as_csv else OutputFormat.TABLE
 
 
 def progress_option() -> click.Option:
@@ -145,7 +159,7 @@ def limit_option() -> click.Option:
     return click.Option(
         ["--limit"],
         type=click.IntRange(min=1),
-        help=f"Maximum number of rows. By default {ROWS_SHOWN:,}, or all with --json.",
+        help=f"Maximum number of rows. By default {ROWS_SHOWN:,}, or all with --json or --csv.",
     )
 
 

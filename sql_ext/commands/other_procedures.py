@@ -25,6 +25,12 @@ _EXAMPLES = {
     "status": ("use-spark status --table db.flights", "use-spark status --json"),
     "quantiles": ("use-spark quantiles --table db.flights --column distance --n 10",),
 }
+_HIDDEN_FIRST = {
+    "status": (
+        *("location", "lease_expires_at", "lease_holder", "run_id", "started_at", "committed_bytes", "trigger"),
+        *("committed_groups", "current", "last_run", "strategy"),
+    ),
+}
 
 
 def other_command(name: str) -> click.Command | None:
@@ -34,4 +40,10 @@ def other_command(name: str) -> click.Command | None:
         name: name of the command.
     """
     declared = next((p for p in procedures().values() if command_name(p) == name), None)
-    return None if declared is None else rows_command(declared, shown=_EXAMPLES.get(declared.name, ()))
+    return (
+        None
+        if declared is None
+        else rows_command(
+            declared, shown=_EXAMPLES.get(declared.name, ()), hidden_first=_HIDDEN_FIRST.get(declared.name, ())
+        )
+    )

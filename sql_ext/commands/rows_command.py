@@ -9,7 +9,7 @@ import click
 
 from procedures.declaration import Procedure
 from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
-from sql_ext.commands.options import examples, json_option, option_of, session_options
+from sql_ext.commands.options import examples, format_options, option_of, output_format_of, session_options
 from sql_ext.commands.output import Row, print_rows, say
 from sql_ext.commands.runner import Runner, runner_of
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
@@ -28,6 +28,7 @@ def rows_command(
     outcome: Callable[[Sequence[Row]], ExitCode] = done,
     *,
     shown: Sequence[str] = (),
+    hidden_first: Sequence[str] = (),
     more_options: Sequence[click.Option] = (),
 ) -> click.Command:
     """Builds a command from a procedure: the parameters become options, the rows become output.
@@ -37,21 +38,22 @@ def rows_command(
         run: runs the command; calls the procedure by default.
         outcome: returns the exit code for the rows.
         shown: examples for the help; generated from the required parameters by default.
+        hidden_first: columns that a narrow terminal may hide, in this order.
         more_options: options in addition to those of the parameters, the output and the session.
     """
 
     def command(ctx: click.Context, /, **options: Any) -> None:
         session_settings = session_settings_of(options)
-        as_json = options.pop("as_json")
+        output_format = output_format_of(options)
         runner = runner_of(ctx)
         rows = guarded(
             lambda: run(runner, options, session_settings) if run else runner.call(procedure, options, session_settings)
         )
-        print_rows(rows, as_json)
+        print_rows(rows, output_format, hidden_first=hidden_first)
         code = outcome(rows)
         if rows and code != ExitCode.DONE and rows[-1].get("message"):
             say(": ".join(text for text in (rows[-1].get("reason"), rows[-1]["message"]) if text))
-        elif not rows and not as_json:
+        elif not rows and not output_format.is_for_programs:
             say("no rows")
         ctx.exit(code)
 
@@ -59,7 +61,7 @@ def rows_command(
     return click.Command(
         command_name(procedure),
         callback=click.pass_context(command),
-        params=[*options, json_option(), *more_options, *session_options()],
+        params=[*options, *format_options(), *more_options, *session_options()],
         help=procedure.doc,
         epilog=examples(*(shown or [_example(procedure)])) + f"\n\n{exit_codes_text()}",
     )

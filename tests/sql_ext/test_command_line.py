@@ -395,6 +395,16 @@ def test_sql_prints_every_answer():
     assert runner.asked[0][1] == 1000
 
 
+def test_formats_for_programs():
+    runner = FakeRunner(QueryResult(("a", "b"), [{"a": 1, "b": None}]), QueryResult((), []))
+    assert run(runner, "sql", "--csv", "SELECT 1").stdout == "a,b\n1,\n"
+    assert runner.asked[0][1] is None
+    result = run(FakeRunner(row("committed")), "optimize", "--table=t", "--csv")
+    assert result.stdout.splitlines() == ["iteration,strategy,reason,state,message", "1,,REASON,committed,text"]
+    both = run(FakeRunner(), "optimize", "--table=t", "--csv", "--json")
+    assert (both.exit_code, "two formats" in both.stderr) == (ExitCode.USAGE, True)
+
+
 def test_sql_from_stdin():
     runner = FakeRunner()
     result = CliRunner().invoke(cli, ["sql", "-", "SELECT 3"], input="SELECT 1;\nSELECT 'ü'", obj=runner)
