@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import set_system_property
 from sql_ext.attachment import attach
 from sql_ext.configuration import configure
+from sql_ext.driver_process import started_driver
 from sql_ext.startup_output import held_back
 from sql_ext.warehouse import DERBY_LOG, JAVA_OPTIONS_KEY, metastore_log, open_warehouse, warehouse_conf, with_warehouse
 
@@ -135,7 +135,7 @@ def new_session(
         builder = builder.config(key, value)
     if not is_submitted:
         builder = configure(builder)
-    starts_jvm = getattr(SparkContext._gateway, "proc", None) is None and not is_submitted
+    starts_jvm = started_driver() is None and not is_submitted
     with held_back() if starts_jvm and log_level in _QUIET_LEVELS else nullcontext():
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel(log_level)

@@ -101,7 +101,7 @@ def main() -> None:
 
 def end_jvm() -> None:
     """Ends the JVM that a command has started, and passes on its last output."""
-    from sql_ext.commands.driver import end_driver, started_driver
+    from sql_ext.driver_process import end_driver, started_driver
     from sql_ext.startup_output import wait_for_output
 
     if end_driver(started_driver()):

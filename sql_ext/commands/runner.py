@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any, cast
 
 import click
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import IndexUnreadableError
 from catalog.jvm.java_errors import as_one_line
@@ -30,6 +32,8 @@ from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.server_session import with_server_defaults
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, for_metadata, on_signals, session
+from sql_ext.commands.suggestions import SuggestedNameError, suggestion
+from sql_ext.commands.table_size import is_small
 from sql_ext.local_session import Lifetime
 from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
@@ -75,7 +79,7 @@ class Runner:
             UseError: as ``CALL use.optimize``; arguments are checked before a session is created.
         """
         settings = OptimizeSettings.of(arguments)
-        if arguments.get("dry_run"):
+        if arguments["dry_run"] or is_small(arguments["table"], session_settings.warehouse):
             session_settings = for_metadata(session_settings)
         with session(session_settings) as spark, as_one_line(spark):
             try:
@@ -183,7 +187,7 @@ class Runner:
             for number in (signal.SIGINT, signal.SIGTERM):
                 stack.enter_context(on_signals(partial(stop, number), (number,)))
             for text in texts:
-                show(QueryResult.of(spark.sql(text), limit))
+                show(QueryResult.of(_query(spark, text), limit))
                 if stopped:
                     return False
         return True
@@ -257,6 +261,17 @@ class Runner:
         ):
             attach(spark)  # this time with the service
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
+
+
+def _query(spark: SparkSession, text: str) -> DataFrame:
+    """Runs a statement; the error about an unknown table suggests a similar name."""
+    try:
+        return spark.sql(text)
+    except AnalysisException as error:
+        name = suggestion(spark, error)
+        if name is None:
+            raise
+        raise SuggestedNameError(error, name) from error
 
 
 def _samples(metrics: ServiceMetrics, app: Application) -> list[Sample]:
