@@ -9,7 +9,14 @@ import click
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.registry import procedure
 from sql_ext.commands.exits import exit_codes_text, guarded
-from sql_ext.commands.options import examples, format_options, limit_option, output_format_of, session_options
+from sql_ext.commands.options import (
+    checked_name,
+    examples,
+    format_options,
+    limit_option,
+    output_format_of,
+    session_options,
+)
 from sql_ext.commands.output import OutputFormat, print_rows
 from sql_ext.commands.overview import overview_text
 from sql_ext.commands.query_result import QueryResult
@@ -68,7 +75,7 @@ COMMAND = click.Command(
     "inspect",
     callback=click.pass_context(_inspect),
     params=[
-        click.Argument(["table"], metavar="TABLE"),
+        click.Argument(["table"], metavar="TABLE", callback=checked_name),
         click.Argument(["view"], required=False, type=click.Choice(VIEWS), metavar="[VIEW]"),
         click.Option(["--view", "view_option"], type=click.Choice(VIEWS), help="Same as the second argument."),
         *format_options(),

@@ -8,10 +8,15 @@ from typing import Any
 
 import click
 
-from catalog.errors import InvalidArgumentError
+from catalog.errors import InvalidArgumentError, UseError, nearest_name
+from catalog.properties.session_settings import SESSION_SETTINGS
+from catalog.properties.setting import Setting
 from procedures.declaration import Parameter
+from procedures.service.service_settings import SERVICE_SETTINGS
 from sql_ext.commands.output import OutputFormat
 
+# Parameters with names of tables.
+_TABLES = ("table", "tables")
 _TYPES: dict[str, click.ParamType[Any]] = {
     "STRING": click.STRING,
     "INT": click.INT,
@@ -39,6 +44,8 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
+# Settings of USE that a command accepts.
+_PREFIX = "spark.qbeast.use."
 # Maximum rows of a printed table.
 ROWS_SHOWN = 1000
 _LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
@@ -91,12 +98,59 @@ def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, 
             value = dict(value) or None
         elif parameter.type.startswith("ARRAY"):
             value = list(value) or None
+        if parameter.name in _TABLES:
+            checked_name(ctx, option, value)
         try:
             return parameter.check(value)
         except InvalidArgumentError as error:
             raise click.BadParameter(error.message, ctx, option) from error
 
     return check
+
+
+def checked_setting(setting: Setting[object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Returns a callback that checks the value of an option as the setting does.
+
+    Args:
+        setting: the setting that the option makes.
+    """
+
+    def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+        if value is not None:
+            _parse(setting, str(value), ctx, option)
+        return value
+
+    return check
+
+
+def checked_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Checks that the name of a table is not blank, or none of several names."""
+    names = value if isinstance(value, (tuple, list)) else [value]
+    if any(name is not None and not name.strip() for name in names):
+        raise click.BadParameter("it is empty: give a table name or a path.", ctx, option)
+    return value
+
+
+def _checked_conf(
+    ctx: click.Context, option: click.Parameter, entries: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    """Checks the settings of USE; Spark checks its own."""
+    settings = {setting.name: setting for setting in (*SESSION_SETTINGS, *SERVICE_SETTINGS)}
+    for name, value in entries:
+        if name in settings:
+            _parse(settings[name], value, ctx, option)
+        elif name.startswith(_PREFIX):
+            near = nearest_name(name, settings)
+            hint = f"Did you mean {near}?" if near else f"There are {', '.join(settings)}."
+            raise click.BadParameter(f"there is no setting '{name}'. {hint}", ctx, option)
+    return entries
+
+
+def _parse(setting: Setting[object], value: str, ctx: click.Context, option: click.Parameter) -> None:
+    try:
+        setting.parse(value.strip())
+    except UseError as error:
+        raise click.BadParameter(error.message, ctx, option) from error
 
 
 def session_options() -> list[click.Option]:
@@ -107,6 +161,7 @@ def session_options() -> list[click.Option]:
             type=KEY_VALUE,
             multiple=True,
             metavar="KEY=VALUE",
+            callback=_checked_conf,
             help="A setting of Spark, such as spark.master=local[4]. Can be repeated.",
         ),
         click.Option(

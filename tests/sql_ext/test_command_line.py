@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -333,6 +334,25 @@ def test_no_rows_are_said():
         ("vacuum", "--table=t", "--parallelism=0"),
         ("vacuum", "--table=t", "--inventory=x", "--mode=lite"),
         ("vacuum", "--table=t", "--max-files-per-second=0"),
+        ("optimize", "--table=t", "--strategy=Unindexed"),
+        ("optimize", "--table=t", "--option=batch_byte=1"),
+        ("optimize", "--table= "),
+        ("optimize", "--table=t", "--conf=spark.qbeast.use.progress=maybe"),
+        ("optimize", "--table=t", "--conf=spark.qbeast.use.progres=true"),
+        ("compact", "--table=t", "--min-deleted-ratio=2"),
+        ("purge", "--table=t", "--older-than=soon"),
+        ("plan", "--table=t", "--max-file-bytes=0"),
+        ("consolidate-log", "--table=t", "--modes=commit"),
+        ("protect", "--table=t", "--version=1", "--name=../a"),
+        ("service", "--interval=soon"),
+        ("service", "--listener-interval=-1"),
+        ("service", "--table="),
+        ("thrift", "--host="),
+        ("inspect", " "),
+        ("index", "--table=t", "--columns=a:lineal"),
+        ("index", "--table=t", "--columns=a,,b"),
+        ("index", "--table=t", "--columns=a", "--column-stats={"),
+        ("index", "--table=t", "--columns=a", '--column-stats={"a": 1}'),
         ("index", "--table=t", "--columns= "),
         ("index", "--table=t", "--columns=a", "--cube-size=0"),
         ("quantiles", "--table=t", "--column=a", "--n=1"),
@@ -355,6 +375,48 @@ def test_wrong_usage_costs_no_session(typed, monkeypatch):
     result = run(Runner(), *typed)
     assert result.exit_code == ExitCode.USAGE, result.output
     assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (("optimise",), "Did you mean optimize?"),
+        (("optimize", "--table=t", "--strategy=Unindexed"), "Did you mean UnindexedFiles?"),
+        (("optimize", "--table=t", "--option=batch_byte=1"), "Did you mean batch_bytes?"),
+        (("optimize", "--table=t", "--conf=spark.qbeast.use.progres=true"), "Did you mean spark.qbeast.use.progress?"),
+        (("index", "--table=t", "--columns=a:lineal"), "Did you mean linear?"),
+        (("inspect", "t", "revision"), "revisions"),
+    ],
+)
+def test_wrong_names_get_a_hint(typed, hint):
+    result = run(Runner(), *typed)
+    assert (result.exit_code, hint in result.stderr) == (ExitCode.USAGE, True), result.output
+
+
+def test_wrong_usage_starts_no_jvm_and_is_quick(tmp_path):
+    """The whole process, with a Java that would leave a trace."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    java.chmod(0o755)
+    before = os.times()
+    done = subprocess.run(
+        [sys.executable, "-m", "sql_ext", "optimize", "--table=t", "--strategy=Unindexed"],
+        env={
+            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+            "PATH": f"{java.parent}:/usr/bin:/bin",
+            "JAVA_HOME": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = os.times()
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert "Did you mean UnindexedFiles?" in done.stderr
+    assert not (tmp_path / "started").exists()
+    assert seconds < 2, "about 0.7 seconds of CPU, and a JVM takes more than 5"
 
 
 @pytest.mark.parametrize(
