@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from procedures.optimize import OPTIMIZE
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
-from sql_ext.commands.output import Row
+from sql_ext.commands.output import OutputFormat, Row, say
 from sql_ext.commands.rows_command import rows_command
+from sql_ext.commands.runner import Runner
+from sql_ext.commands.sessions import SessionSettings
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
@@ -27,9 +30,15 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
     return ExitCode.DONE if not_skipped else ExitCode.NOTHING_TO_DO
 
 
+def _run(
+    runner: Runner, arguments: dict[str, Any], session_settings: SessionSettings, output_format: OutputFormat
+) -> list[Row]:
+    return runner.optimize(arguments, session_settings, None if output_format.is_for_programs else say)
+
+
 COMMAND = rows_command(
     OPTIMIZE,
-    lambda runner, arguments, session_settings: runner.optimize(arguments, session_settings),
+    _run,
     outcome_of,
     shown=(
         "use-spark optimize --table-location=/data/flights",

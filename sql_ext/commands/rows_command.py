@@ -10,7 +10,7 @@ import click
 from procedures.declaration import Procedure
 from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
 from sql_ext.commands.options import examples, format_options, option_of, output_format_of, session_options
-from sql_ext.commands.output import Row, print_rows, say
+from sql_ext.commands.output import OutputFormat, Row, print_rows, say
 from sql_ext.commands.runner import Runner, runner_of
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
 
@@ -24,7 +24,7 @@ def done(_: Sequence[Row]) -> ExitCode:
 
 def rows_command(
     procedure: Procedure,
-    run: Callable[[Runner, dict[str, Any], SessionSettings], list[Row]] | None = None,
+    run: Callable[[Runner, dict[str, Any], SessionSettings, OutputFormat], list[Row]] | None = None,
     outcome: Callable[[Sequence[Row]], ExitCode] = done,
     *,
     shown: Sequence[str] = (),
@@ -46,9 +46,13 @@ def rows_command(
         session_settings = session_settings_of(options)
         output_format = output_format_of(options)
         runner = runner_of(ctx)
-        rows = guarded(
-            lambda: run(runner, options, session_settings) if run else runner.call(procedure, options, session_settings)
-        )
+
+        def rows_of() -> list[Row]:
+            if run is not None:
+                return run(runner, options, session_settings, output_format)
+            return runner.call(procedure, options, session_settings)
+
+        rows = guarded(rows_of)
         print_rows(rows, output_format, hidden_first=hidden_first)
         code = outcome(rows)
         if rows and code != ExitCode.DONE and rows[-1].get("message"):

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
@@ -27,6 +27,7 @@ from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CLI, Run
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
+from sql_ext.commands.gains import gain_text, sample_share
 from sql_ext.commands.output import Row, say
 from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
@@ -34,6 +35,7 @@ from sql_ext.commands.server_session import with_server_defaults
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, for_metadata, on_signals, session
 from sql_ext.commands.suggestions import SuggestedNameError, suggestion
 from sql_ext.commands.table_size import is_small
+from sql_ext.commands.waiting import waiting
 from sql_ext.local_session import Lifetime
 from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
@@ -47,7 +49,11 @@ _ON_METADATA = frozenset(
         "unprotect",
     )
 )
+# Procedures that draw a progress bar themselves.
+_WITH_BAR = ("compact", "purge")
 _POLL_SECONDS = 0.2
+# To plan two samples takes some seconds.
+_LONG_RUN_MS = 30_000
 _STOPPING = b"use-spark: stopping after the current groups are committed; a second signal stops at once\n"
 
 
@@ -65,12 +71,18 @@ class _AnnouncedRun(Run):
 class Runner:
     """Runs commands with Spark; tests of the command line pass a fake."""
 
-    def optimize(self, arguments: Mapping[str, Any], session_settings: SessionSettings) -> list[Row]:
+    def optimize(
+        self,
+        arguments: Mapping[str, Any],
+        session_settings: SessionSettings,
+        tell: Callable[[str], None] | None = None,
+    ) -> list[Row]:
         """Optimizes a table, as ``CALL use.optimize`` does, with trigger ``cli``.
 
         Args:
             arguments: a value for each parameter of the procedure.
             session_settings: settings of the session.
+            tell: gets one line about what was gained, if anything was committed; None = nobody reads it.
 
         Returns:
             The rows of the report.
@@ -86,7 +98,11 @@ class Runner:
                 table = ManagedTable.find(spark, arguments["table"])
                 run = _AnnouncedRun.of(table, CLI, settings.parameters, application().clock)
                 with on_signals(lambda: run.request_stop("INTERRUPTED", "interrupted"), (signal.SIGTERM,)):
-                    return [asdict(row) for row in optimize(table, settings, run)]
+                    before = table.snapshot().version
+                    rows: list[Row] = [asdict(row) for row in optimize(table, settings, run)]
+                if tell is not None and (text := gain_text(rows, *_shares(table, before, rows))):
+                    tell(text)
+                return rows
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
@@ -104,7 +120,8 @@ class Runner:
         checked = procedure.checked(arguments)
         if procedure.name in _ON_METADATA:
             session_settings = for_metadata(session_settings)
-        with session(session_settings) as spark, as_one_line(spark):
+        shown = nullcontext() if procedure.name in _WITH_BAR else waiting(f"{procedure.name} is running")
+        with session(session_settings) as spark, as_one_line(spark), shown:
             return [row.asDict() for row in procedure.call(spark, checked, CLI).collect()]
 
     def overview(self, name: str, session_settings: SessionSettings) -> Row:
@@ -120,7 +137,8 @@ class Runner:
         """
         with session(for_metadata(session_settings)) as spark, as_one_line(spark):
             try:
-                return overview(ManagedTable.find(spark, name))
+                with waiting("reading metadata"):
+                    return overview(ManagedTable.find(spark, name))
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
@@ -147,7 +165,9 @@ class Runner:
         """
         with session(for_metadata(session_settings)) as spark, as_one_line(spark):
             try:
-                show(QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit))
+                with waiting("reading metadata"):
+                    result = QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit)
+                show(result)
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
@@ -261,6 +281,14 @@ class Runner:
         ):
             attach(spark)  # this time with the service
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
+
+
+def _shares(table: ManagedTable, before: int, rows: Sequence[Row]) -> tuple[float | None, float | None]:
+    """Returns the shares of a sample before and after a run; unknown after short runs, which would double in length."""
+    if sum(row["duration_ms"] for row in rows) < _LONG_RUN_MS:
+        return None, None
+    after = max((row["version"] for row in rows if row["state"] == "committed"), default=before)
+    return sample_share(table.spark, table.location, before), sample_share(table.spark, table.location, after)
 
 
 def _query(spark: SparkSession, text: str) -> DataFrame:

@@ -17,6 +17,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.properties.session_settings import PROGRESS
 from procedures.service.service_settings import ENABLED
 from sql_ext.attachment import attach
+from sql_ext.commands.waiting import waiting
 from sql_ext.local_session import Lifetime, new_session
 
 SERVICE_ENABLED_KEY = ENABLED.name
@@ -74,12 +75,13 @@ def session(session_settings: SessionSettings, later: Mapping[str, str] | None =
     present = SparkSession.getActiveSession()
     if present is None:
         # The automatic service is only for long-lived applications.
-        spark = new_session(
-            {**conf, SERVICE_ENABLED_KEY: "false"},
-            session_settings.log_level,
-            session_settings.warehouse,
-            session_settings.lifetime,
-        )
+        with waiting("starting Spark"):
+            spark = new_session(
+                {**conf, SERVICE_ENABLED_KEY: "false"},
+                session_settings.log_level,
+                session_settings.warehouse,
+                session_settings.lifetime,
+            )
         try:
             attach(spark)
             _set(spark, later or {})

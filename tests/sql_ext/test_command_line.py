@@ -28,6 +28,7 @@ from sql_ext.commands.command_line import all_commands, cli
 from sql_ext.commands.command_names import SECTIONS
 from sql_ext.commands.completion import SHELLS
 from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.gains import gain_text
 from sql_ext.commands.optimize import outcome_of
 from sql_ext.commands.options import option_of
 from sql_ext.commands.output import plain, table_text
@@ -52,8 +53,10 @@ class FakeRunner:
     def __init__(self, *result):
         self.result = result
         self.asked = []
+        self.told = None
 
-    def optimize(self, arguments, session_settings):
+    def optimize(self, arguments, session_settings, tell=None):
+        self.told = tell
         self.asked.append((arguments, session_settings))
         if self.result and isinstance(self.result[0], BaseException):
             raise self.result[0]
@@ -185,7 +188,7 @@ def test_wrong_options_are_refused_before_anything(typed):
 
 def test_what_the_procedure_refuses_is_named():
     class Checking(FakeRunner):
-        def optimize(self, arguments, session_settings):
+        def optimize(self, arguments, session_settings, tell=None):
             OptimizeSettings.of(arguments)
 
     result = run(Checking(), "optimize", "--table=t", "--strategy=LeveledCompaktion")
@@ -237,6 +240,28 @@ def test_exit_codes(rows, code):
     assert result.exit_code == code
     if rows and code not in (ExitCode.DONE, ExitCode.NOTHING_TO_DO):
         assert rows[-1]["reason"] in result.stderr
+
+
+def test_the_last_line_says_what_was_gained():
+    sizes = {
+        "input_files": 12,
+        "input_bytes": 34_100_000,
+        "output_files": 1,
+        "output_bytes": 31e6,
+        "duration_ms": 14_700,
+    }
+    rows = [row("committed", **sizes), row("skipped", **dict.fromkeys(sizes, 0))]
+    text = "rewrote 12 files (34.1 MB) as 1 file (31.0 MB) in 14.7 s"
+    assert gain_text(rows) == text
+    assert gain_text(rows, 1.0, 0.123) == f"{text}; a 10% sample reads 12% of the bytes, and read 100% before"
+    assert gain_text(rows[1:]) is None
+    runner = FakeRunner(*rows)
+    assert runner.told is None
+    run(runner, "optimize", "--table=t")
+    assert runner.told is not None
+    for for_programs in ("--json", "--csv"):
+        run(runner, "optimize", "--table=t", for_programs)
+        assert runner.told is None
 
 
 def test_exit_codes_are_a_contract():
