@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import click
+
 from procedures.optimize import OPTIMIZE
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
@@ -33,7 +35,11 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
 def _run(
     runner: Runner, arguments: dict[str, Any], session_settings: SessionSettings, output_format: OutputFormat
 ) -> list[Row]:
-    return runner.optimize(arguments, session_settings, None if output_format.is_for_programs else say)
+    def tell(text: str) -> None:
+        # The line comes after the table.
+        click.get_current_context().call_on_close(lambda: say(text))
+
+    return runner.optimize(arguments, session_settings, None if output_format.is_for_programs else tell)
 
 
 COMMAND = rows_command(

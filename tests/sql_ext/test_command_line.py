@@ -255,10 +255,16 @@ def test_the_last_line_says_what_was_gained():
     assert gain_text(rows) == text
     assert gain_text(rows, 1.0, 0.123) == f"{text}; a 10% sample reads 12% of the bytes, and read 100% before"
     assert gain_text(rows[1:]) is None
+
+    class Telling(FakeRunner):
+        def optimize(self, arguments, session_settings, tell=None):
+            tell(text)
+            return super().optimize(arguments, session_settings, tell)
+
     runner = FakeRunner(*rows)
-    assert runner.told is None
-    run(runner, "optimize", "--table=t")
-    assert runner.told is not None
+    result = run(Telling(*rows), "optimize", "--table=t")
+    assert result.stderr == f"use-spark: {text}\n"
+    assert result.output.endswith(result.stderr)
     for for_programs in ("--json", "--csv"):
         run(runner, "optimize", "--table=t", for_programs)
         assert runner.told is None
