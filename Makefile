@@ -23,7 +23,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -108,6 +108,9 @@ bench-long-log: java $(INSTALLED) ## load a table with 20,000 commits before and
 
 bench-insights: java $(INSTALLED) ## what records of queries cost, and how long summaries take (minutes)
 	@$(BIN)/python bench/insights.py $(ARGS)
+
+bench-approximate: java $(INSTALLED) ## what answers within a tolerance read and take, against exact ones (minutes)
+	@$(BIN)/python bench/approximate.py $(ARGS)
 
 bench-small-files: java $(INSTALLED) ## merge 100,000 small files with 2 GB of heap, against OPTIMIZE (half an hour)
 	@$(BIN)/python bench/small_files.py $(ARGS)

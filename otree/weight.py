@@ -43,6 +43,37 @@ def fraction_of(weight: int) -> float:
     return (weight + _OFFSET) / _SPAN
 
 
+def draws_of(fraction: float) -> int:
+    """Return how many disjoint samples of a fraction there are.
+
+    Args:
+        fraction: Above 0, at most 1.
+    """
+    return max(math.floor(1.0 / fraction + _ROUNDING), 1)
+
+
+def bounds_of_draw(fraction: float, draw: int) -> tuple[float, float]:
+    """Return the fractions at which one of several disjoint samples starts and ends.
+
+    The draws of a fraction whose reciprocal is whole contain all rows together.
+
+    Args:
+        fraction: Of the rows of each sample, above 0, at most 1.
+        draw: Number of the sample, from 1 to ``draws_of(fraction)``.
+
+    Raises:
+        ValueError: If the fraction or the number is out of range.
+    """
+    if not 0.0 < fraction <= 1.0:
+        raise ValueError(f"A fraction is above 0, at most 1, got {fraction}")
+    draws = draws_of(fraction)
+    if not 1 <= draw <= draws:
+        raise ValueError(f"A draw of {fraction} is a number from 1 to {draws}, got {draw}")
+    # The same number, however it is reached: the end of a draw is the start of the next one.
+    upper = 1.0 if draw == draws and draws * fraction > 1.0 - _ROUNDING else draw * fraction
+    return (draw - 1) * fraction, upper
+
+
 def _first_weight_from(bound: float) -> int:
     """The smallest weight at or above a bound of a sample; above MAX_WEIGHT when there is none."""
     if bound <= 0.0:

@@ -1,51 +1,60 @@
 """The Python API of USE for Spark: configure and attach a session, inspect and maintain tables."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from sql_ext.installation import check_packages  # isort: split
 
 check_packages()
 
-from catalog.errors import UseError
-from catalog.pruning.read_planning import SampleReason
-from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection, SkippedGroup
-from procedures.result_rows import (
-    CancelRow,
-    CheckRow,
-    ClusteringInformationRow,
-    ConsolidateLogRow,
-    DropIndexRow,
-    ExplainSkippingRow,
-    HealthRow,
-    IndexRow,
-    OptimizeRow,
-    PlanRow,
-    ProtectRow,
-    PurgeRow,
-    QuantilesRow,
-    RecommendRow,
-    ReportRow,
-    ResumeRow,
-    StatusRow,
-    SuspendRow,
-    UnprotectRow,
-    VacuumRow,
-)
-from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
-from procedures.service.notifications import Notification, Subscription
-from procedures.skipping.reasons import SkippingReason
-from sql_ext.attachment import attach, call, register_procedure
-from sql_ext.configuration import configure, spark_conf
-from sql_ext.facade.all_tables import consumption, ingestion, metastore_summary, optimizations, status
-from sql_ext.facade.inspection import Inspect
-from sql_ext.facade.maintenance import Maintenance
-from sql_ext.facade.table import Table, table
-from sql_ext.facade.table_report import TableReport
-from sql_ext.local_session import session
-from sql_ext.notifications import on_event
-from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
-from sql_ext.skipping import SkippingExplanation, explain
+if TYPE_CHECKING:
+    from catalog.errors import UseError
+    from catalog.pruning.read_planning import SampleReason
+    from procedures.declaration import Call, Parameter, Procedure
+    from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection, SkippedGroup
+    from procedures.result_rows import (
+        ApproximateRow,
+        CancelRow,
+        CheckRow,
+        ClusteringInformationRow,
+        ConsolidateLogRow,
+        DropIndexRow,
+        ExplainSkippingRow,
+        HealthRow,
+        IndexRow,
+        OptimizeRow,
+        PlanRow,
+        ProtectRow,
+        PurgeRow,
+        QuantilesRow,
+        RecommendRow,
+        ReportRow,
+        ResumeRow,
+        StatusRow,
+        SuspendRow,
+        UnprotectRow,
+        VacuumRow,
+    )
+    from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
+    from procedures.service.notifications import Notification, Subscription
+    from procedures.skipping.reasons import SkippingReason
+    from sql_ext.attachment import attach, call, register_procedure
+    from sql_ext.configuration import configure, spark_conf
+    from sql_ext.facade.all_tables import consumption, ingestion, metastore_summary, optimizations, status
+    from sql_ext.facade.inspection import Inspect
+    from sql_ext.facade.maintenance import Maintenance
+    from sql_ext.facade.table import Table, table
+    from sql_ext.facade.table_report import TableReport
+    from sql_ext.local_session import session
+    from sql_ext.notifications import on_event
+    from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
+    from sql_ext.sampling import sample, tolerance
+    from sql_ext.skipping import SkippingExplanation, explain
 
 __all__ = [
+    "ApproximateRow",
     "Call",
     "CancelRow",
     "CheckRow",
@@ -104,8 +113,117 @@ __all__ = [
     "read_report",
     "register_procedure",
     "register_strategy",
+    "sample",
     "session",
     "spark_conf",
     "status",
     "table",
+    "tolerance",
 ]
+
+# The module of each name. It is imported with the first use of the name: ``sql_ext.readers`` works without Spark.
+_MODULES = {
+    "catalog.errors": ("UseError",),
+    "catalog.pruning.read_planning": ("SampleReason",),
+    "procedures.declaration": (
+        "Call",
+        "Parameter",
+        "Procedure",
+    ),
+    "procedures.optimizer.plan": (
+        "FileGroup",
+        "FileRun",
+        "InputFile",
+        "Selection",
+        "SkippedGroup",
+    ),
+    "procedures.result_rows": (
+        "ApproximateRow",
+        "CancelRow",
+        "CheckRow",
+        "ClusteringInformationRow",
+        "ConsolidateLogRow",
+        "DropIndexRow",
+        "ExplainSkippingRow",
+        "HealthRow",
+        "IndexRow",
+        "OptimizeRow",
+        "PlanRow",
+        "ProtectRow",
+        "PurgeRow",
+        "QuantilesRow",
+        "RecommendRow",
+        "ReportRow",
+        "ResumeRow",
+        "StatusRow",
+        "SuspendRow",
+        "UnprotectRow",
+        "VacuumRow",
+    ),
+    "procedures.selection": (
+        "SelectionSettings",
+        "Selector",
+        "Strategy",
+        "register_strategy",
+    ),
+    "procedures.service.notifications": (
+        "Notification",
+        "Subscription",
+    ),
+    "procedures.skipping.reasons": ("SkippingReason",),
+    "sql_ext.attachment": (
+        "attach",
+        "call",
+        "register_procedure",
+    ),
+    "sql_ext.configuration": (
+        "configure",
+        "spark_conf",
+    ),
+    "sql_ext.facade.all_tables": (
+        "consumption",
+        "ingestion",
+        "metastore_summary",
+        "optimizations",
+        "status",
+    ),
+    "sql_ext.facade.inspection": ("Inspect",),
+    "sql_ext.facade.maintenance": ("Maintenance",),
+    "sql_ext.facade.table": (
+        "Table",
+        "table",
+    ),
+    "sql_ext.facade.table_report": ("TableReport",),
+    "sql_ext.local_session": ("session",),
+    "sql_ext.notifications": ("on_event",),
+    "sql_ext.reading": (
+        "FileCount",
+        "ReadReport",
+        "ScanReport",
+        "SparkSample",
+        "WeightSample",
+        "read_report",
+    ),
+    "sql_ext.sampling": (
+        "sample",
+        "tolerance",
+    ),
+    "sql_ext.skipping": (
+        "SkippingExplanation",
+        "explain",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a name of the API."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

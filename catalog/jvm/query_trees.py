@@ -225,3 +225,16 @@ def _sequence(spark: SparkSession, values: Sequence[JavaValue]) -> JavaValue:
     for value in values:
         array.add(value)
     return java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq(array)
+
+
+def sample_between(data: DataFrame, lower: float, upper: float) -> DataFrame:
+    """Returns a sample that starts and ends at some fractions.
+
+    Args:
+        data: a query.
+        lower: fraction, inclusive.
+        upper: fraction, exclusive.
+    """
+    sample = java_data(data.sample(1.0, seed=0)).queryExecution().analyzed()
+    bounded = sample.copy(lower, upper, False, sample.seed(), sample.child(), sample.sampleMethod())
+    return PlanTree(bounded).data(data.sparkSession)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
 from catalog.properties.setting import BOOLEAN, SIZE, TEXT, Setting, choice, whole_number
 from catalog.table.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
 from otree.data_types import EXTENDED_TYPES, format_data_type
+from otree.hash_types import HASH_TYPES_KEY_PREFIX, hash_type
 from otree.revision import (
     REVISION_KEY_PREFIX,
     STAGING_REVISION_ID,
@@ -24,6 +24,7 @@ from otree.transformer import EMPTY, QUANTILES, Transformer
 
 __all__ = [
     "COLUMN_STATS_KEY",
+    "HASH_TYPES_KEY_PREFIX",
     "IndexConfiguration",
     "hash_type",
     "indexable_type",
@@ -33,8 +34,6 @@ __all__ = [
 
 COLUMNS_KEY = "use.index.columns"
 AS_INDEXED_KEY = "use.index.columnsAsIndexed"
-# Per revision, how its columns hashed when it was made: a widened type hashes differently, and so weighs differently.
-HASH_TYPES_KEY_PREFIX = "use.index.hashTypes."
 # Per revision, what only readers like ours understand of it: columns and their types, as JSON.
 EXTENSIONS_KEY_PREFIX = "use.index.extensions."
 COMPATIBILITY_KEY = "use.index.compatibility"
@@ -189,20 +188,6 @@ class IndexConfiguration:
         types = {HASH_TYPES_KEY_PREFIX + str(revision_id): ";".join(self.hash_types)}
         more = {EXTENSIONS_KEY_PREFIX + str(revision_id): json.dumps(dict(self.extensions))} if self.extensions else {}
         return {**text, **types, **more}
-
-
-def hash_type(sql_type: str) -> str:
-    """The class of types whose equal values hash equally.
-
-    Spark hashes the small integers as an int, a decimal of up to 18 digits as its unscaled long and a longer one as
-    bytes.
-    """
-    if sql_type in ("tinyint", "smallint", "int"):
-        return "int"
-    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", sql_type)
-    if decimal is not None:
-        return f"decimal({'long' if int(decimal[1]) <= 18 else 'bytes'},{decimal[2]})"
-    return sql_type
 
 
 def indexable_type(data_type: DataType) -> str | None:

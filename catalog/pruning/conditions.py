@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.properties.index_properties import hash_type
 from catalog.pruning.literals import Bounds, bounds, is_comparable
 from otree.data_types import format_data_type
+from otree.hash_types import hash_type
 from otree.region import Box, Interval, Region
 from otree.revision import Revision
 from otree.transformation import Transformation, Value

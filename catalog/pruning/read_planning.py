@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from catalog.errors import TooComplexError
-from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
 from catalog.pruning.conditions import Conditions
 from otree.errors import IndexFormatError
+from otree.hash_types import HASH_TYPES_KEY_PREFIX
 from otree.region import Region
 from otree.revision import Revision, newest_revision, stored_revisions
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange

@@ -39,6 +39,8 @@ _RESERVE = 1.2
 
 EXACT, ERROR, ESTIMATE = "exact", "error", "estimate"
 ON_MISS = (EXACT, ERROR, ESTIMATE)
+# Of an exact answer, below which it does not matter how much a sample reads.
+_SMALL_BYTES = 32_000_000
 # Reason codes.
 OUTSIDE_TOLERANCE, NO_INTERVAL, GROUPS_MAY_BE_MISSING = "OUTSIDE_TOLERANCE", "NO_INTERVAL", "GROUPS_MAY_BE_MISSING"
 
@@ -143,8 +145,16 @@ class Answer:
             estimation.rows_of_a_weight,
         )
         upper = min(FIRST_FRACTION, request.max_fraction)
+        keys: Sequence[tuple[str | None, ...]] = ()
+        made: list[Estimates] = []
         while True:
-            keys, made = self._step(shifted, shifts, upper)
+            part = self.source.rows(WeightRange.of_sample(self._fraction, upper), shifts)
+            part_bytes = _bytes_of(part)
+            if request.on_miss == EXACT and not request.dry_run and part_bytes >= exact_bytes > _SMALL_BYTES:
+                why = f"a sample from {self._fraction:g} to {upper:g} would read as many bytes"
+                return self._exact_rows(exact, exact_bytes, why)
+            self._bytes_read += part_bytes
+            keys, made = self._step(shifted, part, upper)
             needed = _needed(made)
             is_met = bool(keys) and all(one.is_met.all() for one in made)
             if is_met or request.dry_run or upper >= request.max_fraction:
@@ -162,13 +172,10 @@ class Answer:
         return self._described(keys, made, estimation, exact_bytes)
 
     def _step(
-        self, estimation: Estimation, shifts: Sequence[float], upper: float
+        self, estimation: Estimation, part: DataFrame, upper: float
     ) -> tuple[Sequence[tuple[str | None, ...]], list[Estimates]]:
         """Reads the weights up to a fraction that no earlier step has read, and estimates from all."""
         with described_jobs(self._spark, f"USE approximate: reading {upper:.2%} of {self.source.table}"):
-            weights = WeightRange.of_sample(self._fraction, upper)
-            part = self.source.rows(weights, shifts)
-            self._bytes_read += _bytes_of(part)
             part = part.persist(StorageLevel.MEMORY_AND_DISK)
             self._parts.append(part)
             self._fraction = upper

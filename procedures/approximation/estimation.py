@@ -144,17 +144,18 @@ class Estimation:
             value = self._value(function, sums, fraction)
             scale = _scale(value.value)
             possible = self._possible(value, sums, found) / scale
-            influences = Influences(found.squares[number], found.fourths[number], found.largest[number], possible)
-            interval = intervals(value.value / scale, influences, fraction, confidence)
-            margin = interval.margin * scale
+            interval = intervals(_influences(found.influences[number], possible), fraction, confidence)
+            below, above = interval.below * scale, interval.above * scale
+            is_unknown = np.isnan(value.value)
+            margin = np.where(is_unknown, np.nan, np.maximum(below, above))
             allowed = goal.allowed(value.value)
             yield Estimates(
                 name,
                 value.value,
-                value.value - margin,
-                value.value + margin,
+                value.value - below,
+                value.value + above,
                 margin <= allowed,
-                interval.bounded,
+                interval.is_bounded,
                 needed_fraction(fraction, margin, allowed),
             )
 
@@ -164,28 +165,27 @@ class Estimation:
         for number, (name, quantile) in enumerate(self.quantiles, start=len(self.functions)):
             slope = 1.0 / _count(sums, quantile, fraction)
             possible = self._rows_of_a_cluster(found) * max(quantile.share, 1.0 - quantile.share) * slope
-            influences = Influences(found.squares[number], found.fourths[number], found.largest[number], possible)
-            share = np.full_like(slope, quantile.share)
-            interval = intervals(share, influences, fraction, confidence)
+            interval = intervals(_influences(found.influences[number], possible), fraction, confidence)
             estimate = _at(sums, quantile)
             lower, upper = self._ends(sums, quantile, interval)
             margin = np.maximum(estimate - lower, upper - estimate)
             allowed = goal.allowed(estimate)
             needed = needed_fraction(fraction, margin, allowed)
-            yield Estimates(name, estimate, lower, upper, margin <= allowed, interval.bounded, needed)
+            yield Estimates(name, estimate, lower, upper, margin <= allowed, interval.is_bounded, needed)
 
     def _ends(self, sums: SampleSums, quantile: Quantile, interval: Intervals) -> tuple[Floats, Floats]:
         """The values at the ends of an interval of shares (Woodruff, 1952), rounded outwards to the grid."""
         shares = np.array(grid(quantile.share))
         values = sums.quantiles[quantile]
         low, high = self.ranges[quantile.input]
-        margin = interval.margin + 1.0 / ACCURACY
-        first = np.searchsorted(shares, quantile.share - margin, side="right") - 1
-        last = np.searchsorted(shares, quantile.share + margin, side="left")
+        # The share of values up to the estimate is low where the estimate is.
+        least, most = interval.above + 1.0 / ACCURACY, interval.below + 1.0 / ACCURACY
+        first = np.searchsorted(shares, quantile.share - least, side="right") - 1
+        last = np.searchsorted(shares, quantile.share + most, side="left")
         groups = np.arange(len(values))
         lower = np.where(first < 0, low, values[groups, np.maximum(first, 0)])
         upper = np.where(last >= len(shares), high, values[groups, np.minimum(last, len(shares) - 1)])
-        unknown = np.isnan(margin)
+        unknown = np.isnan(least)
         return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
 
     @staticmethod
@@ -226,6 +226,11 @@ class Estimation:
             return False
         deviation = math.sqrt(1.0 - fraction) * math.sqrt(max(found.square_rows, 1.0)) / fraction
         return abs(float(sums.rows.sum()) / fraction - self.rows) > _LARGEST_DEVIATION * deviation
+
+
+def _influences(sums: Sequence[Floats], possible: Floats) -> Influences:
+    absolutes, squares, cubes, fourths, largest = sums
+    return Influences(absolutes, squares, cubes, fourths, largest, possible)
 
 
 def needed_fraction(fraction: float, margin: Floats, allowed: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -22,6 +22,16 @@ ACCURACY = 10_000
 # Distances of the grid of quantiles from a share: each is so many times the one before.
 _GRID_RATIO = 1.15
 _GRID_FIRST = 1e-4
+
+
+# Sums over the influences of clusters: the first arguments of ``Influences``.
+POWERS: tuple[Callable[[Column], Column], ...] = (
+    lambda influence: F.sum(F.abs(influence)),
+    lambda influence: F.sum(influence * influence),
+    lambda influence: F.sum(influence * influence * influence),
+    lambda influence: F.sum(influence * influence * influence * influence),
+    lambda influence: F.max(F.abs(influence)),
+)
 
 
 def grid(share: float) -> tuple[float, ...]:
@@ -63,16 +73,12 @@ class Clusters:
     """The clusters of a sample: rows of one weight and group.
 
     Attributes:
-        squares: sum of the squares of the influences, per group, for each function.
-        fourths: sum of their fourth powers.
-        largest: the largest absolute influence.
+        influences: sums of powers of the influences on each function, per group, in the order of ``POWERS``.
         most_rows: rows of the largest cluster.
         square_rows: sum over all clusters of the squares of their numbers of rows.
     """
 
-    squares: Sequence[Floats]
-    fourths: Sequence[Floats]
-    largest: Sequence[Floats]
+    influences: Sequence[Sequence[Floats]]
     most_rows: int
     square_rows: float
 
@@ -180,19 +186,16 @@ def clusters(
     of_clusters = of_rows.groupBy("n", WEIGHT).agg(
         F.count(F.lit(1)).cast("double").alias("rows"), *(F.sum(f"e{n}").alias(f"e{n}") for n in range(len(named)))
     )
-    powers = [
-        column
-        for n in range(len(named))
-        for column in (F.sum(F.pow(f"e{n}", F.lit(2))), F.sum(F.pow(f"e{n}", F.lit(4))), F.max(F.abs(f"e{n}")))
-    ]
+    powers = [power(F.col(f"e{n}")) for n in range(len(named)) for power in POWERS]
     found: list[Row] = of_clusters.groupBy("n").agg(F.max("rows"), F.sum(F.pow("rows", F.lit(2))), *powers).collect()
-    result = np.zeros((len(sums.keys), 3 * len(named)))
+    result = np.zeros((len(sums.keys), len(powers)))
     for row in found:
         result[row["n"]] = [np.nan if value is None else value for value in row[3:]]
     most_rows = max((int(row[1]) for row in found), default=0)
     square_rows = float(sum(row[2] for row in found))
-    by_power = [[result[:, 3 * n + power] for n in range(len(named))] for power in range(3)]
-    return Clusters(by_power[0], by_power[1], by_power[2], most_rows, square_rows)
+    columns = [result[:, number] for number in range(len(powers))]
+    each = len(POWERS)
+    return Clusters([columns[n * each : (n + 1) * each] for n in range(len(named))], most_rows, square_rows)
 
 
 def _influence(function: Mapping[Term, Floats] | QuantileShare, first: int) -> tuple[Column, list[Floats]]:

@@ -1,0 +1,211 @@
+"""``use.approximate``: estimates against samples and exact answers that Spark computes."""
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+
+import sql_ext
+from catalog.errors import ToleranceNotMetError
+from procedures.approximation.answer import Answer
+
+
+@pytest.fixture(scope="module")
+def table(spark, shared_table):
+    """60,000 rows in two revisions, some unindexed, some deleted, with renamed columns, nulls and duplicates."""
+    made = shared_table(
+        "id BIGINT, k BIGINT, v DOUBLE, d DECIMAL(20,4), big DOUBLE, city STRING, n INT",
+        index="id",
+        cube_size=2_000,
+        properties={"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"},
+    )
+
+    def rows(start, count):
+        return spark.range(start, start + count, 1, 2).selectExpr(
+            "id", "id DIV 2 AS k", "rand(1) * 100 + 20 AS v", "CAST(exp(randn(3)) AS DECIMAL(20,4)) AS d",
+            "1e9 + randn(5) AS big", "concat('c', id % 4) AS city", "IF(id % 10 = 0, NULL, CAST(id % 7 AS INT)) AS n",
+        )  # fmt: skip
+
+    made.append(rows(0, 20_000)).index()
+    made.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='k,v')")
+    made.append(rows(20_000, 35_000)).index()
+    made.append(rows(55_000, 5_000))
+    made.sql("ALTER TABLE {t} RENAME COLUMN v TO `the value`")
+    made.sql("DELETE FROM {t} WHERE id BETWEEN 1000 AND 1400")
+    return made
+
+
+@pytest.fixture(scope="module")
+def cities(spark, table):
+    name = f"{table.name}_cities"
+    spark.sql(f"CREATE TABLE {name} USING delta AS SELECT concat('c', id) AS city, id AS zone FROM range(3)")
+    yield name
+    spark.sql(f"DROP TABLE {name}")
+
+
+def approximate(spark, query, **arguments):
+    return sql_ext.call(spark, "approximate", query=query, **arguments).collect()
+
+
+def by_group(rows):
+    return {(tuple(row.keys.values()), row.aggregate): row for row in rows if row.aggregate is not None}
+
+
+def check_against_exact(spark, query, rows, keys=0):
+    """Each interval contains the exact answer, which it does with this data; no group is invented or lost."""
+    found, count = by_group(rows), 0
+    for answer in spark.sql(query).collect():
+        key = tuple(str(value) for value in answer[:keys])
+        for name, value in zip(answer.__fields__[keys:], answer[keys:], strict=True):
+            row = found[(key, name)]
+            assert row.lower <= float(value) <= row.upper, (row, value)
+            assert row.met == (row.reason is None)
+            count += 1
+    assert count == len(found)
+
+
+@pytest.mark.quick_sample(3)
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("SELECT avg(`the value`) a, count(*) c, sum(n) s, sum(d)/count(n) r FROM {t}", 0),
+        (
+            "SELECT city, count_if(n > 2) i, stddev(big) s, avg(n) FILTER (WHERE id > 9) FROM {t} GROUP BY 1 HAVING city > 'c1'",
+            1,
+        ),
+        ("SELECT median(d) m, percentile_approx(`the value`, 0.9) p FROM {t} WHERE id < 50000", 0),
+        ("SELECT 2 * a - 1 AS x FROM (SELECT avg(`the value`) a, max(city) FROM {t})", 0),
+        ("WITH w AS (SELECT k + 1 AS k1, n FROM {t} WHERE id % 3 = 0) SELECT sum(k1 * n) s FROM w", 0),
+        ("SELECT zone, sum(`the value`) s FROM {t} JOIN {c} USING (city) GROUP BY zone", 1),
+        ("SELECT count(zone) z FROM {t} LEFT JOIN {c} USING (city) WHERE id IN (SELECT zone FROM {c}) OR id > 9", 0),
+    ],
+)
+def test_intervals_contain_the_exact_answer(spark, table, cities, query, keys):
+    query = query.format(t=table.name, c=cities)
+    rows = approximate(spark, query, tolerance=0.15, on_miss="estimate")
+    assert {row.method for row in rows if row.aggregate is not None} <= {"normal", "bounded"}
+    assert all(row.fraction <= 0.5 for row in rows)
+    assert [row.reason for row in rows if row.aggregate is None] == ["GROUPS_MAY_BE_MISSING"] * (keys > 0)
+    check_against_exact(spark, query, rows, keys)
+
+
+def test_estimates_are_those_of_the_sample(spark, table):
+    """The steps together have the rows of one sample, which Spark takes by itself; a DataFrame gives the same rows."""
+    query = f"SELECT avg(`the value`) a, count(*) c, stddev(n) s FROM {table.name} WHERE id > 5000"
+    rows = approximate(spark, query, tolerance=0.1, on_miss="estimate", max_fraction=0.2)
+    fraction = rows[0].fraction
+    sample = table.data.where("id > 5000").sample(fraction)
+    (expected,) = sample.agg(F.avg("the value"), F.count("*") / fraction, F.stddev("n"), F.count("*")).collect()
+    assert [row.estimate for row in rows] == pytest.approx(list(expected)[:3], rel=1e-3)
+    assert {row.rows for row in rows} == {expected[3]}
+    assert all(row.met for row in rows)
+    again = sql_ext.tolerance(spark.sql(query), 0.1, on_miss="estimate", max_fraction=0.2)
+    assert [tuple(vars(row).values()) for row in again] == [tuple(row) for row in rows]
+    (less, *_) = sql_ext.tolerance(query, 0.1, confidence=0.5, per_group=True, on_miss="estimate")
+    assert less.fraction < fraction
+
+
+def test_all_steps_read_one_version(spark, new_table, monkeypatch):
+    table = new_table("id BIGINT, v DOUBLE", index="id", cube_size=500)
+    table.append(spark.range(20_000).selectExpr("id", "rand(7) AS v")).index()
+    following = Answer._next
+
+    def append_first(self, upper, needed):
+        table.append(spark.range(5_000).selectExpr("id + 50000 AS id", "100.0D AS v"))
+        table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='v')")
+        return following(self, upper, needed)
+
+    monkeypatch.setattr(Answer, "_next", append_first)
+    rows = approximate(spark, f"SELECT avg(v) a, count(*) c FROM {table.name}", tolerance=0.05, on_miss="estimate")
+    assert table.version > 3
+    assert (rows[0].upper < 1, rows[1].upper < 25_000) == (True, True)
+    exact = approximate(spark, f"SELECT max(v) a, count(*) c FROM {table.name} VERSION AS OF 2")
+    assert [row.value for row in exact[1:]] == ["20000"]
+
+
+def test_what_is_not_reached(spark, table):
+    rare = f"SELECT avg(`the value`) a FROM {table.name} WHERE id = 40000"
+    (row,) = approximate(spark, rare)
+    assert (row.method, row.fraction, row.met, row.lower == row.upper == row.estimate) == ("exact", 1.0, True, True)
+    assert "does not reach the tolerance" in row.message
+    (row,) = approximate(spark, rare, on_miss="estimate", max_fraction=0.01)
+    assert (row.estimate, row.met, row.reason, row.fraction) == (None, False, "OUTSIDE_TOLERANCE", 0.01)
+    with pytest.raises(ToleranceNotMetError, match="does not reach the tolerance for a: increase"):
+        approximate(spark, rare, on_miss="error", max_fraction=0.01)
+    (row,) = approximate(spark, f"SELECT avg(`the value`) a FROM {table.name}", dry_run=True, tolerance=0.02)
+    assert (row.fraction, row.fraction < row.expected_fraction < 1) == (0.001, True)
+    extreme = f"SELECT max(city) m, count(DISTINCT n) d, avg(`the value`) a FROM {table.name}"
+    rows = approximate(spark, extreme)
+    assert [row.value for row in rows][:2] == ["c3", "7"]
+    assert [row.estimate is None for row in rows] == [True, False, False]
+    rows = approximate(spark, extreme, on_miss="estimate")
+    assert [(row.aggregate, row.reason) for row in rows] == [("a", None), ("m", "NO_INTERVAL"), ("d", "NO_INTERVAL")]
+    with pytest.raises(ToleranceNotMetError, match="m, d has no interval"):
+        approximate(spark, extreme, on_miss="error")
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("SELECT id FROM {t}", "A query without an aggregate"),
+        ("SELECT city FROM {t} GROUP BY city", "A query without an aggregate"),
+        ("SELECT count(*) OVER () FROM {t}", "Window"),
+        ("SELECT avg(id) FROM {t} LIMIT 1", "LIMIT"),
+        ("SELECT city, count(*) FROM {t} GROUP BY ROLLUP(city)", "ROLLUP"),
+        ("SELECT city, count(*) FROM {t} GROUP BY city HAVING count(*) > 2", "HAVING may compare keys only"),
+        ("SELECT avg(x) FROM (SELECT city, sum(id) x FROM {t} GROUP BY city)", "Aggregate below the aggregation"),
+        ("SELECT avg(id) FROM {t} TABLESAMPLE (10 PERCENT)", "Sample below the aggregation"),
+        ("SELECT avg(a.id) FROM {t} a JOIN {t} b USING (id)", "several indexed tables"),
+        ("SELECT avg(id) FROM {t} WHERE id IN (SELECT id FROM {t})", "A subquery over an indexed table"),
+        ("SELECT avg(id) FROM {t} WHERE rand() < 0.5", "not deterministic"),
+        ("SELECT count(zone) FROM {c} LEFT JOIN {t} USING (city)", "LEFT OUTER JOIN"),
+        ("SELECT count(*) FROM {c}", "tables without indexed files"),
+        ("SELECT count(*) FROM range(9)", "no Delta table"),
+    ],
+)
+def test_queries_that_have_no_estimate(spark, table, cities, query, part):
+    query = query.format(t=table.name, c=cities).replace("'", "\\'")
+    with pytest.raises(AnalysisException) as refused:
+        spark.sql(f"CALL use.approximate('{query}')")
+    assert refused.value.getCondition() == "USE_NOT_SUPPORTED"
+    assert part in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"tolerance": 0.0}, "tolerance = '0' is not accepted"),
+        ({"tolerance": 2.0}, "absolute => true"),
+        ({"tolerance": float("nan")}, "tolerance = 'nan'"),
+        ({"confidence": 1.0}, "confidence = '1'"),
+        ({"max_fraction": 0.0}, "max_fraction = '0'"),
+        ({"on_miss": "exakt"}, "one of exact, error, estimate"),
+        ({"query": "SELEC 1"}, "cannot be parsed"),
+        ({"query": "DROP TABLE a"}, "this is the command DropTable"),
+    ],
+)
+def test_bad_arguments(spark, arguments, text):
+    with pytest.raises(sql_ext.UseError, match=text):
+        approximate(spark, **{"query": "SELECT count(*) FROM nowhere", **arguments})
+
+
+def test_draws_are_disjoint_and_complete(spark, table):
+    draws = [sql_ext.sample(table.data, 0.25, draw=number) for number in (1, 2, 3, 4)]
+    counts = [draw.count() for draw in draws]
+    rows = table.data.count()
+    assert sum(counts) == rows
+    assert all(0.2 * rows < count < 0.3 * rows for count in counts)
+    assert draws[0].unionAll(draws[1]).unionAll(draws[2]).unionAll(draws[3]).distinct().count() == rows
+    assert draws[0].exceptAll(table.data.sample(0.25)).isEmpty()
+    assert sql_ext.read_report(draws[3]).spark_samples == ()
+    for fraction, draw, text in (
+        (0.25, 5, "from 1 to 4"),
+        (0.25, 0, "from 1 to 4"),
+        (0.0, 1, "above 0, up to 1"),
+        (float("nan"), 1, "fraction"),
+        (0.3, 4, "from 1 to 3"),
+        (0.5, 1.5, "a whole"),
+    ):
+        with pytest.raises(sql_ext.UseError, match=text):
+            sql_ext.sample(table.data, fraction, draw=draw)
+    with pytest.raises(sql_ext.UseError, match="Spark would take this sample itself"):
+        sql_ext.sample(spark.range(10), 0.5, draw=2)
