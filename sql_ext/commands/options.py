@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from catalog.errors import InvalidArgumentError, UseError, nearest_name
-from catalog.properties.session_settings import SESSION_SETTINGS
+from catalog.properties.session_settings import PROGRESS, SESSION_SETTINGS
 from catalog.properties.setting import Setting
 from procedures.declaration import Parameter
 from procedures.service.service_settings import SERVICE_SETTINGS
@@ -45,7 +45,7 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 KEY_VALUE = KeyValue()
 # Settings of USE that a command accepts.
-_PREFIX = "spark.qbeast.use."
+_PREFIX = PROGRESS.name.rpartition(".")[0] + "."
 # Maximum rows of a printed table.
 ROWS_SHOWN = 1000
 _LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
