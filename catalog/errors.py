@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from catalog.counted_nouns import agreeing
 
+_MOST_NEAR_NAMES = 3
+_VERY_SIMILAR = 0.8
+_ALMOST_AS_SIMILAR = 0.1
+# An error lists no more known names than people read.
+_MOST_NAMES = 10
+# `CALL use.help` lists names of these kinds.
+_KINDS_OF_HELP = ("procedure", "parameter")
 # Messages are one line, but names and predicates may contain line ends or other control characters.
 _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
@@ -59,9 +66,32 @@ def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | 
         known: existing names.
         cutoff: minimum similarity, from 0 to 1.
     """
+    return next(iter(nearest_names(name, known, cutoff)), None)
+
+
+def nearest_names(name: str, known: Iterable[str], cutoff: float = 0.5) -> list[str]:
+    """Returns the most similar known name, and if none is very similar, up to two that are almost as similar.
+
+    Args:
+        name: the unknown name.
+        known: existing names.
+        cutoff: minimum similarity, from 0 to 1.
+    """
     by_lower = {n.lower(): n for n in sorted(known)}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
-    return by_lower[near[0]] if near else None
+    near = difflib.get_close_matches(name.lower(), by_lower, n=_MOST_NEAR_NAMES, cutoff=cutoff)
+    alike = [difflib.SequenceMatcher(None, other, name.lower()).ratio() for other in near]
+    least = max(alike, default=0.0)
+    if least < _VERY_SIMILAR:
+        least -= _ALMOST_AS_SIMILAR
+    return [by_lower[n] for n, ratio in zip(near, alike, strict=True) if ratio >= least]
+
+
+def _listed(kind: str, names: Sequence[str]) -> str:
+    """Returns the first names, and where all of them are listed."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names) or "none"
+    place = "; CALL use.help() lists them" if kind in _KINDS_OF_HELP else ""
+    return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more{place}"
 
 
 class InvalidArgumentError(UseError):
@@ -101,14 +131,13 @@ class UnknownNameError(UseError):
 
     @classmethod
     def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-        """Builds the error from the unknown name, the nearest known name and all known names."""
+        """Builds the error from the unknown name and either the nearest known name or the first known names."""
         names = sorted(known)
-        near = nearest_name(name, names)
-        hint = f" Did you mean {near}?" if near else ""
+        near = nearest_names(name, names)
         codes = {"column": ("USE_UNKNOWN_COLUMN", "42703"), "procedure": ("USE_UNKNOWN_PROCEDURE", "42883")}
         code, state = codes.get(kind, (f"USE_UNKNOWN_{kind.upper().replace(' ', '_')}", "42704"))
-        listed = ", ".join(names) if names else "none"
-        return cls(f"There is no {kind} '{name}'.{hint} Known: {listed}.", code=code, sql_state=state)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(kind, names)}."
+        return cls(f"There is no {kind} '{name}'. {hint}", code=code, sql_state=state)
 
 
 class TableError(UseError):
@@ -123,9 +152,10 @@ class TableError(UseError):
         return self.code == TableError.code
 
     @classmethod
-    def missing(cls, name: str, detail: str) -> TableError:
-        """There is no table of this name."""
-        return cls(f"table = '{name}' was not found{f' ({detail})' if detail else ''}: give a table name or a path.")
+    def missing(cls, name: str, detail: str, near: str | None = None) -> TableError:
+        """There is no table of this name; ``near`` is the most similar one."""
+        hint = f". Did you mean {near}?" if near else ": give a table name or a path."
+        return cls(f"table = '{name}' was not found{f' ({detail})' if detail else ''}{hint}")
 
     @classmethod
     def gone(cls) -> TableError:

@@ -7,7 +7,6 @@ Everything it writes goes to ``build/demo``, which is emptied first.
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import sys
 import time
@@ -23,7 +22,6 @@ from pyspark.sql import functions as F
 import sql_ext
 
 HOME = Path.cwd() / "build" / "demo"
-LOG = HOME / "spark.log"
 TABLE = "default.flights"
 ROWS = 336_776
 FRACTION = 0.05
@@ -55,7 +53,7 @@ def main() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
 
-    step(1, f"Start Spark with Delta and USE. Spark's own log goes to {LOG.relative_to(Path.cwd())}.")
+    step(1, "Start Spark with Delta and USE.")
     spark = start()
     try:
         flights = read_flights(spark)
@@ -74,26 +72,20 @@ def main() -> None:
 
 
 def start() -> SparkSession:
-    """Step 1: the two lines that every program of yours needs, with settings that suit two cores and a small table."""
-    builder = (
-        SparkSession.builder.master("local[*]")
-        .appName("flights demo")
-        .config("spark.sql.warehouse.dir", str(HOME / "warehouse"))
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "WARN")
-        .config("spark.sql.session.timeZone", "UTC")
-        # For a short program on a small table; leave these out of yours.
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        # Spark's input metrics leave vectored reads out, and this demo prints them.
-        .config("spark.hadoop.parquet.hadoop.vectored.io.enabled", "false")
+    """Step 1: a quiet session on this machine, with settings that suit two cores and a small table."""
+    spark = sql_ext.session(
+        **{
+            "spark.sql.warehouse.dir": str(HOME / "warehouse"),
+            "spark.sql.session.timeZone": "UTC",
+            # For a short program on a small table; leave these out of yours.
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.databricks.delta.snapshotPartitions": "2",
+            # Spark's input metrics leave vectored reads out, and this demo prints them.
+            "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+        }
     )
-    with errors_to(LOG):
-        spark = sql_ext.configure(builder).getOrCreate()
-        sql_ext.attach(spark)
     spark.sql("CALL use.help()").select("name", "description").show(truncate=76)
     return spark
 
@@ -262,19 +254,6 @@ def rules_off(spark: SparkSession) -> Iterator[None]:
     finally:
         for rule in RULES:
             spark.conf.unset(rule)
-
-
-@contextmanager
-def errors_to(log: Path) -> Iterator[None]:
-    """Gives the JVM that starts inside the block a log file for its errors; Python's own stay on the terminal."""
-    terminal = os.dup(2)
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
 
 
 # ------------------------------------------------------------------------------------------------------------- printing

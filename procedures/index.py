@@ -14,8 +14,14 @@ from catalog.errors import ConcurrentChangeError, IndexConfigurationError, Inval
 from catalog.jvm.java_errors import is_conflict, text_of
 from catalog.jvm.session import described_jobs
 from catalog.jvm.table_transaction import TableTransaction
-from catalog.properties.declared_stats import COLUMN_STATS_KEY
-from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, IndexConfiguration
+from catalog.properties.declared_stats import COLUMN_STATS_KEY, check_text
+from catalog.properties.index_properties import (
+    COLUMNS_KEY,
+    CUBE_SIZE_KEY,
+    TARGET_FILE_BYTES_KEY,
+    IndexConfiguration,
+    column_entries,
+)
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declaration import Call, Parameter, Procedure
@@ -34,6 +40,8 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         raise InvalidArgumentError.of(
             "columns", arguments["columns"], "column names separated by commas, as 'a,b:hashing'"
         )
+    column_entries("columns", arguments["columns"])
+    check_text(arguments["column_stats"])
 
 
 def _requested_properties(call: Call) -> dict[str, str]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sql_ext.facade.maintenance import Maintenance
     from sql_ext.facade.table import Table, table
     from sql_ext.facade.table_report import TableReport
+    from sql_ext.local_session import session
     from sql_ext.notifications import on_event
     from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
     from sql_ext.sampling import sample, tolerance
@@ -113,6 +114,7 @@ __all__ = [
     "register_procedure",
     "register_strategy",
     "sample",
+    "session",
     "spark_conf",
     "status",
     "table",
@@ -192,6 +194,7 @@ _MODULES = {
         "table",
     ),
     "sql_ext.facade.table_report": ("TableReport",),
+    "sql_ext.local_session": ("session",),
     "sql_ext.notifications": ("on_event",),
     "sql_ext.reading": (
         "FileCount",

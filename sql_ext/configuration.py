@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import UseError
+from sql_ext.delta_jars import downloaded_jars
 
 JAR = Path(__file__).parent / "jars" / "use-shim.jar"
 
@@ -23,6 +25,7 @@ _PROVIDED = (
     "org.slf4j:*,com.fasterxml.jackson.core:*,com.fasterxml.jackson.datatype:*,org.apache.parquet:*"
 )
 _PACKAGES = "spark.jars.packages"
+_EXCLUDES = "spark.jars.excludes"
 # Queries have priority: the pool `default` has a higher weight than the one of automatic optimization.
 _SCHEDULER_MODE = "spark.scheduler.mode"
 _SCHEDULER_POOLS = "spark.scheduler.allocation.file"
@@ -46,7 +49,7 @@ def spark_conf() -> dict[str, str]:
     return {
         "spark.jars": str(jar()),
         _PACKAGES: f"io.delta:delta-spark_{spark}_2.13:{delta}",
-        "spark.jars.excludes": _PROVIDED,
+        _EXCLUDES: _PROVIDED,
         "spark.sql.extensions": EXTENSION,
         **_CATALOGS,
         _SCHEDULER_MODE: "FAIR",
@@ -63,6 +66,9 @@ def _delta_jar(coordinates: str) -> str:
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Adds the settings that USE needs to those of a session builder.
 
+    If Ivy has already downloaded Delta's jars, they are added as files. Otherwise Ivy downloads them when the session
+    starts.
+
     Args:
         builder: ``SparkSession.builder``, before ``getOrCreate()``.
 
@@ -76,10 +82,13 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         del settings[_SCHEDULER_MODE], settings[_SCHEDULER_POOLS]
     if _delta_jar(settings[_PACKAGES]) in present.get("spark.jars", ""):
         # Delta is given as a file, for example on a machine without a network.
-        del settings[_PACKAGES], settings["spark.jars.excludes"]
+        del settings[_PACKAGES], settings[_EXCLUDES]
+    elif jars := downloaded_jars(settings[_PACKAGES], present, os.environ):
+        del settings[_PACKAGES], settings[_EXCLUDES]
+        settings["spark.jars"] = ",".join([settings["spark.jars"], *map(str, jars)])
     for key, value in settings.items():
         merged = value
-        if key in ("spark.jars", _PACKAGES, "spark.jars.excludes", "spark.sql.extensions"):
+        if key in ("spark.jars", _PACKAGES, _EXCLUDES, "spark.sql.extensions"):
             earlier = [part for part in present.get(key, "").split(",") if part and "DeltaSparkSession" not in part]
             merged = ",".join(dict.fromkeys([*earlier, *value.split(",")]))
         builder = builder.config(key, merged)

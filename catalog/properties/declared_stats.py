@@ -50,15 +50,35 @@ def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredSt
     entries: dict[str, dict[str, Any]] = {}
     columns: dict[str, FoundColumn] = {}
     for key, value in _entries(text).items():
-        name, ending = _name_and_ending(key)
-        if not ending:
-            raise _refused(key, value, "a key is a column's name with _min, _max or _quantiles")
+        name, ending = _checked_key(key, value)
         column = find_column(schema, name)
         if column is None:
             raise UnknownNameError.of("column", name, schema.names)
         columns[column.stored] = column
         entries.setdefault(column.stored, {})[ending] = _read(key, value, ending, column.data_type)
     return {stored: _checked(columns[stored].plain_name, of_column) for stored, of_column in entries.items()}
+
+
+def check_text(text: str | None) -> None:
+    """Checks what is independent of a table's columns: the JSON and the endings of its keys.
+
+    Args:
+        text: as for ``declared_stats``.
+
+    Raises:
+        InvalidArgumentError: not a JSON object, or a key that is not accepted.
+        TooComplexError: JSON that is nested too deeply to be read.
+    """
+    for key, value in _entries(text).items():
+        _checked_key(key, value)
+
+
+def _checked_key(key: str, value: object) -> tuple[str, str]:
+    """Returns the column and the ending of a key."""
+    name, ending = _name_and_ending(key)
+    if not ending:
+        raise _refused(key, value, "a key is a column's name with _min, _max or _quantiles")
+    return name, ending
 
 
 def with_quantiles(

@@ -18,6 +18,7 @@ from catalog.jvm.java_errors import looking_at, one_line, text_of
 from catalog.jvm.table_handle import TableHandle
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
+from catalog.table.near_names import near_table
 from catalog.table.snapshot import TableSnapshot
 
 # State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
@@ -80,7 +81,7 @@ class ManagedTable:
             case "invalid":
                 raise TableError.invalid_name(name, one_line(handle.detail))
             case _:
-                raise TableError.missing(name, one_line(handle.detail))
+                raise TableError.missing(name, one_line(handle.detail), near_table(spark, name))
 
     @property
     def root(self) -> str:

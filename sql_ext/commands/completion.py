@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from sql_ext.commands.command_names import PROGRAM
 from sql_ext.commands.options import examples
 
 SHELLS = ("bash", "zsh", "fish")
-PROGRAM = "use-spark"
 _VARIABLE = "_USE_SPARK_COMPLETE"
 
 

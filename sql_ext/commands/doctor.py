@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -16,9 +17,9 @@ import pyspark
 
 from sql_ext.commands.doctor_checks import network, places, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, WARN, Finding
-from sql_ext.commands.doctor_checks.live_session import session_findings
+from sql_ext.commands.doctor_checks.live_session import findings_about, session_findings
 from sql_ext.commands.exits import ExitCode
-from sql_ext.commands.options import examples, json_option, session_options
+from sql_ext.commands.options import checked_name, examples, format_options, output_format_of, session_options
 from sql_ext.commands.output import print_rows
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
 from sql_ext.configuration import JAR, spark_conf
@@ -91,21 +92,38 @@ def findings(session_settings: SessionSettings, tables: tuple[str, ...], with_se
     yield from session_findings(session_settings, tables)
 
 
-def _doctor(ctx: click.Context, /, tables: tuple[str, ...], with_session: bool, as_json: bool, **options: Any) -> None:
-    failed = False
-    for finding in findings(session_settings_of(options), tables, with_session):
-        failed = failed or finding.state == FAIL
-        if as_json:
-            print_rows([asdict(finding)], True)
-        else:
-            click.echo(finding.line)
-    ctx.exit(ExitCode.FAILED if failed else ExitCode.DONE)
+def _doctor(
+    ctx: click.Context, /, table: str | None, tables: tuple[str, ...], with_session: bool, **options: Any
+) -> None:
+    if table is not None and (tables or not with_session):
+        raise click.UsageError(f"{table} is checked alone: omit --table and --no-session.", ctx)
+    output_format = output_format_of(options)
+    session_settings = session_settings_of(options)
+    states = []
+
+    def rows() -> Iterator[Finding]:
+        seen = (
+            findings(session_settings, tables, with_session)
+            if table is None
+            else findings_about(session_settings, table)
+        )
+        for finding in seen:
+            states.append(finding.state)
+            yield finding
+
+    if output_format.is_for_programs:
+        print_rows(map(asdict, rows()), output_format)
+    else:
+        for finding in rows():
+            click.echo(finding.line if not sys.stdout.isatty() else finding.fitted(shutil.get_terminal_size().columns))
+    ctx.exit(ExitCode.FAILED if FAIL in states else ExitCode.DONE)
 
 
 COMMAND = click.Command(
     "doctor",
     callback=click.pass_context(_doctor),
     params=[
+        click.Argument(["table"], required=False, metavar="[TABLE]", callback=checked_name),
         click.Option(
             ["--table-location", "--table", "tables"],
             multiple=True,
@@ -115,13 +133,14 @@ COMMAND = click.Command(
         click.Option(
             ["--session/--no-session", "with_session"], default=True, help="Whether to start a Spark session."
         ),
-        json_option(),
+        *format_options(),
         *session_options(),
     ],
     help="Checks Java, packages, jars, class path, network and write access, starts a session, and says how to fix "
-    "problems.",
+    "problems.\n\nWith TABLE, shows instead what is set on this table, what is not, and what to do first.",
     epilog=examples(
         "use-spark doctor",
+        "use-spark doctor --warehouse /data/wh flights",
         "use-spark doctor --warehouse /data/wh --table flights",
         "use-spark doctor --no-session --json",
     )

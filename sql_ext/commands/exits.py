@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError, first_line
 from catalog.jvm.java_errors import text_of
 from sql_ext.commands.output import say
+from sql_ext.commands.suggestions import SuggestedNameError
 
 Result = TypeVar("Result")
 
@@ -46,6 +47,8 @@ def guarded(work: Callable[[], Result]) -> Result:
         return work()
     except UseError as error:
         fail(f"{error.code}: {error.message}", ExitCode.USAGE if isinstance(error, _USAGE_ERRORS) else ExitCode.FAILED)
+    except SuggestedNameError as suggested:
+        fail(f"SPARK: {spark_line(suggested.error)}. Did you mean {suggested.name}?", ExitCode.FAILED)
     except (PySparkException, Py4JError) as error:
         fail(f"SPARK: {spark_line(error)}", ExitCode.FAILED)
     except KeyboardInterrupt:

@@ -9,16 +9,31 @@ import click
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.registry import procedure
 from sql_ext.commands.exits import exit_codes_text, guarded
-from sql_ext.commands.options import examples, json_option, limit_option, session_options
-from sql_ext.commands.output import print_rows
+from sql_ext.commands.options import (
+    checked_name,
+    examples,
+    format_options,
+    limit_option,
+    output_format_of,
+    session_options,
+)
+from sql_ext.commands.output import OutputFormat, print_rows
 from sql_ext.commands.overview import overview_text
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.runner import runner_of
 from sql_ext.commands.sessions import session_settings_of
-from sql_ext.commands.sql import rows_wanted, show_result
+from sql_ext.commands.sql import print_limit, rows_wanted
 
 # Read-only procedures that need no parameter except the table.
 _LOOKING = ("check", "clustering_information", "status")
+
+
+def print_result(result: QueryResult, output_format: OutputFormat) -> None:
+    """Prints the rows of a view, with units in a table."""
+    print_rows(result.rows, output_format, result.columns)
+    print_limit(result)
+
+
 VIEWS = (*VIRTUAL_TABLES, *_LOOKING)
 
 
@@ -29,41 +44,41 @@ def _inspect(
     view: str | None,
     view_option: str | None,
     limit: int | None,
-    as_json: bool,
     **options: Any,
 ) -> None:
     if view and view_option and view != view_option:
         raise click.UsageError(f"{view} and {view_option} are two views: give only one.", ctx)
+    output_format = output_format_of(options)
     session_settings, runner, chosen = session_settings_of(options), runner_of(ctx), view or view_option
     if chosen is None:
         overview = guarded(lambda: runner.overview(table, session_settings))
-        if as_json:
-            print_rows([overview], True)
+        if output_format.is_for_programs:
+            print_rows([overview], output_format)
         else:
             click.echo(overview_text(overview))
         return
-    most = rows_wanted(limit, as_json)
+    most = rows_wanted(limit, output_format)
     if chosen in VIRTUAL_TABLES:
         guarded(
             lambda: runner.virtual_table(
-                table, chosen, most, session_settings, lambda result: show_result(result, as_json)
+                table, chosen, most, session_settings, lambda result: print_result(result, output_format)
             )
         )
         return
     rows = guarded(lambda: runner.call(procedure(chosen), {"table": table}, session_settings))
     cut = most if most is not None and len(rows) > most else None
     columns = tuple(rows[0]) if rows else ()
-    show_result(QueryResult(columns, rows[:most], cut), as_json)
+    print_result(QueryResult(columns, rows[:most], cut), output_format)
 
 
 COMMAND = click.Command(
     "inspect",
     callback=click.pass_context(_inspect),
     params=[
-        click.Argument(["table"], metavar="TABLE"),
+        click.Argument(["table"], metavar="TABLE", callback=checked_name),
         click.Argument(["view"], required=False, type=click.Choice(VIEWS), metavar="[VIEW]"),
         click.Option(["--view", "view_option"], type=click.Choice(VIEWS), help="Same as the second argument."),
-        json_option(),
+        *format_options(),
         limit_option(),
         *session_options(),
     ],

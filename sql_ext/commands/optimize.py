@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import click
 
 from procedures.optimize import OPTIMIZE
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
-from sql_ext.commands.output import Row
+from sql_ext.commands.output import OutputFormat, Row, say
 from sql_ext.commands.rows_command import rows_command
+from sql_ext.commands.runner import Runner
+from sql_ext.commands.sessions import SessionSettings
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
@@ -27,9 +32,19 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
     return ExitCode.DONE if not_skipped else ExitCode.NOTHING_TO_DO
 
 
+def _run(
+    runner: Runner, arguments: dict[str, Any], session_settings: SessionSettings, output_format: OutputFormat
+) -> list[Row]:
+    def tell(text: str) -> None:
+        # The line comes after the table.
+        click.get_current_context().call_on_close(lambda: say(text))
+
+    return runner.optimize(arguments, session_settings, None if output_format.is_for_programs else tell)
+
+
 COMMAND = rows_command(
     OPTIMIZE,
-    lambda runner, arguments, session_settings: runner.optimize(arguments, session_settings),
+    _run,
     outcome_of,
     shown=(
         "use-spark optimize --table-location=/data/flights",
@@ -37,5 +52,6 @@ COMMAND = rows_command(
         "use-spark optimize --table db.flights --dry-run --json",
         "use-spark optimize --table db.flights --plan 3f2a91c04b7d --group 17",
     ),
+    hidden_first=("iteration", "version", "reason", "output_bytes", "duration_ms", "output_files"),
     more_options=[progress_option()],
 )

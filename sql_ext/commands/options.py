@@ -8,9 +8,15 @@ from typing import Any
 
 import click
 
-from catalog.errors import InvalidArgumentError
+from catalog.errors import InvalidArgumentError, UseError, nearest_name
+from catalog.properties.session_settings import PROGRESS, SESSION_SETTINGS
+from catalog.properties.setting import Setting
 from procedures.declaration import Parameter
+from procedures.service.service_settings import SERVICE_SETTINGS
+from sql_ext.commands.output import OutputFormat
 
+# Parameters with names of tables.
+_TABLES = ("table", "tables")
 _TYPES: dict[str, click.ParamType[Any]] = {
     "STRING": click.STRING,
     "INT": click.INT,
@@ -38,6 +44,8 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
+# Settings of USE that a command accepts.
+_PREFIX = PROGRESS.name.rpartition(".")[0] + "."
 # Maximum rows of a printed table.
 ROWS_SHOWN = 1000
 _LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
@@ -90,12 +98,59 @@ def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, 
             value = dict(value) or None
         elif parameter.type.startswith("ARRAY"):
             value = list(value) or None
+        if parameter.name in _TABLES:
+            checked_name(ctx, option, value)
         try:
             return parameter.check(value)
         except InvalidArgumentError as error:
             raise click.BadParameter(error.message, ctx, option) from error
 
     return check
+
+
+def checked_setting(setting: Setting[object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Returns a callback that checks the value of an option as the setting does.
+
+    Args:
+        setting: the setting that the option makes.
+    """
+
+    def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+        if value is not None:
+            _parse(setting, str(value), ctx, option)
+        return value
+
+    return check
+
+
+def checked_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Checks that the name of a table is not blank, or none of several names."""
+    names = value if isinstance(value, (tuple, list)) else [value]
+    if any(name is not None and not name.strip() for name in names):
+        raise click.BadParameter("it is empty: give a table name or a path.", ctx, option)
+    return value
+
+
+def _checked_conf(
+    ctx: click.Context, option: click.Parameter, entries: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    """Checks the settings of USE; Spark checks its own."""
+    settings = {setting.name: setting for setting in (*SESSION_SETTINGS, *SERVICE_SETTINGS)}
+    for name, value in entries:
+        if name in settings:
+            _parse(settings[name], value, ctx, option)
+        elif name.startswith(_PREFIX):
+            near = nearest_name(name, settings)
+            hint = f"Did you mean {near}?" if near else f"There are {', '.join(settings)}."
+            raise click.BadParameter(f"there is no setting '{name}'. {hint}", ctx, option)
+    return entries
+
+
+def _parse(setting: Setting[object], value: str, ctx: click.Context, option: click.Parameter) -> None:
+    try:
+        setting.parse(value.strip())
+    except UseError as error:
+        raise click.BadParameter(error.message, ctx, option) from error
 
 
 def session_options() -> list[click.Option]:
@@ -106,6 +161,7 @@ def session_options() -> list[click.Option]:
             type=KEY_VALUE,
             multiple=True,
             metavar="KEY=VALUE",
+            callback=_checked_conf,
             help="A setting of Spark, such as spark.master=local[4]. Can be repeated.",
         ),
         click.Option(
@@ -124,11 +180,24 @@ def session_options() -> list[click.Option]:
     ]
 
 
-def json_option() -> click.Option:
-    """Returns the option of every command that prints rows."""
-    return click.Option(
-        ["--json", "as_json"], is_flag=True, help="Prints one JSON object per row, and nothing else on stdout."
-    )
+def format_options() -> list[click.Option]:
+    """Returns the options of every command that prints rows."""
+    return [
+        click.Option(["--json", "as_json"], is_flag=True, help="Prints one JSON object per row."),
+        click.Option(["--csv", "as_csv"], is_flag=True, help="Prints a header and the rows as CSV."),
+    ]
+
+
+def output_format_of(options: dict[str, Any]) -> OutputFormat:
+    """Removes the values of ``format_options`` from the parsed options and returns the format.
+
+    Raises:
+        click.UsageError: two formats were given.
+    """
+    as_json, as_csv = options.pop("as_json"), options.pop("as_csv")
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv are two formats: give only one.")
+    return OutputFormat.JSON if as_json else OutputFormat.CSV if as_csv else OutputFormat.TABLE
 
 
 def progress_option() -> click.Option:
@@ -145,7 +214,7 @@ def limit_option() -> click.Option:
     return click.Option(
         ["--limit"],
         type=click.IntRange(min=1),
-        help=f"Maximum number of rows. By default {ROWS_SHOWN:,}, or all with --json.",
+        help=f"Maximum number of rows. By default {ROWS_SHOWN:,}, or all with --json or --csv.",
     )
 
 

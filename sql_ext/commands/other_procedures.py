@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import click
 
 from procedures.registry import procedures
 from sql_ext.commands.rows_command import command_name, rows_command
 
-# Every command has --help.
-_NO_COMMAND = ("help",)
 _EXAMPLES = {
     "index": (
         "use-spark index --table db.flights --columns time_hour,distance,carrier:hashing",
@@ -29,16 +25,25 @@ _EXAMPLES = {
     "status": ("use-spark status --table db.flights", "use-spark status --json"),
     "quantiles": ("use-spark quantiles --table db.flights --column distance --n 10",),
 }
+_HIDDEN_FIRST = {
+    "status": (
+        *("location", "lease_expires_at", "lease_holder", "run_id", "started_at", "committed_bytes", "trigger"),
+        *("committed_groups", "current", "last_run", "strategy"),
+    ),
+}
 
 
-def other_commands(taken: Collection[str]) -> list[click.Command]:
-    """Returns the commands of the other registered procedures, sorted by name.
+def other_command(name: str) -> click.Command | None:
+    """Returns the command of a procedure that has no file of its own; None if there is no such procedure.
 
     Args:
-        taken: names of existing commands.
+        name: name of the command.
     """
-    return [
-        rows_command(procedure, shown=_EXAMPLES.get(procedure.name, ()))
-        for name, procedure in sorted(procedures().items())
-        if name not in _NO_COMMAND and command_name(procedure) not in taken
-    ]
+    declared = next((p for p in procedures().values() if command_name(p) == name), None)
+    return (
+        None
+        if declared is None
+        else rows_command(
+            declared, shown=_EXAMPLES.get(declared.name, ()), hidden_first=_HIDDEN_FIRST.get(declared.name, ())
+        )
+    )

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import base64
+import csv
+import enum
+import io
 import json
 import math
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
@@ -12,18 +17,85 @@ from typing import Any
 import click
 from pyspark.sql import Row as SparkRow
 
+from sql_ext.commands.readable_values import readable, readable_name
+
 Row = Mapping[str, Any]
 
 
-def print_rows(rows: Iterable[Row], as_json: bool) -> None:
-    """Prints rows on standard output: one JSON object per line, or a table."""
-    if as_json:
+class OutputFormat(enum.Enum):
+    """How a command prints rows."""
+
+    TABLE = "table"
+    """For people: on a terminal, it fits the width."""
+    JSON = "json"
+    """One object per line."""
+    CSV = "csv"
+    """A line of names, then one line per row; NULL is empty."""
+
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether programs read it, so that nothing may be left out, shortened or formatted."""
+        return self is not OutputFormat.TABLE
+
+
+def print_rows(
+    rows: Iterable[Row],
+    output_format: OutputFormat,
+    columns: Sequence[str] | None = None,
+    hidden_first: Sequence[str] = (),
+) -> None:
+    """Prints rows on standard output.
+
+    Args:
+        rows: the rows, with equal columns.
+        output_format: how to print them.
+        columns: names of the columns, for a header without rows; those of the first row by default.
+        hidden_first: columns of a table that a narrow terminal may hide, in this order.
+    """
+    if output_format is OutputFormat.JSON:
         for row in rows:
             click.echo(json_text({name: plain(value) for name, value in row.items()}))
-        return
-    all_rows = list(rows)
-    if all_rows:
-        click.echo(table_text(list(all_rows[0]), [list(row.values()) for row in all_rows]))
+    elif output_format is OutputFormat.CSV:
+        _print_csv(rows, columns)
+    else:
+        all_rows = list(rows)
+        if all_rows:
+            names = list(all_rows[0])
+            cells = [[readable(name, row[name]) for name in names] for row in all_rows]
+            are_numbers = [_is_numeric([row[name] for row in all_rows]) for name in names]
+            click.echo(
+                table_text(
+                    [readable_name(name) for name in names],
+                    cells,
+                    are_numbers,
+                    [readable_name(name) for name in hidden_first],
+                )
+            )
+
+
+def _print_csv(rows: Iterable[Row], columns: Sequence[str] | None) -> None:
+    """Prints a header and rows; nothing if there is neither a row nor a list of columns."""
+    names = columns
+    if names is not None:
+        click.echo(_csv_line(names))
+    for row in rows:
+        if names is None:
+            names = list(row)
+            click.echo(_csv_line(names))
+        click.echo(_csv_line([_csv_value(value) for value in row.values()]))
+
+
+def _csv_value(value: Any) -> str:
+    value = plain(value)
+    if value is None:
+        return ""
+    return json_text(value) if isinstance(value, (bool, list, dict)) else str(value)
+
+
+def _csv_line(values: Sequence[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(values)
+    return text.getvalue()
 
 
 def json_text(value: Any) -> str:
@@ -48,14 +120,30 @@ def plain(value: Any) -> Any:
     return value
 
 
-def table_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Formats a table: numbers are right-aligned, everything else left-aligned; NULL is empty."""
+def table_text(
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    numeric: Sequence[bool] | None = None,
+    hidden_first: Sequence[str] = (),
+) -> str:
+    """Formats a table for standard output: on a terminal, it fits the width; otherwise a row is one line.
+
+    Args:
+        header: names of the columns.
+        rows: values; NULL is empty.
+        numeric: which columns are right-aligned; those with numbers by default.
+        hidden_first: columns that a narrow terminal may hide, in this order. A line on standard error names them.
+    """
     texts = [[_cell(cell) for cell in row] for row in rows]
-    numeric = [
-        all(isinstance(row[i], (int, float)) or row[i] is None for row in rows)
-        and any(row[i] is not None for row in rows)
-        for i in range(len(header))
-    ]
+    if numeric is None:
+        numeric = [_is_numeric([row[i] for row in rows]) for i in range(len(header))]
+    if sys.stdout.isatty():
+        from sql_ext.commands.terminal_table import terminal_table
+
+        fitted = terminal_table(header, texts, numeric, shutil.get_terminal_size().columns, hidden_first)
+        if fitted.hidden:
+            say(f"hidden to fit the terminal: {', '.join(fitted.hidden)}; --json prints all columns")
+        return fitted.text
     widths = [max(len(line[i]) for line in [list(header), *texts]) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
@@ -63,6 +151,12 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, texts)])
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, (int, float)) or value is None for value in values) and any(
+        value is not None for value in values
+    )
 
 
 def _cell(value: Any) -> str:

@@ -19,10 +19,10 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.application import application
 from sql_ext.commands.output import Row
+from sql_ext.commands.readable_values import size_text
 
 OFF = "off"
 _SHOWN = ("optimization_name", "state", "trigger", "finished_at", "version", "error_code", "error")
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def overview(table: ManagedTable) -> Row:
@@ -68,14 +68,6 @@ def overview_text(row: Row) -> str:
         "automatic": automatic["state"] + (f" ({automatic['type']})" if automatic["type"] else ""),
     }
     return "\n".join(f"{name:<19}{fact}" for name, fact in facts.items())
-
-
-def size_text(size: int) -> str:
-    """Formats bytes with a suitable unit: ``1.5 MB``."""
-    value, unit = float(size), 0
-    while value >= 1000 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{size} bytes"
 
 
 def _files(table: ManagedTable, snapshot: TableSnapshot) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import click
 
 from procedures.declaration import Procedure
 from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
-from sql_ext.commands.options import examples, json_option, option_of, session_options
-from sql_ext.commands.output import Row, print_rows, say
+from sql_ext.commands.options import examples, format_options, option_of, output_format_of, session_options
+from sql_ext.commands.output import OutputFormat, Row, print_rows, say
 from sql_ext.commands.runner import Runner, runner_of
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
 
@@ -24,10 +24,11 @@ def done(_: Sequence[Row]) -> ExitCode:
 
 def rows_command(
     procedure: Procedure,
-    run: Callable[[Runner, dict[str, Any], SessionSettings], list[Row]] | None = None,
+    run: Callable[[Runner, dict[str, Any], SessionSettings, OutputFormat], list[Row]] | None = None,
     outcome: Callable[[Sequence[Row]], ExitCode] = done,
     *,
     shown: Sequence[str] = (),
+    hidden_first: Sequence[str] = (),
     more_options: Sequence[click.Option] = (),
 ) -> click.Command:
     """Builds a command from a procedure: the parameters become options, the rows become output.
@@ -37,21 +38,26 @@ def rows_command(
         run: runs the command; calls the procedure by default.
         outcome: returns the exit code for the rows.
         shown: examples for the help; generated from the required parameters by default.
+        hidden_first: columns that a narrow terminal may hide, in this order.
         more_options: options in addition to those of the parameters, the output and the session.
     """
 
     def command(ctx: click.Context, /, **options: Any) -> None:
         session_settings = session_settings_of(options)
-        as_json = options.pop("as_json")
+        output_format = output_format_of(options)
         runner = runner_of(ctx)
-        rows = guarded(
-            lambda: run(runner, options, session_settings) if run else runner.call(procedure, options, session_settings)
-        )
-        print_rows(rows, as_json)
+
+        def rows_of() -> list[Row]:
+            if run is not None:
+                return run(runner, options, session_settings, output_format)
+            return runner.call(procedure, options, session_settings)
+
+        rows = guarded(rows_of)
+        print_rows(rows, output_format, hidden_first=hidden_first)
         code = outcome(rows)
         if rows and code != ExitCode.DONE and rows[-1].get("message"):
             say(": ".join(text for text in (rows[-1].get("reason"), rows[-1]["message"]) if text))
-        elif not rows and not as_json:
+        elif not rows and not output_format.is_for_programs:
             say("no rows")
         ctx.exit(code)
 
@@ -59,7 +65,7 @@ def rows_command(
     return click.Command(
         command_name(procedure),
         callback=click.pass_context(command),
-        params=[*options, json_option(), *more_options, *session_options()],
+        params=[*options, *format_options(), *more_options, *session_options()],
         help=procedure.doc,
         epilog=examples(*(shown or [_example(procedure)])) + f"\n\n{exit_codes_text()}",
     )

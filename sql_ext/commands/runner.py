@@ -6,12 +6,14 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
 
 import click
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import IndexUnreadableError
 from catalog.jvm.java_errors import as_one_line
@@ -25,17 +27,33 @@ from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CLI, Run
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
+from sql_ext.commands.gains import gain_text, sample_share
 from sql_ext.commands.output import Row, say
 from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.server_session import with_server_defaults
-from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, on_signals, session
+from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, for_metadata, on_signals, session
+from sql_ext.commands.suggestions import SuggestedNameError, suggestion
+from sql_ext.commands.table_size import is_small
+from sql_ext.commands.waiting import waiting
+from sql_ext.local_session import Lifetime
 from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
 from sql_ext.server.settings import NONE, ServerSettings
 from sql_ext.server.token import read_or_make_token
 
+# Procedures that read no rows of a table.
+_ON_METADATA = frozenset(
+    (
+        *("cancel", "clustering_information", "drop_index", "health", "help", "protect", "resume", "status", "suspend"),
+        "unprotect",
+    )
+)
+# Procedures that draw a progress bar themselves.
+_WITH_BAR = ("compact", "purge")
 _POLL_SECONDS = 0.2
+# To plan two samples takes some seconds.
+_LONG_RUN_MS = 30_000
 _STOPPING = b"use-spark: stopping after the current groups are committed; a second signal stops at once\n"
 
 
@@ -53,12 +71,18 @@ class _AnnouncedRun(Run):
 class Runner:
     """Runs commands with Spark; tests of the command line pass a fake."""
 
-    def optimize(self, arguments: Mapping[str, Any], session_settings: SessionSettings) -> list[Row]:
+    def optimize(
+        self,
+        arguments: Mapping[str, Any],
+        session_settings: SessionSettings,
+        tell: Callable[[str], None] | None = None,
+    ) -> list[Row]:
         """Optimizes a table, as ``CALL use.optimize`` does, with trigger ``cli``.
 
         Args:
             arguments: a value for each parameter of the procedure.
             session_settings: settings of the session.
+            tell: gets one line about what was gained, if anything was committed; None = nobody reads it.
 
         Returns:
             The rows of the report.
@@ -67,12 +91,18 @@ class Runner:
             UseError: as ``CALL use.optimize``; arguments are checked before a session is created.
         """
         settings = OptimizeSettings.of(arguments)
+        if arguments["dry_run"] or is_small(arguments["table"], session_settings.warehouse):
+            session_settings = for_metadata(session_settings)
         with session(session_settings) as spark, as_one_line(spark):
             try:
                 table = ManagedTable.find(spark, arguments["table"])
                 run = _AnnouncedRun.of(table, CLI, settings.parameters, application().clock)
                 with on_signals(lambda: run.request_stop("INTERRUPTED", "interrupted"), (signal.SIGTERM,)):
-                    return [asdict(row) for row in optimize(table, settings, run)]
+                    before = table.snapshot().version
+                    rows: list[Row] = [asdict(row) for row in optimize(table, settings, run)]
+                if tell is not None and (text := gain_text(rows, *_shares(table, before, rows))):
+                    tell(text)
+                return rows
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
@@ -88,7 +118,10 @@ class Runner:
             UseError: as the procedure; arguments are checked before a session is created.
         """
         checked = procedure.checked(arguments)
-        with session(session_settings) as spark, as_one_line(spark):
+        if procedure.name in _ON_METADATA:
+            session_settings = for_metadata(session_settings)
+        shown = nullcontext() if procedure.name in _WITH_BAR else waiting(f"{procedure.name} is running")
+        with session(session_settings) as spark, as_one_line(spark), shown:
             return [row.asDict() for row in procedure.call(spark, checked, CLI).collect()]
 
     def overview(self, name: str, session_settings: SessionSettings) -> Row:
@@ -102,9 +135,10 @@ class Runner:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(session_settings) as spark, as_one_line(spark):
+        with session(for_metadata(session_settings)) as spark, as_one_line(spark):
             try:
-                return overview(ManagedTable.find(spark, name))
+                with waiting("reading metadata"):
+                    return overview(ManagedTable.find(spark, name))
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
@@ -129,9 +163,11 @@ class Runner:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(session_settings) as spark, as_one_line(spark):
+        with session(for_metadata(session_settings)) as spark, as_one_line(spark):
             try:
-                show(QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit))
+                with waiting("reading metadata"):
+                    result = QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit)
+                show(result)
             except IndexFormatError as error:
                 raise IndexUnreadableError(str(error)) from error
 
@@ -171,7 +207,7 @@ class Runner:
             for number in (signal.SIGINT, signal.SIGTERM):
                 stack.enter_context(on_signals(partial(stop, number), (number,)))
             for text in texts:
-                show(QueryResult.of(spark.sql(text), limit))
+                show(QueryResult.of(_query(spark, text), limit))
                 if stopped:
                     return False
         return True
@@ -199,6 +235,7 @@ class Runner:
             if metrics_address is not None and metrics is not None:
                 samples = partial(_samples, metrics, app)
                 say(f"metrics: {stack.enter_context(metrics_endpoint(metrics_address, samples))}")
+            session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
             spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
             stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
             service = Service(spark, tables=list(tables) or None, metrics=metrics)
@@ -244,6 +281,25 @@ class Runner:
         ):
             attach(spark)  # this time with the service
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
+
+
+def _shares(table: ManagedTable, before: int, rows: Sequence[Row]) -> tuple[float | None, float | None]:
+    """Returns the shares of a sample before and after a run; unknown after short runs, which would double in length."""
+    if sum(row["duration_ms"] for row in rows) < _LONG_RUN_MS:
+        return None, None
+    after = max((row["version"] for row in rows if row["state"] == "committed"), default=before)
+    return sample_share(table.spark, table.location, before), sample_share(table.spark, table.location, after)
+
+
+def _query(spark: SparkSession, text: str) -> DataFrame:
+    """Runs a statement; the error about an unknown table suggests a similar name."""
+    try:
+        return spark.sql(text)
+    except AnalysisException as error:
+        name = suggestion(spark, error)
+        if name is None:
+            raise
+        raise SuggestedNameError(error, name) from error
 
 
 def _samples(metrics: ServiceMetrics, app: Application) -> list[Sample]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from catalog.properties.session_settings import PROGRESS
-from sql_ext.commands.sessions import SUBMITTED, SessionSettings
+from sql_ext.commands.sessions import SessionSettings
+from sql_ext.local_session import SUBMITTED, Lifetime
 from sql_ext.server.connect import STACKS_KEY
 
 DEFAULT_WAREHOUSE = Path("spark-warehouse")
@@ -42,4 +43,4 @@ def with_server_defaults(session_settings: SessionSettings) -> SessionSettings:
         and not any(key in session_settings.conf for key in _PLACES)
     ):
         session_settings = replace(session_settings, warehouse=DEFAULT_WAREHOUSE)
-    return replace(session_settings, conf={**_DEFAULTS, **session_settings.conf})
+    return replace(session_settings, conf={**_DEFAULTS, **session_settings.conf}, lifetime=Lifetime.SERVER)

@@ -9,7 +9,7 @@ import click
 
 from procedures.service.service_settings import LISTENER_INTERVAL, MAX_TABLES, OPTIMIZATION_INTERVAL
 from sql_ext.commands.exits import exit_codes_text, guarded
-from sql_ext.commands.options import examples, session_options
+from sql_ext.commands.options import checked_name, checked_setting, examples, session_options
 from sql_ext.commands.runner import runner_of
 from sql_ext.commands.sessions import session_settings_of
 from sql_ext.server.metrics_endpoint import DEFAULT_HOST, MetricsAddress
@@ -36,14 +36,18 @@ COMMAND = click.Command(
         click.Option(
             ["--table", "tables"],
             multiple=True,
+            callback=checked_name,
             metavar="TABLE",
             help="A name or a path. Can be repeated. The whole catalog by default.",
         ),
         click.Option(
-            ["--interval"], help=f"Time between two runs, for example '10 minutes' ({OPTIMIZATION_INTERVAL.name})."
+            ["--interval"],
+            callback=checked_setting(OPTIMIZATION_INTERVAL),
+            help=f"Time between two runs, for example '10 minutes' ({OPTIMIZATION_INTERVAL.name}).",
         ),
         click.Option(
             ["--listener-interval"],
+            callback=checked_setting(LISTENER_INTERVAL),
             help=f"Time between two checks of the tables, in milliseconds or with a unit ({LISTENER_INTERVAL.name}).",
         ),
         click.Option(

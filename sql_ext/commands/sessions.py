@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,28 +14,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.jvm.session import set_system_property
 from catalog.properties.session_settings import PROGRESS
 from procedures.service.service_settings import ENABLED
 from sql_ext.attachment import attach
-from sql_ext.commands.driver import started_driver
-from sql_ext.commands.startup_output import held_back
-from sql_ext.configuration import configure
-from sql_ext.warehouse import DERBY_LOG, metastore_log, open_warehouse, with_warehouse
+from sql_ext.commands.waiting import waiting
+from sql_ext.local_session import Lifetime, new_session
 
-# Set under spark-submit, where the JVM already runs and has the master and all settings.
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
 SERVICE_ENABLED_KEY = ENABLED.name
-# At other levels, users want to see the output of Spark.
-_QUIET_LEVELS = ("OFF", "ERROR")
-_LOCAL = re.compile(r"local(\[.*\])?")
-_LOCAL_DEFAULTS = {
-    # Spark generates the secret if the driver is the only process. Without it, any process that reaches the ports of
-    # the driver and of its block manager can run code in it.
-    "spark.authenticate": "true",
-    # The web pages have no authentication.
-    "spark.ui.killEnabled": "false",
-}
 
 
 @dataclass(frozen=True)
@@ -50,12 +32,14 @@ class SessionSettings:
         progress: whether to draw a progress bar; None = if standard error is a terminal.
         log_level: level of Spark's log, in a session that the command creates.
         warehouse: folder of tables and their metastore; None = Spark's settings apply.
+        lifetime: what a session that the command creates is optimized for.
     """
 
     conf: Mapping[str, str]
     progress: bool | None = None
     log_level: str = "ERROR"
     warehouse: Path | None = None
+    lifetime: Lifetime = Lifetime.PROGRAM
 
 
 def session_settings_of(options: dict[str, Any]) -> SessionSettings:
@@ -66,6 +50,11 @@ def session_settings_of(options: dict[str, Any]) -> SessionSettings:
         options.pop("log_level").upper(),
         options.pop("warehouse"),
     )
+
+
+def for_metadata(session_settings: SessionSettings) -> SessionSettings:
+    """Returns the settings of a session for a command that reads only metadata."""
+    return replace(session_settings, lifetime=Lifetime.SHORT)
 
 
 @contextmanager
@@ -86,9 +75,13 @@ def session(session_settings: SessionSettings, later: Mapping[str, str] | None =
     present = SparkSession.getActiveSession()
     if present is None:
         # The automatic service is only for long-lived applications.
-        spark = new_session(
-            {**conf, SERVICE_ENABLED_KEY: "false"}, session_settings.log_level, session_settings.warehouse
-        )
+        with waiting("starting Spark"):
+            spark = new_session(
+                {**conf, SERVICE_ENABLED_KEY: "false"},
+                session_settings.log_level,
+                session_settings.warehouse,
+                session_settings.lifetime,
+            )
         try:
             attach(spark)
             _set(spark, later or {})
@@ -114,57 +107,6 @@ def session(session_settings: SessionSettings, later: Mapping[str, str] | None =
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
     for key, value in settings.items():
         spark.conf.set(key, value)
-
-
-def new_session(conf: Mapping[str, str], log_level: str, warehouse: Path | None = None) -> SparkSession:
-    """Starts a session without attaching it.
-
-    Args:
-        conf: settings of Spark, which override the defaults of USE.
-        log_level: level of Spark's log.
-        warehouse: see ``SessionSettings``.
-
-    Raises:
-        UseError: the warehouse cannot be used.
-    """
-    # Commands show no place in Python code with an error, and PySpark asks the JVM thousands of times to note it.
-    settings = {"spark.python.sql.dataFrameDebugging.enabled": "false", **conf}
-    if warehouse is not None:
-        open_warehouse(warehouse)
-        settings = with_warehouse(settings, warehouse)
-    if SUBMITTED not in os.environ:
-        settings = with_private_ports(settings)
-    # pyspark logs the JVM's stack trace of each error that it raises. Commands print errors as one line.
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    builder = SparkSession.builder
-    if SUBMITTED not in os.environ:
-        # Spark's progress bar would overwrite the one of USE.
-        builder = builder.appName("use-spark").master("local[*]").config("spark.ui.showConsoleProgress", "false")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    if SUBMITTED not in os.environ:
-        builder = configure(builder)
-    quiet = log_level in _QUIET_LEVELS and started_driver() is None and SUBMITTED not in os.environ
-    with held_back() if quiet else nullcontext():
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel(log_level)
-    if warehouse is not None:
-        # Under spark-submit the JVM already runs, so its options have no effect.
-        set_system_property(spark, DERBY_LOG, str(metastore_log(warehouse)))
-    return spark
-
-
-def with_private_ports(settings: dict[str, str]) -> dict[str, str]:
-    """Limits Spark's ports to localhost and protects them by a secret if the driver is the only process.
-
-    Args:
-        settings: settings of the session, which take precedence, as does SPARK_LOCAL_IP in the environment.
-    """
-    if not _LOCAL.fullmatch(settings.get("spark.master", "local")):
-        return settings
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return {**_LOCAL_DEFAULTS, **settings}
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from catalog.errors import (
     TableError,
     UnknownNameError,
     UseError,
+    nearest_names,
 )
 
 
@@ -46,14 +47,32 @@ def test_text_is_one_line_with_code_and_state():
 def test_unknown_names(kind, code, state):
     error = UnknownNameError.of(kind, "Leveled", ["UnindexedFiles", "LeveledCompaction"])
     assert (error.code, error.sql_state) == (code, state)
-    assert error.message == (
-        f"There is no {kind} 'Leveled'. Did you mean LeveledCompaction? Known: LeveledCompaction, UnindexedFiles."
-    )
+    assert error.message == f"There is no {kind} 'Leveled'. Did you mean LeveledCompaction?"
 
 
 def test_no_near_name_and_no_name_at_all():
     assert UnknownNameError.of("option", "zzz", ["a"]).message == "There is no option 'zzz'. Known: a."
     assert UnknownNameError.of("option", "zzz", []).message == "There is no option 'zzz'. Known: none."
+    many = [f"a{number:02}" for number in range(12)]
+    listed = "There is no {} 'zzz'. Known: a00, a01, a02, a03, a04, a05, a06, a07, a08, a09 and 2 more{}."
+    assert UnknownNameError.of("column", "zzz", many).message == listed.format("column", "")
+    helped = listed.format("procedure", "; CALL use.help() lists them")
+    assert UnknownNameError.of("procedure", "zzz", many).message == helped
+
+
+def test_similar_names():
+    known = ["columnStats", "columnsToIndex", "cubeSize"]
+    assert nearest_names("indexColumns", known) == ["columnStats", "columnsToIndex"]
+    assert nearest_names("columnstat", known) == ["columnStats"]
+    assert nearest_names("zzz", known) == []
+    hint = UnknownNameError.of("option", "indexColumns", known).message
+    assert hint == "There is no option 'indexColumns'. Did you mean columnStats or columnsToIndex?"
+
+
+def test_a_missing_table_has_a_hint():
+    assert TableError.missing("t", "").message == "table = 't' was not found: give a table name or a path."
+    near = TableError.missing("sale", "no such folder", "db.sales").message
+    assert near == "table = 'sale' was not found (no such folder). Did you mean db.sales?"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ BORDER = ROOT / "catalog" / "jvm"
 # Where this process itself is set up, or a setting of Spark is the name of a class.
 EXEMPT = {
     "sql_ext/callback_server.py": "replaces the callback server of Py4J",
-    "sql_ext/commands/driver.py": "waits for the process of the JVM",
+    "sql_ext/driver_process.py": "waits for the process of the JVM",
     "sql_ext/configuration.py": "settings of Spark that name classes",
+    "sql_ext/delta_jars.py": "coordinates of packages",
     "sql_ext/server/connect.py": "starts Spark Connect",
     "sql_ext/server/jdbc.py": "starts the Thrift server",
     "sql_ext/server/serving.py": "sets up the log of the server",

@@ -201,9 +201,10 @@ def test_unpinned_threads_are_refused(spark, monkeypatch):
     assert refused.value.code == "USE_NOT_SUPPORTED"
 
 
-def test_configure_keeps_what_the_caller_set():
+def test_configure_keeps_what_the_caller_set(tmp_path, monkeypatch):
     from pyspark.sql import SparkSession
 
+    monkeypatch.setenv("HOME", str(tmp_path))  # no cache of Ivy
     builder = SparkSession.Builder()
     builder.config("spark.jars", "/mine.jar").config("spark.sql.extensions", "my.Extension")
     options = sql_ext.configure(builder)._options

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -23,9 +24,11 @@ from procedures.optimizer.progress import Progress
 from procedures.registry import procedures
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner as runners
-from sql_ext.commands.command_line import cli
+from sql_ext.commands.command_line import all_commands, cli
+from sql_ext.commands.command_names import SECTIONS
 from sql_ext.commands.completion import SHELLS
 from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.gains import gain_text
 from sql_ext.commands.optimize import outcome_of
 from sql_ext.commands.options import option_of
 from sql_ext.commands.output import plain, table_text
@@ -35,6 +38,7 @@ from sql_ext.commands.runner import Runner
 from sql_ext.commands.sessions import SessionSettings
 from sql_ext.server.metrics_endpoint import MetricsAddress
 
+COMMANDS = all_commands()
 KERNEL = SimpleNamespace(kernel=object())
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
@@ -49,8 +53,10 @@ class FakeRunner:
     def __init__(self, *result):
         self.result = result
         self.asked = []
+        self.told = None
 
-    def optimize(self, arguments, session_settings):
+    def optimize(self, arguments, session_settings, tell=None):
+        self.told = tell
         self.asked.append((arguments, session_settings))
         if self.result and isinstance(self.result[0], BaseException):
             raise self.result[0]
@@ -149,7 +155,7 @@ def test_a_name_in_place_of_a_location():
 def test_any_procedure_can_be_a_command(declared):
     """Adding one is adding a line: its options come from its declaration, each with its sentence."""
     text = CliRunner().invoke(rows_command(declared), ["--help"]).output
-    assert declared.name == "help" or command_name(declared) in cli.commands
+    assert declared.name == "help" or command_name(declared) in COMMANDS
     for parameter in declared.parameters:
         option = option_of(parameter)
         assert option.name == parameter.name
@@ -182,7 +188,7 @@ def test_wrong_options_are_refused_before_anything(typed):
 
 def test_what_the_procedure_refuses_is_named():
     class Checking(FakeRunner):
-        def optimize(self, arguments, session_settings):
+        def optimize(self, arguments, session_settings, tell=None):
             OptimizeSettings.of(arguments)
 
     result = run(Checking(), "optimize", "--table=t", "--strategy=LeveledCompaktion")
@@ -234,6 +240,34 @@ def test_exit_codes(rows, code):
     assert result.exit_code == code
     if rows and code not in (ExitCode.DONE, ExitCode.NOTHING_TO_DO):
         assert rows[-1]["reason"] in result.stderr
+
+
+def test_the_last_line_says_what_was_gained():
+    sizes = {
+        "input_files": 12,
+        "input_bytes": 34_100_000,
+        "output_files": 1,
+        "output_bytes": 31e6,
+        "duration_ms": 14_700,
+    }
+    rows = [row("committed", **sizes), row("skipped", **dict.fromkeys(sizes, 0))]
+    text = "rewrote 12 files (34.1 MB) as 1 file (31.0 MB) in 14.7 s"
+    assert gain_text(rows) == text
+    assert gain_text(rows, 1.0, 0.123) == f"{text}; a 10% sample reads 12% of the bytes, and read 100% before"
+    assert gain_text(rows[1:]) is None
+
+    class Telling(FakeRunner):
+        def optimize(self, arguments, session_settings, tell=None):
+            tell(text)
+            return super().optimize(arguments, session_settings, tell)
+
+    runner = FakeRunner(*rows)
+    result = run(Telling(*rows), "optimize", "--table=t")
+    assert result.stderr == f"use-spark: {text}\n"
+    assert result.output.endswith(result.stderr)
+    for for_programs in ("--json", "--csv"):
+        run(runner, "optimize", "--table=t", for_programs)
+        assert runner.told is None
 
 
 def test_exit_codes_are_a_contract():
@@ -331,6 +365,25 @@ def test_no_rows_are_said():
         ("vacuum", "--table=t", "--parallelism=0"),
         ("vacuum", "--table=t", "--inventory=x", "--mode=lite"),
         ("vacuum", "--table=t", "--max-files-per-second=0"),
+        ("optimize", "--table=t", "--strategy=Unindexed"),
+        ("optimize", "--table=t", "--option=batch_byte=1"),
+        ("optimize", "--table= "),
+        ("optimize", "--table=t", "--conf=spark.qbeast.use.progress=maybe"),
+        ("optimize", "--table=t", "--conf=spark.qbeast.use.progres=true"),
+        ("compact", "--table=t", "--min-deleted-ratio=2"),
+        ("purge", "--table=t", "--older-than=soon"),
+        ("plan", "--table=t", "--max-file-bytes=0"),
+        ("consolidate-log", "--table=t", "--modes=commit"),
+        ("protect", "--table=t", "--version=1", "--name=../a"),
+        ("service", "--interval=soon"),
+        ("service", "--listener-interval=-1"),
+        ("service", "--table="),
+        ("thrift", "--host="),
+        ("inspect", " "),
+        ("index", "--table=t", "--columns=a:lineal"),
+        ("index", "--table=t", "--columns=a,,b"),
+        ("index", "--table=t", "--columns=a", "--column-stats={"),
+        ("index", "--table=t", "--columns=a", '--column-stats={"a": 1}'),
         ("index", "--table=t", "--columns= "),
         ("index", "--table=t", "--columns=a", "--cube-size=0"),
         ("quantiles", "--table=t", "--column=a", "--n=1"),
@@ -353,6 +406,48 @@ def test_wrong_usage_costs_no_session(typed, monkeypatch):
     result = run(Runner(), *typed)
     assert result.exit_code == ExitCode.USAGE, result.output
     assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (("optimise",), "Did you mean optimize?"),
+        (("optimize", "--table=t", "--strategy=Unindexed"), "Did you mean UnindexedFiles?"),
+        (("optimize", "--table=t", "--option=batch_byte=1"), "Did you mean batch_bytes?"),
+        (("optimize", "--table=t", "--conf=spark.qbeast.use.progres=true"), "Did you mean spark.qbeast.use.progress?"),
+        (("index", "--table=t", "--columns=a:lineal"), "Did you mean linear?"),
+        (("inspect", "t", "revision"), "revisions"),
+    ],
+)
+def test_wrong_names_get_a_hint(typed, hint):
+    result = run(Runner(), *typed)
+    assert (result.exit_code, hint in result.stderr) == (ExitCode.USAGE, True), result.output
+
+
+def test_wrong_usage_starts_no_jvm_and_is_quick(tmp_path):
+    """The whole process, with a Java that would leave a trace."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    java.chmod(0o755)
+    before = os.times()
+    done = subprocess.run(
+        [sys.executable, "-m", "sql_ext", "optimize", "--table=t", "--strategy=Unindexed"],
+        env={
+            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+            "PATH": f"{java.parent}:/usr/bin:/bin",
+            "JAVA_HOME": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = os.times()
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert "Did you mean UnindexedFiles?" in done.stderr
+    assert not (tmp_path / "started").exists()
+    assert seconds < 2, "about 0.7 seconds of CPU, and a JVM takes more than 5"
 
 
 @pytest.mark.parametrize(
@@ -391,6 +486,16 @@ def test_sql_prints_every_answer():
     assert runner.asked[0][1] is None
     run(runner := FakeRunner(), "sql", "SELECT 1")
     assert runner.asked[0][1] == 1000
+
+
+def test_formats_for_programs():
+    runner = FakeRunner(QueryResult(("a", "b"), [{"a": 1, "b": None}]), QueryResult((), []))
+    assert run(runner, "sql", "--csv", "SELECT 1").stdout == "a,b\n1,\n"
+    assert runner.asked[0][1] is None
+    result = run(FakeRunner(row("committed")), "optimize", "--table=t", "--csv")
+    assert result.stdout.splitlines() == ["iteration,strategy,reason,state,message", "1,,REASON,committed,text"]
+    both = run(FakeRunner(), "optimize", "--table=t", "--csv", "--json")
+    assert (both.exit_code, "two formats" in both.stderr) == (ExitCode.USAGE, True)
 
 
 def test_sql_from_stdin():
@@ -447,20 +552,47 @@ def test_cells_are_one_line():
     assert table_text(["a", "b"], [["x\ny", True], [["é"], None]]).splitlines()[2:] == ["x\\ny   true", '["é"]']
 
 
-@pytest.mark.parametrize("name", sorted(cli.commands))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_examples_of_the_help_are_accepted(name):
     """Each is parsed as typed; nothing behind it runs."""
-    text = cli.commands[name].epilog or ""
+    text = COMMANDS[name].epilog or ""
     examples = [line.strip() for line in text.splitlines() if line.strip().startswith("use-spark")]
     assert examples
     for example in examples:
         typed = shlex.split(example)
         typed = typed[1 : next((i for i, word in enumerate(typed) if word in "<>|"), None)]
         if name in ("doctor", "thrift"):
-            cli.commands[name].make_context(name, typed[1:])
+            COMMANDS[name].make_context(name, typed[1:])
             continue
         result = CliRunner().invoke(cli, typed, obj=FakeRunner(), input="SELECT 1")
         assert result.exit_code in (ExitCode.DONE, ExitCode.NOTHING_TO_DO), (example, result.output)
+
+
+def test_the_help_lists_every_command():
+    """From names alone. Every procedure but help is a command."""
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    own = {"completion", "conf", "doctor", "inspect", "service", "sql", "thrift"}
+    assert set(listed) == own | {command_name(p) for p in procedures().values() if p.name != "help"}
+    assert set(COMMANDS) == set(listed)
+    text = run(FakeRunner(), "--help").output
+    assert all(f"  {name} " in text for name in listed)
+    unknown = run(FakeRunner(), "optimise")
+    assert (unknown.exit_code, "Did you mean optimize?" in unknown.output) == (ExitCode.USAGE, True)
+
+
+def test_the_help_imports_no_command():
+    """The first thing that a newcomer types needs the names alone."""
+    code = "import sys; from sql_ext.commands.command_line import cli; cli(['--help'], standalone_mode=False)"
+    check = "print(*sorted(name for name in sys.modules if name.startswith(('sql_ext.commands.', 'pyspark', 'numpy'))))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; {check}"],
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "sql_ext.commands.command_line sql_ext.commands.command_names"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -485,7 +617,7 @@ def test_completion_answers_as_bash_asks():
 
 
 def test_vacuum_has_every_option_of_its_declaration():
-    names = {option.name for option in cli.commands["vacuum"].params}
+    names = {option.name for option in COMMANDS["vacuum"].params}
     assert {p.name for p in VACUUM.parameters} <= names
 
 

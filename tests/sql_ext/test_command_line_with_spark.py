@@ -122,6 +122,12 @@ def test_sql(spark, new_table):
     assert "SQLSTATE: 42703" in line
     code, rows, (line,) = typed("sql", "CALL use.optimize('no.such')")
     assert (code, "SQLSTATE: 42P01" in line) == (ExitCode.FAILED, True)
+    for wrong, right in ((f"{table.name}x", table.name), (f"{table.name}.revision", f"{table.name}.revisions")):
+        code, rows, (line,) = typed("sql", f"SELECT * FROM {wrong}")
+        assert (code, line.endswith(f". Did you mean {right}?")) == (ExitCode.FAILED, True), line
+    assert "Did you mean" not in typed("sql", "SELECT * FROM no_such_thing_at_all")[2][0]
+    code, rows, (line,) = typed("inspect", f"{table.name}x")
+    assert (code, line.endswith(f"was not found. Did you mean {table.name}?")) == (ExitCode.FAILED, True), line
     code, rows, said = typed("sql", "SELECT * FROM range(5)", "--limit=2")
     assert ([row["id"] for row in rows], len(said)) == ([0, 1], 1)
     assert typed("sql", "SELECT 1", "--warehouse=/w")[2][0].startswith("use-spark: USE_INVALID_ARGUMENT: warehouse")

@@ -14,8 +14,9 @@ import pytest
 from pyspark import SparkContext
 
 from catalog.errors import InvalidArgumentError, UseError, WriteDeniedError
+from sql_ext import driver_process
 from sql_ext.commands import command_line
-from sql_ext.commands.driver import end_driver, started_driver
+from sql_ext.driver_process import end_driver, started_driver
 from sql_ext.warehouse import open_warehouse, warehouse_conf, with_warehouse
 
 
@@ -192,8 +193,8 @@ def test_every_end_of_a_command_waits_for_its_jvm(monkeypatch, tmp_path, error):
             raise error
 
     monkeypatch.setattr(command_line, "cli", command)
-    monkeypatch.setattr(command_line, "started_driver", lambda: "the JVM")
-    monkeypatch.setattr(command_line, "end_driver", seen.append)
+    monkeypatch.setattr(driver_process, "started_driver", lambda: "the JVM")
+    monkeypatch.setattr(driver_process, "end_driver", seen.append)
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setattr(sys, "stderr", err)

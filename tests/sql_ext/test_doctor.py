@@ -158,7 +158,8 @@ def test_where_the_jars_of_delta_come_from(tmp_path):
     assert look().state == OK
 
 
-def test_delta_given_as_files_is_not_fetched():
+def test_delta_given_as_files_is_not_fetched(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))  # no cache of Ivy
     builder = SparkSession.Builder().config("spark.jars", "/opt/a.jar,/opt/io.delta_delta-spark_4.2_2.13-4.4.0.jar")
     options = configure(builder)._options
     assert "spark.jars.packages" not in options

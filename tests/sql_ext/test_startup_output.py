@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sql_ext.commands.startup_output import StartupOutput, held_back, wait_for_output
+from sql_ext.startup_output import StartupOutput, held_back, wait_for_output
 
 CHILD = """
 import sys

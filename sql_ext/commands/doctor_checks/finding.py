@@ -26,4 +26,18 @@ class Finding:
     @property
     def line(self) -> str:
         """The finding as one line of output."""
-        return f"{self.state:<5} {self.check:<12} {self.message}" + (f" -> {self.advice}" if self.advice else "")
+        return self._first_part + (f" -> {self.advice}" if self.advice else "")
+
+    @property
+    def _first_part(self) -> str:
+        return f"{self.state:<5} {self.check:<12} {self.message}"
+
+    def fitted(self, width: int) -> str:
+        """Returns the finding for a terminal: the advice has a line of its own if one line is too long.
+
+        Args:
+            width: of the terminal, in characters.
+        """
+        if self.advice is None or len(self.line) <= width:
+            return self.line
+        return f"{self._first_part}\n{'':<19}-> {self.advice}"

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from catalog.errors import UseError
 from catalog.table.managed_table import ManagedTable
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, Finding
+from sql_ext.commands.doctor_checks.table_setup import TableFacts, table_findings
 from sql_ext.commands.exits import spark_line
-from sql_ext.commands.sessions import SessionSettings, session
+from sql_ext.commands.sessions import SessionSettings, for_metadata, session
 
 
 def session_findings(session_settings: SessionSettings, tables: tuple[str, ...]) -> Iterator[Finding]:
@@ -23,7 +24,7 @@ def session_findings(session_settings: SessionSettings, tables: tuple[str, ...])
         tables: names or paths of tables.
     """
     try:
-        with session(session_settings) as spark:
+        with session(for_metadata(session_settings)) as spark:
             count = spark.sql("CALL use.help()").count()
             yield Finding("session", OK, f"Spark {spark.version} starts and runs CALL: {count} procedures")
             for table in tables:
@@ -31,6 +32,21 @@ def session_findings(session_settings: SessionSettings, tables: tuple[str, ...])
     except (UseError, PySparkException, Py4JError, RuntimeError) as error:
         text = f"{error.code}: {error.message}" if isinstance(error, UseError) else spark_line(error)
         yield Finding("session", FAIL, text, "see the earlier lines on standard error, or use --log-level=info")
+
+
+def findings_about(session_settings: SessionSettings, name: str) -> Iterator[Finding]:
+    """Starts a session and says what is set on a table, what is not, and what to do first.
+
+    Args:
+        session_settings: settings of the session.
+        name: name or path of the table.
+    """
+    try:
+        with session(for_metadata(session_settings)) as spark:
+            yield from table_findings(TableFacts.of(spark, name))
+    except (UseError, PySparkException, Py4JError, RuntimeError) as error:
+        text = f"{error.code}: {error.message}" if isinstance(error, UseError) else spark_line(error)
+        yield Finding("table", FAIL, text, "check the name and --warehouse; use-spark doctor checks the installation")
 
 
 def table_finding(spark: SparkSession, name: str) -> Finding:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
+from sql_ext.delta_jars import ivy_folder
 
 _CORE_JAR = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
 _EXTENSION_CLASS = "io/usespark/UseSessionExtension.class"
@@ -130,7 +131,7 @@ def delta_jars(environment: Mapping[str, str], home: Path, coordinates: str, set
     """
     group, name, version = coordinates.split(":")
     file = f"{name}-{version}.jar"
-    ivy = Path(settings.get("spark.jars.ivy") or Path(environment.get("HOME", str(Path.home()))) / ".ivy2.5.2")
+    ivy = ivy_folder(settings, environment)
     jars = [jar.strip() for jar in settings.get("spark.jars", "").split(",")]
     if any(jar.endswith(file) for jar in jars):
         return Finding("delta jars", OK, f"{file} is in spark.jars")

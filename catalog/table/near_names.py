@@ -1,0 +1,48 @@
+"""The most similar name of a table, for errors."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from catalog.errors import nearest_name
+from catalog.jvm.metastore import quoted
+
+# Names in a large schema would take long to compare.
+_MOST_TABLES = 5000
+_CUTOFF = 0.6
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+
+
+def near_table(spark: SparkSession, name: str, catalog_names: tuple[str, ...] = ("spark_catalog",)) -> str | None:
+    """Returns the table of the same schema whose name is most similar; None if there is none, or for a path.
+
+    Args:
+        spark: session whose catalog is listed.
+        name: name of a missing table.
+        catalog_names: catalogs that the name may begin with.
+    """
+    parts = name_parts(name)
+    if not parts or "/" in parts[-1]:
+        return None
+    if len(parts) > 2 and parts[0].lower() in catalog_names:
+        parts = parts[1:]
+    if len(parts) > 2:
+        return None
+    try:
+        schema = parts[-2] if len(parts) == 2 else spark.catalog.currentDatabase()
+        rows = spark.sql(f"SHOW TABLES IN {quoted(schema)}").take(_MOST_TABLES)
+    except (PySparkException, Py4JError):
+        return None  # the error about the table matters, not another one about its schema
+    near = nearest_name(parts[-1], [row.tableName for row in rows], _CUTOFF)
+    if near is None:
+        return None
+    return ".".join([*(quoted(part) for part in parts[:-1]), quoted(near)])
+
+
+def name_parts(name: str) -> list[str]:
+    """Returns the parts of a name as SQL writes it."""
+    return [match[1].replace("``", "`") if match[1] else match[2] for match in _PART.finditer(name)]

@@ -1,0 +1,56 @@
+"""Names of all commands with their one-line help, so that ``use-spark --help`` imports none of them."""
+
+from __future__ import annotations
+
+PROGRAM = "use-spark"
+
+SECTIONS = {
+    "Start": {
+        "sql": "Runs SQL statements, including CALL use.…",
+        "doctor": "Checks the installation, or a table, and says how to fix problems.",
+        "conf": "Prints the settings that spark-submit --properties-file needs.",
+        "completion": "Prints a shell script that completes commands and options.",
+    },
+    "Look at a table": {
+        "inspect": "Shows an overview of a table, or the rows of a view.",
+        "health": "Scores the health of a table and says what mends it.",
+        "status": "Shows runs, tables of the service, and leases.",
+        "report": "Makes a page about a table, or about all tables.",
+        "check": "Verifies the index.",
+        "clustering-information": "Shows how well columns separate the files of a table.",
+        "explain-skipping": "Shows which files a query skips, and why not more.",
+        "approximate": "Answers an aggregate query from samples.",
+        "quantiles": "Estimates the quantiles of a column.",
+    },
+    "Choose and set an index": {
+        "recommend": "Measures which index columns save some queries the most bytes.",
+        "index": "Sets the index properties of a table.",
+        "drop-index": "Removes the index of a table.",
+    },
+    "Optimize": {
+        "optimize": "Indexes unindexed files and merges fragmented cubes.",
+        "plan": "Plans which files to rewrite together.",
+        "compact": "Rewrites files without deleted rows, or with the latest rows only.",
+        "consolidate-log": "Makes the logs of tables quick to load.",
+        "cancel": "Asks a run to stop at the next boundary between groups.",
+    },
+    "Delete": {
+        "vacuum": "Deletes files that the table no longer references.",
+        "purge": "Deletes history that is older than a limit.",
+        "protect": "Keeps a version of a table readable.",
+        "unprotect": "Ends the protection of a version.",
+    },
+    "Serve": {
+        "service": "Optimizes tables whose properties turn on automatic optimization.",
+        "suspend": "Suspends automatic optimization of a table.",
+        "resume": "Ends the suspension of a table.",
+        "thrift": "Serves SQL to JDBC, ODBC and Spark Connect.",
+    },
+}
+"""One-line help by name, by section of the help."""
+
+FILES = {
+    name: f"sql_ext.commands.{name}"
+    for name in ("check", "completion", "conf", "doctor", "inspect", "optimize", "service", "sql", "thrift", "vacuum")
+}
+"""Modules of the commands that have a file of their own; the others are made from the registry of procedures."""

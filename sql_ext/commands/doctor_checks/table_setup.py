@@ -1,0 +1,203 @@
+"""What is set on a table, what is not, and what to do first; the findings are pure functions of the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from catalog.counted_nouns import counted
+from catalog.errors import InvalidArgumentError, UseError
+from catalog.properties.index_properties import COLUMNS_KEY
+from catalog.properties.insight_properties import CONSUMPTION_ENABLED, INGESTION_ENABLED
+from catalog.properties.log_properties import LOG_INTERVAL, log_policy
+from catalog.properties.optimization_properties import AUTO_ENABLED_KEY
+from catalog.properties.retention_properties import (
+    DELTA_LOG_RETENTION,
+    RETENTION_HOURS,
+    floor_hours_of,
+    retention_policy,
+)
+from catalog.state.automation import SUSPENDED
+from catalog.table.managed_table import ManagedTable
+from procedures.registry import procedure
+from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
+from sql_ext.commands.output import Row
+from sql_ext.commands.overview import overview
+from sql_ext.commands.readable_values import size_text
+
+# Below this score, the health of a table is a warning.
+_HEALTHY = 80
+# Unindexed files are normal up to this share of the bytes.
+_UNINDEXED_SHARE = 0.05
+_LOG_PART = "log_length"
+_MILLIS_PER_DAY = 86_400_000
+# Advice about these is worth following before the others.
+_ORDER = ("write access", "properties", "index", "unindexed", "health", "automatic", "log", "retention", "insights")
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What is known about a table.
+
+    Attributes:
+        name: name for SQL statements.
+        option: name for the options of commands.
+        overview: the row of ``overview``.
+        health: rows of ``use.health``, the total first.
+        configuration: properties of the table.
+        errors: what is wrong with them.
+        write_error: why no file can be written below the table; None if files can be written.
+    """
+
+    name: str
+    option: str
+    overview: Row
+    health: Sequence[Row]
+    configuration: Mapping[str, str]
+    errors: Sequence[str]
+    write_error: str | None = None
+
+    @classmethod
+    def of(cls, spark: SparkSession, name: str) -> TableFacts:
+        """Reads the facts from the metadata of a table, and writes and deletes an empty file below it.
+
+        Args:
+            spark: an attached session.
+            name: name or path of the table.
+
+        Raises:
+            TableError: there is no such table.
+        """
+        table = ManagedTable.find(spark, name)
+        write_error = None
+        try:
+            table.check_writable()
+        except UseError as error:
+            write_error = f"{error.code}: {error.message}"
+        snapshot = table.snapshot()
+        return cls(
+            name=f"delta.`{name}`" if name.startswith("/") or ":/" in name.split("`", maxsplit=1)[0] else name,
+            option=name if "`" not in name and " " not in name else f"'{name}'",
+            overview=overview(table),
+            health=[row.asDict() for row in procedure("health").call(spark, {"table": name}).collect()],
+            configuration=snapshot.configuration,
+            errors=[error.message for error in snapshot.property_errors],
+            write_error=write_error,
+        )
+
+
+def table_findings(facts: TableFacts) -> list[Finding]:
+    """Returns the findings about a table; the last one says what to do first.
+
+    Args:
+        facts: what is known about the table.
+    """
+    findings = [*_findings(facts)]
+    by_name = {finding.check: finding for finding in findings}
+    first = next((by_name[name] for name in _ORDER if name in by_name and by_name[name].state != OK), None)
+    if first is None:
+        return [*findings, Finding("first", OK, "nothing to do")]
+    return [*findings, Finding("first", first.state, f"{first.check}: {first.message}", first.advice)]
+
+
+def _findings(facts: TableFacts) -> Iterator[Finding]:
+    row = facts.overview
+    files = f"{row['files']:,} files, {row['rows']:,} rows, {size_text(row['bytes'])}"
+    yield Finding("table", OK, f"{row['name']}, version {row['version']}: {files}")
+    if facts.write_error is None:
+        yield Finding("write access", OK, f"files can be written below {row['location']}")
+    else:
+        advice = "allow this user to write there: optimize, vacuum and events need it"
+        yield Finding("write access", FAIL, facts.write_error, advice)
+    for error in facts.errors[:1]:
+        more = f" ({len(facts.errors) - 1} more)" if len(facts.errors) > 1 else ""
+        yield Finding("properties", FAIL, f"{error}{more}", f"ALTER TABLE {facts.name} SET or UNSET TBLPROPERTIES")
+    yield from _index(facts)
+    yield _health(facts)
+    yield _automatic(facts)
+    yield _retention(facts)
+    yield _insights(facts)
+    yield _log(facts)
+
+
+def _index(facts: TableFacts) -> Iterator[Finding]:
+    row = facts.overview
+    if not row["index_columns"]:
+        advice = f"use-spark index --table {facts.option} --columns …, or use-spark recommend for a measured choice"
+        yield Finding("index", WARN, f"none: {COLUMNS_KEY} is not set", advice)
+        return
+    columns = ", ".join(row["index_columns"])
+    yield Finding("index", OK, f"{columns}; {counted(row['revisions'], 'revision')}")
+    share = row["unindexed_bytes"] / row["bytes"] if row["bytes"] else 0.0
+    text = f"{counted(row['unindexed_files'], 'file')}, {share:.0%} of the bytes"
+    if share > _UNINDEXED_SHARE:
+        yield Finding("unindexed", WARN, text, f"use-spark optimize --table {facts.option}")
+    else:
+        yield Finding("unindexed", OK, text)
+
+
+def _health(facts: TableFacts) -> Finding:
+    total, *parts = facts.health
+    worst = max(parts, key=lambda part: part["points_lost"], default=None)
+    text = f"{total['value']:.0f} of 100 points"
+    if worst is None or not worst["points_lost"]:
+        return Finding("health", OK, text)
+    text += f"; {worst['part'].replace('_', ' ')} takes {worst['points_lost']:g}"
+    return Finding("health", OK if total["value"] >= _HEALTHY else WARN, text, worst["advice"])
+
+
+def _automatic(facts: TableFacts) -> Finding:
+    automatic = facts.overview["automatic"]
+    if automatic["state"] == SUSPENDED:
+        return Finding("automatic", WARN, "suspended", f"use-spark resume --table {facts.option}")
+    if automatic["type"] is None:
+        return Finding("automatic", WARN, "automatic optimization is off", _set(facts, AUTO_ENABLED_KEY, "true"))
+    return Finding("automatic", OK, f"{automatic['state']}: {automatic['type']}; needs a running service")
+
+
+def _retention(facts: TableFacts) -> Finding:
+    days = floor_hours_of(facts.configuration) / 24
+    try:
+        log_days = DELTA_LOG_RETENTION.value(facts.configuration) / _MILLIS_PER_DAY
+        policy = retention_policy(facts.configuration)
+    except InvalidArgumentError as error:
+        return Finding("retention", WARN, error.message)
+    text = f"removed files {days:g} days, log {log_days:g} days"
+    if policy is None:
+        advice = (
+            f"run use-spark vacuum --table {facts.option} now and then, or {_set(facts, RETENTION_HOURS.name, '720')}"
+        )
+        return Finding("retention", WARN, f"{text}; nothing is deleted automatically", advice)
+    limit = "by Delta's retention" if policy.hours is None else f"after {policy.hours:g} hours"
+    return Finding("retention", OK, f"{text}; deleted automatically {limit}")
+
+
+def _insights(facts: TableFacts) -> Finding:
+    # What is not recorded is no fault of the table.
+    on = [
+        setting.name.split(".")[-2]
+        for setting in (INGESTION_ENABLED, CONSUMPTION_ENABLED)
+        if facts.configuration.get(setting.name, "").strip().lower() == "true"
+    ]
+    if on:
+        return Finding("insights", OK, f"recorded: {', '.join(on)}")
+    return Finding("insights", OK, "queries are not recorded", _set(facts, CONSUMPTION_ENABLED.name, "true"))
+
+
+def _log(facts: TableFacts) -> Finding:
+    part = next((part for part in facts.health if part["part"] == _LOG_PART), None)
+    text = "" if part is None else f"{part['value']:,.0f} {part['unit']}"
+    try:
+        policy = log_policy(facts.configuration)
+    except InvalidArgumentError as error:
+        return Finding("log", WARN, error.message)
+    text += "; consolidated automatically" if policy is not None else "; left to Delta"
+    if part is not None and part["points_lost"]:
+        return Finding("log", WARN, text.lstrip("; "), part["advice"] or _set(facts, LOG_INTERVAL.name, "1 hour"))
+    return Finding("log", OK, text.lstrip("; "))
+
+
+def _set(facts: TableFacts, key: str, value: str) -> str:
+    return f"ALTER TABLE {facts.name} SET TBLPROPERTIES ('{key}' = '{value}')"

@@ -1,0 +1,62 @@
+"""Values of results as people read them: bytes and durations with units, large numbers in groups of digits."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+_BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_SECOND, _MINUTE, _HOUR = 1000, 60_000, 3_600_000
+
+
+def size_text(size: int) -> str:
+    """Formats bytes with a suitable unit: ``1.5 MB``."""
+    value, unit = float(size), 0
+    while value >= 1000 and unit < len(_BYTE_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_BYTE_UNITS[unit]}" if unit else f"{size} bytes"
+
+
+def duration_text(milliseconds: int) -> str:
+    """Formats a duration with a suitable unit: ``1.5 s``, ``2 min 5 s``."""
+    if milliseconds < _SECOND:
+        return f"{milliseconds} ms"
+    if milliseconds < _MINUTE:
+        return f"{milliseconds / _SECOND:.1f} s"
+    if milliseconds < _HOUR:
+        return f"{milliseconds // _MINUTE} min {milliseconds % _MINUTE // _SECOND} s"
+    return f"{milliseconds // _HOUR} h {milliseconds % _HOUR // _MINUTE} min"
+
+
+def readable(column: str, value: Any) -> Any:
+    """Returns a value of a column of ours as text with its unit; other values are unchanged.
+
+    Args:
+        column: name of the column, which tells the unit.
+        value: the value.
+    """
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if _is_size(column):
+        return size_text(value)
+    if column.endswith("_ms"):
+        return duration_text(value)
+    return str(value) if _is_number_of(column) else f"{value:,}"
+
+
+def readable_name(column: str) -> str:
+    """Returns the name of a column whose values have units."""
+    return column.removesuffix("_ms")
+
+
+def _is_size(column: str) -> bool:
+    return column in ("bytes", "size") or column.endswith("_bytes")
+
+
+def _is_number_of(column: str) -> bool:
+    """Whether the values are identifiers."""
+    return column in ("version", "iteration", "score") or column.endswith(("_id", "version"))

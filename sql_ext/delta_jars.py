@@ -1,0 +1,70 @@
+"""The jars of Delta that Ivy has already downloaded to this machine."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+RESOLVED = {
+    "io.delta:delta-spark_4.2_2.13:4.4.0": (
+        "io.delta:delta-spark_4.2_2.13:4.4.0",
+        "io.delta:delta-storage:4.4.0",
+        "io.delta:delta-kernel-api:4.4.0",
+        "io.delta:delta-kernel-defaults:4.4.0",
+        "io.delta:delta-kernel-unitycatalog:4.4.0",
+        "io.unitycatalog:unitycatalog-client:0.6.0",
+        "io.unitycatalog:unitycatalog-hadoop:0.6.0",
+        "org.roaringbitmap:RoaringBitmap:0.9.25",
+        "org.roaringbitmap:shims:0.9.25",
+        "com.google.code.findbugs:jsr305:3.0.2",
+    ),
+}
+"""Coordinates that Ivy resolves for a package with the exclusions of ``spark_conf``, by coordinates of the package."""
+
+# Ivy's default folder in this release of Spark.
+_IVY = ".ivy2.5.2"
+# Settings that change what or where Ivy resolves.
+_IVY_SETTINGS = ("spark.jars.packages", "spark.jars.excludes", "spark.jars.ivySettings", "spark.jars.repositories")
+
+
+def downloaded_jars(coordinates: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> list[Path] | None:
+    """Returns the jars of a package and its dependencies if all of them are on this machine.
+
+    Spark starts Ivy in a JVM of its own for each session, even if every jar is in Ivy's cache. A session that names
+    the files does not need it. Ivy moves a complete download to its place in the cache, so a file with this name is
+    complete. It must also be a readable archive.
+
+    Args:
+        coordinates: the package, ``group:name:version``.
+        settings: settings of the session.
+        environment: variables.
+
+    Returns:
+        The files, the package first; None if Ivy has to resolve the package.
+    """
+    if coordinates not in RESOLVED or any(settings.get(key) for key in _IVY_SETTINGS):
+        return None
+    ivy = ivy_folder(settings, environment)
+    jars = [_cached(ivy, each) for each in RESOLVED[coordinates]]
+    return jars if all(_is_archive(jar) for jar in jars) else None
+
+
+def ivy_folder(settings: Mapping[str, str], environment: Mapping[str, str]) -> Path:
+    """Returns Ivy's folder.
+
+    Args:
+        settings: settings of the session.
+        environment: variables.
+    """
+    return Path(settings.get("spark.jars.ivy") or Path(environment.get("HOME", str(Path.home()))) / _IVY)
+
+
+def _cached(ivy: Path, coordinates: str) -> Path:
+    """Returns the place of a jar in Ivy's cache."""
+    group, name, version = coordinates.split(":")
+    return ivy / "cache" / group / name / "jars" / f"{name}-{version}.jar"
+
+
+def _is_archive(jar: Path) -> bool:
+    return jar.is_file() and zipfile.is_zipfile(jar)

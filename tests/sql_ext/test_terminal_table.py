@@ -1,0 +1,116 @@
+"""Tables of a terminal, and values with units."""
+
+import io
+import re
+from datetime import datetime, timezone
+
+import pytest
+from rich.cells import cell_len
+
+from sql_ext.commands import output
+from sql_ext.commands.output import OutputFormat, print_rows
+from sql_ext.commands.readable_values import duration_text, readable, size_text
+from sql_ext.commands.terminal_table import terminal_table
+
+NAMES = ["number", "strategy", "input_files", "empty", "message"]
+ROWS = [
+    ["1", "UnindexedFiles", "1,200", "", "2 of 2 unindexed files, oldest first; made revision 1"],
+    ["2", "", "7", "", "no files match"],
+]
+NUMERIC = [True, False, True, False, False]
+
+
+def fitted(width, rows=ROWS, hidden_first=()):
+    table = terminal_table(NAMES, rows, NUMERIC, width, hidden_first)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", table.text)
+    return [line.rstrip() for line in text.splitlines()], table.hidden
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 100, 140])
+def test_a_table_fits_and_loses_no_character(width):
+    lines, hidden = fitted(width)
+    assert max(map(cell_len, lines)) <= width
+    assert hidden == ()
+    assert "UnindexedFiles" in "".join(lines)
+    text = "".join("".join(lines).split())
+    for word in ["2", "of", "2", "unindexed", "files,", "oldest", "first;", "made", "revision", "1"]:
+        assert word in text
+
+
+def test_a_wide_terminal_wraps_nothing():
+    lines, _ = fitted(140)
+    assert lines[0].split() == ["number", "strategy", "input", "files", "empty", "message"]
+    assert len(lines) == 1 + len(ROWS)
+
+
+def test_empty_columns_are_hidden_before_others():
+    lines, hidden = fitted(50)
+    assert "empty" not in " ".join(lines)
+    assert hidden == ()
+    lines, hidden = fitted(42, hidden_first=("number", "strategy"))
+    assert hidden == ("number",)
+    assert max(map(cell_len, lines)) <= 42
+
+
+def test_what_fits_no_table_is_a_block_per_row():
+    lines, hidden = fitted(35)
+    assert lines[0] == "number       1"
+    assert lines[1] == "strategy     UnindexedFiles"
+    assert lines[lines.index("") + 1] == "number       2"
+    assert max(map(cell_len, lines)) <= 35
+    assert hidden == ()
+    many, _ = fitted(35, ROWS * 30)
+    assert len(many) == 61
+
+
+def test_wide_characters_are_counted():
+    lines, _ = fitted(60, [["1", "表" * 8, "7", "", "表 " * 20]])
+    assert max(map(cell_len, lines)) <= 60
+    assert sum(line.count("表") for line in lines) == 28
+
+
+def test_units():
+    assert [size_text(n) for n in (0, 999, 1000, 1_550_000, 10**15)] == [
+        "0 bytes",
+        "999 bytes",
+        "1.0 kB",
+        "1.6 MB",
+        "1000.0 TB",
+    ]
+    assert [duration_text(n) for n in (5, 1500, 125_000, 7_380_000)] == ["5 ms", "1.5 s", "2 min 5 s", "2 h 3 min"]
+    assert readable("input_bytes", 806_679) == "806.7 kB"
+    assert readable("rows", 100_000) == "100,000"
+    assert readable("version", 100_000) == "100000"
+    assert readable("dry", True) is True
+    assert readable("share", 0.123456) == "0.1235"
+    assert readable("at", datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=timezone.utc)) == "2026-01-02 03:04:05+00:00"
+    assert readable("name", None) is None
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_its_width(monkeypatch, capsys):
+    row = {"iteration": 1, "bytes": 5000, "message": "some words that are too long for one line"}
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(output.sys, "stdout", terminal := Terminal())
+    print_rows([row], OutputFormat.TABLE, hidden_first=("iteration",))
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) > 2
+    assert "5.0 kB" in lines[1]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("COLUMNS", "26")
+    print_rows([row], OutputFormat.TABLE, hidden_first=("iteration",))
+    assert capsys.readouterr().err == "use-spark: hidden to fit the terminal: iteration; --json prints all columns\n"
+
+
+def test_csv(capsys):
+    rows = [{"a": 1, "b": 'x,"y"', "c": None}, {"a": float("nan"), "b": ["é", 2], "c": True}]
+    print_rows(rows, OutputFormat.CSV)
+    assert capsys.readouterr().out.splitlines() == ["a,b,c", '1,"x,""y""",', 'NaN,"[""é"", 2]",true']
+    print_rows([], OutputFormat.CSV, ["a", "b"])
+    assert capsys.readouterr().out == "a,b\n"
+    print_rows([], OutputFormat.CSV)
+    assert capsys.readouterr().out == ""
