@@ -63,7 +63,9 @@ WORKLOADS = {
     ),
     "nulls": ("plain", "gap", ["gap IS NULL AND x > 0", "gap < 0.1"]),
     "a partition and a column": ("partitioned", "x", ["p = 'large' AND x < 0.05", "x BETWEEN 0.5 AND 0.6"]),
-    "a skewed column of partitions": ("partitioned", "user", ["user = 9 AND p <> 'small'", "user > 1000", "p = 'medium' AND user = 1"]),
+    "a skewed column of partitions": (
+        "partitioned", "user", ["user = 9 AND p <> 'small'", "user > 1000", "p = 'medium' AND user = 1"]
+    ),
     "samples of partitions": ("partitioned", "x", ["SAMPLE x < 0.3", "x > 0.9 AND p = 'large'"]),
 }  # fmt: skip
 
