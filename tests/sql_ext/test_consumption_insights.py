@@ -13,6 +13,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.history.line_files import GRACE_MILLIS
 from catalog.insights import consumption
 from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans, trim_scans
+from catalog.jvm.application_metrics import ApplicationMetrics
 from catalog.jvm.shim_bridge import ShimBridge
 from catalog.properties.insight_properties import ScanRetention, insights_policy
 from catalog.table.managed_table import ManagedTable
@@ -76,6 +77,36 @@ def test_samples_literals_and_limits(spark, table, set_conf):
     assert tuple(sample.read) == (planned.kept_files, planned.kept_bytes)
     assert limit.skipped_by_limit.files > 0
     assert limit.filters == []
+
+
+def test_spark_metrics_have_the_sums_of_the_records(spark, table):
+    """The source ``use`` of the driver, read as a sink reads it; numbers of Python are in the same source."""
+    first, before = len(_rows(spark, table)), _gauges(spark)
+    table.data.sample(0.05).where("y >= 3").collect()
+    table.sql("SELECT count(*) FROM {t} WHERE x < 2")
+    rows, after = _rows(spark, table)[first:], _gauges(spark)
+    # Reading the records is no recorded scan.
+    added = {name: value - before.get(name, 0) for name, value in after.items()}
+    assert added["recorded_scans_total"] == len(rows) == 2
+    assert added["recorded_read_bytes_total"] == sum(row.read.bytes for row in rows)
+    for step in ("partitions", "statistics", "limit", "cubes", "weights"):
+        skipped = sum(row[f"skipped_by_{step}"].bytes for row in rows)
+        assert added.get(f"recorded_skipped_bytes_total.{step}", 0) == skipped, step
+    assert added["recorded_skipped_bytes_total.weights"] > 0
+    assert added["recording_microseconds_total"] > 0
+    exchanged = ApplicationMetrics(spark).exchange({"service_runs_total.failed": 41})
+    assert exchanged == _gauges(spark)
+    assert exchanged["service_runs_total.failed"] == 41
+    ApplicationMetrics(spark).exchange({"service_runs_total.failed": 0})
+
+
+def _gauges(spark):
+    """The numbers of the source, by name."""
+    env = spark._jvm.org.apache.spark.SparkEnv.get()
+    sources = env.metricsSystem().getSourcesByName("use")
+    assert sources.size() == 1
+    gauges = sources.apply(0).metricRegistry().getGauges()
+    return {name: gauges[name].getValue() for name in gauges}
 
 
 def test_what_is_not_recorded(spark, table, new_table, set_conf):

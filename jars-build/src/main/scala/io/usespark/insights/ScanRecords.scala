@@ -21,8 +21,8 @@ final case class QueryFacts(
     withLiterals: Boolean
 )
 
-/** One scan of a table, as a line of JSON. */
-final class ScanRecord(val location: String, val line: String)
+/** One scan of a table, as a line of JSON, with the bytes that it read and that each step of the selection skipped. */
+final class ScanRecord(val location: String, val line: String, val readBytes: Long, val skippedBytes: Map[String, Long])
 
 /** The scans of tables that ask for records, as lines of JSON that Python's `consumption` reads. */
 object ScanRecords extends AdaptiveSparkPlanHelper {
@@ -43,14 +43,28 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     else {
       val filters = collectWithSubqueries(plan) { case filter: FilterExec => filter }
       scans.zipWithIndex.map { case ((scan, counts), position) =>
-        new ScanRecord(counts.index.path.toString, line(scan, counts, filters, position, query))
+        val skipped = skippedBy(counts)
+        val text = line(scan, counts, skipped, filters, position, query)
+        val bytes = skipped.map { case (step, count) => step -> count.bytes }.toMap
+        new ScanRecord(counts.index.path.toString, text, counts.read.bytes, bytes)
       }
     }
+  }
+
+  private def skippedBy(counts: ScanCounts): Seq[(String, FileCount)] = {
+    val (selected, nothing) = (counts.partitions - counts.statistics, new FileCount(0, 0))
+    counts.total.map(total => "partitions" -> (total - counts.partitions)).toSeq ++ Seq(
+      "statistics" -> (if (counts.isLimited) nothing else selected),
+      "limit" -> (if (counts.isLimited) selected else nothing),
+      "cubes" -> (counts.statistics - counts.cubes),
+      "weights" -> (counts.cubes - counts.weights)
+    )
   }
 
   private def line(
       scan: FileSourceScanExec,
       counts: ScanCounts,
+      skipped: Seq[(String, FileCount)],
       filters: Seq[FilterExec],
       position: Int,
       query: QueryFacts
@@ -74,15 +88,8 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     SampledFraction.of(conditions).foreach(record.put("sample_fraction", _))
     def put(name: String, count: FileCount): Unit =
       record.putObject(name).put("files", count.files).put("bytes", count.bytes)
-    counts.total.foreach { total =>
-      put("table_size", total)
-      put("skipped_by_partitions", total - counts.partitions)
-    }
-    val (selected, nothing) = (counts.partitions - counts.statistics, new FileCount(0, 0))
-    put("skipped_by_statistics", if (counts.isLimited) nothing else selected)
-    put("skipped_by_limit", if (counts.isLimited) selected else nothing)
-    put("skipped_by_cubes", counts.statistics - counts.cubes)
-    put("skipped_by_weights", counts.cubes - counts.weights)
+    counts.total.foreach(put("table_size", _))
+    skipped.foreach { case (step, count) => put(s"skipped_by_$step", count) }
     put("read", counts.read)
     for (rows <- scan.metrics.get("numOutputRows").map(_.value)) {
       record.put("rows_read", rows)
