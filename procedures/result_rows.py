@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from types import NoneType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.local_rows import local_data_frame
+from procedures.html_table import html_table
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -57,8 +58,30 @@ def data_frame_of(spark: SparkSession, kind: type[DataclassInstance], rows: Iter
     return local_data_frame(spark, [astuple(row) for row in rows], ddl_of(kind))
 
 
+class ShownRow:
+    """A row that notebooks show as a table."""
+
+    def _repr_html_(self: DataclassInstance) -> str:
+        return rows_as_html([self])
+
+
+def rows_as_html(rows: Sequence[DataclassInstance], most: int = 50) -> str:
+    """Returns rows as a table of HTML, with a column per field; all texts are escaped.
+
+    Args:
+        rows: rows of one class.
+        most: number of rows that are shown.
+    """
+    if not rows:
+        return "<p>No rows.</p>"
+    names = [f.name for f in fields(rows[0])]
+    shown = [["" if (v := getattr(row, name)) is None else v for name in names] for row in rows[:most]]
+    left_out = f"<p>{len(rows) - most:,} more rows are not shown.</p>" if len(rows) > most else ""
+    return html_table(names, shown) + left_out
+
+
 @dataclass(frozen=True)
-class OptimizeRow:
+class OptimizeRow(ShownRow):
     """One group of an optimization, or the reason why there is none.
 
     Attributes:
@@ -91,7 +114,7 @@ class OptimizeRow:
 
 
 @dataclass(frozen=True)
-class PlanRow:
+class PlanRow(ShownRow):
     """A group of a consolidation plan.
 
     Attributes:
@@ -123,7 +146,7 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class VacuumRow:
+class VacuumRow(ShownRow):
     """A total of a vacuum, or in a dry run a file that it would delete.
 
     Attributes:
@@ -143,7 +166,7 @@ class VacuumRow:
 
 
 @dataclass(frozen=True)
-class PurgeRow:
+class PurgeRow(ShownRow):
     """A step of a purge, or a protected version.
 
     Attributes:
@@ -166,7 +189,7 @@ class PurgeRow:
 
 
 @dataclass(frozen=True)
-class ProtectRow:
+class ProtectRow(ShownRow):
     """A protected version.
 
     Attributes:
@@ -187,7 +210,7 @@ class ProtectRow:
 
 
 @dataclass(frozen=True)
-class UnprotectRow:
+class UnprotectRow(ShownRow):
     """A protection that was ended.
 
     Attributes:
@@ -202,7 +225,7 @@ class UnprotectRow:
 
 
 @dataclass(frozen=True)
-class HealthRow:
+class HealthRow(ShownRow):
     """A part of the score of a table's health; the first row has the score.
 
     Attributes:
@@ -225,7 +248,7 @@ class HealthRow:
 
 
 @dataclass(frozen=True)
-class ReportRow:
+class ReportRow(ShownRow):
     """A page about a table, or about all tables.
 
     Attributes:
@@ -242,7 +265,7 @@ class ReportRow:
 
 
 @dataclass(frozen=True)
-class IndexRow:
+class IndexRow(ShownRow):
     """A table whose index properties were set.
 
     Attributes:
@@ -267,7 +290,7 @@ class IndexRow:
 
 
 @dataclass(frozen=True)
-class DropIndexRow:
+class DropIndexRow(ShownRow):
     """A table whose index was removed.
 
     Attributes:
@@ -286,7 +309,7 @@ class DropIndexRow:
 
 
 @dataclass(frozen=True)
-class QuantilesRow:
+class QuantilesRow(ShownRow):
     """A quantile of a column.
 
     Attributes:
@@ -301,7 +324,7 @@ class QuantilesRow:
 
 
 @dataclass(frozen=True)
-class RecommendRow:
+class RecommendRow(ShownRow):
     """Index columns, or no index, and the expected reads of the queries.
 
     Attributes:
@@ -326,7 +349,7 @@ class RecommendRow:
 
 
 @dataclass(frozen=True)
-class ClusteringInformationRow:
+class ClusteringInformationRow(ShownRow):
     """How well a column, or several columns, separate the files.
 
     Attributes:
@@ -367,7 +390,7 @@ class ClusteringInformationRow:
 
 
 @dataclass(frozen=True)
-class CheckRow:
+class CheckRow(ShownRow):
     """A problem of the index; the last row is the summary.
 
     Attributes:
@@ -388,7 +411,7 @@ class CheckRow:
 
 
 @dataclass(frozen=True)
-class CancelRow:
+class CancelRow(ShownRow):
     """A run that was asked to stop.
 
     Attributes:
@@ -403,7 +426,7 @@ class CancelRow:
 
 
 @dataclass(frozen=True)
-class ConsolidateLogRow:
+class ConsolidateLogRow(ShownRow):
     """One mode for the log of one table.
 
     Attributes:
@@ -434,7 +457,7 @@ class ConsolidateLogRow:
 
 
 @dataclass(frozen=True)
-class ExplainSkippingRow:
+class ExplainSkippingRow(ShownRow):
     """A step of the file selection of one scan, or a reason why files are not skipped.
 
     Attributes:
@@ -458,7 +481,7 @@ class ExplainSkippingRow:
 
 
 @dataclass(frozen=True)
-class SuspendRow:
+class SuspendRow(ShownRow):
     """A suspended table.
 
     Attributes:
@@ -473,7 +496,7 @@ class SuspendRow:
 
 
 @dataclass(frozen=True)
-class ResumeRow:
+class ResumeRow(ShownRow):
     """A resumed table.
 
     Attributes:
@@ -488,7 +511,7 @@ class ResumeRow:
 
 
 @dataclass(frozen=True)
-class StatusRow:
+class StatusRow(ShownRow):
     """A run, or a table without a run; timestamps are in UTC.
 
     Attributes:

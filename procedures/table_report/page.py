@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 
+from procedures.html_table import html_table
 from procedures.table_health.score import SCALES
 from procedures.table_report import plots
 from procedures.table_report.facts import MAX_CUBES, TableFacts
@@ -172,26 +173,14 @@ def _figure(title: str, description: str, draw: plots.Drawing, numbers: str) -> 
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], code: int | None = None) -> str:
-    """Returns a table of HTML; all texts are escaped.
+    """Returns a table that can be scrolled with the keyboard; all texts are escaped.
 
     Args:
         header: names of the columns.
         rows: their values.
         code: number of a column with statements; None if there is none.
     """
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in header)
-    lines = []
-    for row in rows:
-        cells = []
-        for number, value in enumerate(row):
-            text = html.escape(f"{value:,}" if isinstance(value, int) else str(value))
-            kind = ' class="number"' if isinstance(value, (int, float)) else ""
-            cells.append(f"<td{kind}>{f'<code>{text}</code>' if number == code and text else text}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return (
-        f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
-    )
+    return f'<div class="wide" tabindex="0">{html_table(header, rows, code)}</div>'
 
 
 def human_bytes(number: int) -> str:
