@@ -3,8 +3,8 @@
 * ``off`` and ``on``: the median time of one query, in rounds that alternate, on a table without and with
   ``use.insights.consumption.enabled``.
 * ``ratio``: the median of on / off of the rounds.
-* ``listener``: microseconds per recorded scan on the thread of the listener, the events that its queue took per query, and
-  the Spark jobs that a query has with and without records.
+* ``listener``: microseconds per recorded scan on the thread of the listener, the events that its queue took per
+  query, and the Spark jobs that a query has with and without records.
 * ``summary``: a count per user and filter column over a million generated records.
 * ``ingestion``: the rows of a table with 10,000 commits.
 """

@@ -91,7 +91,7 @@ def _index(facts: TableFacts) -> list[str]:
     shown = " and ".join(facts.shown_columns)
     sections = []
     if facts.cubes:
-        described = f"{facts.all_cubes} cubes of the newest revision over {shown}.{more}"
+        described = f"{facts.all_cubes} cubes of the newest revision over {shown}, as shares of the index space.{more}"
         numbers = table(("depth", "rows"), facts.depths)
         sections.append(_figure("Cubes over the index space", described, plots.cubes(facts), ""))
         sections.append(_figure("Rows per depth", "The root has depth 0.", plots.depths(facts), numbers))
@@ -180,7 +180,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], code: int | N
         rows: their values.
         code: number of a column with statements; None if there is none.
     """
-    return f'<div class="wide" tabindex="0">{html_table(header, rows, code)}</div>'
+    label = html.escape(f"Table: {', '.join(header)}", quote=True)
+    return f'<div class="wide" tabindex="0" role="region" aria-label="{label}">{html_table(header, rows, code)}</div>'
 
 
 def human_bytes(number: int) -> str:

@@ -34,6 +34,8 @@ _VARIABLES = {
 _WIDTH, _HEIGHT = 5.0, 3.1
 _MEGABYTE = 1e6
 _PERCENT = 100.0
+# Letters that fit below a picture.
+_LETTERS = 45
 
 
 def svg(title: str, description: str, draw: Drawing) -> str:
@@ -87,8 +89,11 @@ def _for_page(text: str, title: str, description: str) -> str:
     prefix = re.sub(r"[^a-z]+", "-", title.lower())
     text = re.sub(r'(\bid="|url\(#|xlink:href="#)', rf"\g<1>{prefix}-", text)
     label = html.escape(f"{title}. {description}", quote=True)
-    return re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", rf'<svg \1 role="img" aria-label="{_escaped(label)}" '
-                  'xmlns:xlink="http://www.w3.org/1999/xlink">', text, count=1)  # fmt: skip
+    opening = (
+        rf'<svg \1 role="img" aria-label="{_escaped(label)}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+        f"<title>{_escaped(html.escape(title))}</title>"
+    )
+    return re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", opening, text, count=1)
 
 
 def _escaped(text: str) -> str:
@@ -130,10 +135,10 @@ def _shade(cube: CubeBox, deepest: int, most: int) -> dict[str, Any]:
 
 
 def _axis(column: str) -> str:
-    return f"{_short(column)} (share of the index space)"
+    return f"{_short(column)} (0 to 1)"
 
 
-def _short(text: str, most: int = 30) -> str:
+def _short(text: str, most: int = 24) -> str:
     # Dollar signs would begin a formula.
     text = text.replace("$", r"\$")
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -143,7 +148,10 @@ def depths(facts: TableFacts) -> Drawing:
     """Returns a drawing of the rows per depth of the tree."""
 
     def draw(axes: Axes) -> None:
-        axes.bar([str(depth) for depth, _ in facts.depths], [rows for _, rows in facts.depths], color=FIRST)
+        from matplotlib.ticker import MaxNLocator
+
+        axes.bar([depth for depth, _ in facts.depths], [rows for _, rows in facts.depths], color=FIRST)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("depth of the cube")
         axes.set_ylabel("rows")
 
@@ -155,9 +163,9 @@ def bands(facts: TableFacts) -> Drawing:
 
     def draw(axes: Axes) -> None:
         names = [f"up to {_PERCENT * end:g} %" for end, _ in facts.bands]
-        axes.bar(names, [size / _MEGABYTE for _, size in facts.bands], color=FIRST)
-        axes.set_xlabel("weights of the rows in a file")
-        axes.set_ylabel("megabytes")
+        axes.barh(names, [size / _MEGABYTE for _, size in facts.bands], color=FIRST)
+        axes.set_ylabel("weights of the rows in a file")
+        axes.set_xlabel("megabytes")
 
     return draw
 
@@ -216,11 +224,14 @@ def versions(points: Sequence[VersionFacts]) -> Drawing:
     """Returns a drawing of shares over versions."""
 
     def draw(axes: Axes) -> None:
-        numbers = [str(point.version) for point in points]
+        numbers = np.arange(len(points))
         unindexed = [_PERCENT * point.unindexed_share for point in points]
         axes.plot(numbers, unindexed, color=SECOND, marker="o", label="unindexed bytes, %")
         fragments = [_PERCENT * point.fragmentation for point in points]
         axes.plot(numbers, fragments, color=FIRST, marker="s", linestyle="--", label="fragmented blocks, %")
+        names = [str(point.version) for point in points]
+        shown = numbers[:: max(1, -(-sum(len(name) + 2 for name in names) // _LETTERS))]
+        axes.set_xticks(shown, [names[place] for place in shown.tolist()])
         axes.set_xlabel("version")
         axes.set_ylim(0, 105)
         axes.legend(frameon=False)
@@ -241,11 +252,15 @@ def timeline(events: Sequence[Event]) -> Drawing:
         if failed:
             axes.plot(failed, [0.0] * len(failed), "x", color=FOURTH, markersize=9, label="failed", clip_on=False)
         shown = places[:: max(1, len(events) // 6)]
-        axes.set_xticks(shown, [date(events[place].started_at) for place in shown.tolist()])
+        axes.set_xticks(shown, [_two_lines(events[place].started_at) for place in shown.tolist()])
         axes.set_ylabel("megabytes")
         axes.legend(frameon=False)
 
     return draw
+
+
+def _two_lines(millis: int) -> str:
+    return "\n".join(date(millis).rsplit(" ", 1))
 
 
 def date(millis: int) -> str:
