@@ -25,6 +25,7 @@ const box = e => { const b = e.getBoundingClientRect(); return [b.left, b.top, b
 const colors = ["--first", "--second", "--third", "--fourth"];
 const boxes = [...document.querySelectorAll("svg")].map(svg => ({
   name: svg.getAttribute("aria-label"), box: box(svg),
+  ticks: ["xtick", "ytick"].map(k => svg.querySelectorAll(`[id*=${k}] text`).length),
   texts: [...svg.querySelectorAll("text")].map(t => ({text: t.textContent, box: box(t)})),
   marks: [...svg.querySelectorAll("[style]")].filter(
     e => colors.some(c => e.getAttribute("style").includes(c))).map(box)}));
@@ -95,6 +96,8 @@ def _problems(measured, width):
             # Boxes of texts are a little larger than the letters.
             if _intersection(one["box"], other["box"]) > 0.2 * min(_area(one["box"]), _area(other["box"])):
                 problems.append(f"{picture['name']}: {one['text']!r} covers {other['text']!r}")
+        if min(picture["ticks"]) < 1 or sum(picture["ticks"]) < 4:
+            problems.append(f"{picture['name']} has {picture['ticks']} labels at its axes")
         drawn = [mark for mark in picture["marks"] if _intersection(mark, picture["box"]) > 0 or mark[0] < mark[2]]
         if not drawn:
             problems.append(f"{picture['name']} has no marks")
@@ -138,9 +141,9 @@ def test_blank_and_overlapping_pictures_are_noticed(tmp_path):
     from PIL import Image
 
     text = {"text": "a", "box": [10, 10, 50, 20]}
-    good = {"name": "good", "box": [0, 0, 100, 100], "texts": [text], "marks": [[1, 1, 9, 9]]}
-    covered = {**good, "name": "covered", "box": [0, 50, 100, 150], "texts": [text, {**text, "text": "b"}], "marks": []}
-    problems = _problems({"width": 900, "boxes": [good, covered]}, 800)
-    for expected in ("900 px wide", "begins above the end of good", "'a' is cut off", "'a' covers 'b'", "has no marks"):
-        assert any(expected in problem for problem in problems), expected
+    good = {"name": "good", "box": [0, 0, 100, 100], "texts": [text], "marks": [[1, 1, 9, 9]], "ticks": [3, 3]}
+    faults = {"texts": [text, {**text, "text": "b"}], "marks": [], "ticks": [0, 4]}
+    problems = _problems({"width": 900, "boxes": [good, {**good, "box": [0, 50, 100, 150], **faults}]}, 800)
+    expected = ("900 px wide", "begins above the end of good", "'a' is cut off", "'a' covers 'b'", "no marks", "[0, 4]")
+    assert [part for part in expected if not any(part in problem for problem in problems)] == []
     assert _blank(Image.new("RGB", (200, 200), "white"), {"boxes": [good]}) == ["good"]
