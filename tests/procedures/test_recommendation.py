@@ -138,6 +138,12 @@ def test_quantiles_are_values_of_even_ranks():
     assert SampledColumn(np.zeros(1), np.ones(1, bool), np.zeros(1, np.int32)).quantiles == []
 
 
+def test_functions_and_alternatives_of_consumption_select_no_files():
+    rows = [_row(("a", "f() ="), ("b", "OR <"), ("a", ">"), selectivity=0.01)]
+    (query,) = workload_of_consumption(rows, {name: [float(i) for i in range(11)] for name in "ab"}).queries
+    assert [comparison.operator for comparison in deciding(query.condition)] == [">"]
+
+
 def test_consumption_of_points_samples_and_unknown_columns():
     rows = [
         _row(("a", "="), selectivity=0.5),

@@ -41,7 +41,7 @@ def test_a_scan_is_a_row_with_the_counts_of_its_query(spark, table):
     row = _rows(spark, table)[-1]
     assert len(_rows(spark, table)) == before + 2
     files = [json.loads(add["stats"]) for add in table.replayed()[0].values()]
-    assert {(f.column, f.operator, f.literal) for f in row.filters} >= {("x", "<", None), ("id", "IN", None)}
+    assert {(f.column, f.operator, f.literal) for f in row.filters} >= {("x", "<", None), ("id", "OR IN", None)}
     assert (row.table_size.files, row.rows_kept) == (len(files), len(kept))
     steps = (
         row.skipped_by_partitions,
@@ -107,6 +107,70 @@ def _gauges(spark):
     assert sources.size() == 1
     gauges = sources.apply(0).metricRegistry().getGauges()
     return {name: gauges[name].getValue() for name in gauges}
+
+
+@pytest.mark.parametrize(
+    ("where", "filters"),
+    [
+        ("x < 0.1 OR y < 10", {("x", "OR <"), ("y", "OR <")}),
+        ("y > 3 AND (x < 0.1 OR NOT (y < 10))", {("y", ">"), ("x", "OR <"), ("y", "OR >=")}),
+        ("upper(s) = 'S1' AND id + 1 > 5", {("s", "f() ="), ("id", "f() >")}),
+        ("x > y", {("x", "f() >"), ("y", "f() >")}),
+        ("x > (SELECT avg(x) FROM {t} WHERE y < 10)", {("x", ">")}),
+        ("5 > y AND s LIKE 's1%'", {("y", "<"), ("s", "LIKE")}),
+    ],
+)
+def test_operators_say_where_a_comparison_decides_nothing(spark, table, where, filters):
+    """An index helps plain comparisons; functions and alternatives must not look like these."""
+    table.sql(f"SELECT id FROM {{t}} WHERE {where.format(t=table.name)}")
+    rows = {frozenset((f.column, f.operator) for f in row.filters if f.operator != "IS NOT NULL")
+            for row in _rows(spark, table)[-2:]}  # fmt: skip
+    assert frozenset(filters) in rows
+
+
+def test_the_steps_of_a_newcomer(spark, new_table, set_conf):
+    """Deleted rows, views, joins, earlier versions, renamed columns, and recording turned off and on in one session."""
+    properties = {ENABLED: "true", "delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+    table = new_table(NUMBERS, properties=properties).append(numbers(spark, 400), 1)
+    view = f"{table.name}_view"
+
+    def recorded(text):
+        before = len(_rows(spark, table))
+        table.sql(text)
+        return [
+            ({(f.column, f.operator) for f in row.filters if f.operator != "IS NOT NULL"}, row.rows_kept, row.version)
+            for row in _rows(spark, table)[before:]
+        ]
+
+    table.sql("DELETE FROM {t} WHERE id % 10 = 0")
+    kept = table.data.where("x < 0.5").count()
+    ((filters, rows_kept, _),) = recorded("SELECT * FROM {t} WHERE x < 0.5")
+    assert (filters, rows_kept) == ({("x", "<")}, kept), "Delta's filter of deleted rows is no filter of the query"
+    table.sql(f"CREATE VIEW {view} AS SELECT * FROM {{t}} WHERE y > 500")
+    ((filters, _, _),) = recorded(f"SELECT sum(x) FROM {view} WHERE x < 0.5")
+    assert filters == {("x", "<"), ("y", ">")}
+    table.sql(f"DROP VIEW {view}")
+    joined = recorded("SELECT count(*) FROM {t} a JOIN {t} b ON a.id = b.id WHERE a.x < 0.1 AND b.y > 900")
+    assert sorted(map(sorted, (filters for filters, _, _ in joined))) == [[("x", "<")], [("y", ">")]]
+    assert recorded("SELECT * FROM {t} VERSION AS OF 0") == [(set(), 0, 0)]
+    assert recorded("SELECT * FROM {t} WHERE x < -1")[0][:2] == ({("x", "<")}, 0)
+    # An empty version has no bytes, of which there is no share.
+    assert sql_ext.call(spark, "recommend", table=table.name).collect()[0].advice == "NO_INDEX"
+    for value, count in (("false", 0), ("true", 1)):
+        table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{ENABLED}' = '{value}')")
+        assert len(recorded("SELECT * FROM {t} WHERE x < 0.2")) == count
+    for value, count in (("FALSE", 0), (" True ", 1)):
+        set_conf("spark.qbeast.use.insights.recording", value)
+        assert len(recorded("SELECT * FROM {t} WHERE x < 0.2")) == count
+    table.sql("ALTER TABLE {t} RENAME COLUMN y TO `why not.so`")
+    assert recorded("SELECT * FROM {t} WHERE `why not.so` < 10")[0][0] == {("why not.so", "<")}
+    # A table that is made again has no records of the one before.
+    table.sql("DROP TABLE {t}")
+    table.sql(f"CREATE TABLE {{t}} (x DOUBLE) USING delta TBLPROPERTIES ('{ENABLED}' = 'true')")
+    assert _rows(spark, table) == []
+    assert recorded("SELECT * FROM {t} WHERE x < 1") == [({("x", "<")}, 0, 0)]
+    with pytest.raises(sql_ext.UseError, match="empty"):
+        sql_ext.call(spark, "recommend", table=table.name)
 
 
 def test_what_is_not_recorded(spark, table, new_table, set_conf):

@@ -56,7 +56,7 @@ final class ScanListener(
     if (end.qe != null && !hasFailed) {
       val session = end.qe.sparkSession
       val conf = session.sessionState.conf
-      if (conf.getConfString(RecordingKey, "true") == "true") {
+      if (conf.getConfString(RecordingKey, "true").trim.equalsIgnoreCase("true")) {
         val caller = callerOf(start)
         queue.add(
           ScanRecords.of(
