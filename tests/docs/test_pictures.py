@@ -9,6 +9,8 @@ from pages import ROOT
 from pyspark.sql import functions as F
 
 PICTURES = ROOT / "docs" / "pictures"
+# Pixels: the column of a page on a phone, and its smallest label.
+PHONE, SMALLEST_LABEL = 340, 9
 sys.path.insert(0, str(PICTURES))
 
 
@@ -28,6 +30,15 @@ def test_pictures_say_what_is_drawn_today(draw, name, tmp_path):
     checked_in, now = _texts(PICTURES / f"{name}.svg"), _texts(draw.save(name, tmp_path))
     assert len(now) > 5
     assert now == checked_in, "run python docs/pictures/draw.py, and read the texts beside the pictures again"
+
+
+@pytest.mark.parametrize("file", sorted(PICTURES.glob("*.svg")), ids=lambda file: file.stem)
+def test_labels_are_readable_on_a_phone(file):
+    text = file.read_text(encoding="utf-8")
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', text)[1])
+    sizes = [float(a or b) for a, b in re.findall(r'font: ([\d.]+)px|<text[^>]* font-size="([\d.]+)"', text)]
+    assert sizes
+    assert min(sizes) * PHONE / width >= SMALLEST_LABEL
 
 
 def test_every_picture_is_shown_with_words_for_who_does_not_see_it():

@@ -155,6 +155,7 @@ def test_commands_are_accepted(words):
     ("text", "at_root", "expected"),
     [
         ("[a](docs/sql.md#x)", True, "[a](/sql.md#x)"),
+        ("![a](docs/pictures/a.svg)", True, "![a](/pictures/a.svg)"),
         ("[a](CONTRIBUTING.md)", True, "[a](/contributing.md)"),
         ("[a](../README.md#try-it)", False, "[a](/readme.md#try-it)"),
         ("[a](../../CHANGELOG.md)", False, "[a](/changelog.md)"),
