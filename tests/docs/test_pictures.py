@@ -36,7 +36,7 @@ def test_pictures_say_what_is_drawn_today(draw, name, tmp_path):
 def test_labels_are_readable_on_a_phone(file):
     text = file.read_text(encoding="utf-8")
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', text)[1])
-    sizes = [float(a or b) for a, b in re.findall(r'font: ([\d.]+)px|<text[^>]* font-size="([\d.]+)"', text)]
+    sizes = [float(a or b) for a, b in re.findall(r'font(?:-size)?: ([\d.]+)px|<text[^>]* font-size="([\d.]+)"', text)]
     assert sizes
     assert min(sizes) * PHONE / width >= SMALLEST_LABEL
 
