@@ -162,7 +162,9 @@ def command_pages() -> str:
     """The commands of the command line with their options."""
     group = command_group()
     parts = []
-    for name, command in sorted(group.commands.items()):
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
         context = click.Context(command, parent=click.Context(group, info_name=COMMAND), info_name=name)
         usage = f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
         records = [param.get_help_record(context) for param in command.get_params(context)]

@@ -21,6 +21,11 @@ _EXAMPLES = {
         "use-spark plan --table db.flights --columns time_hour",
         "use-spark plan --table db.flights --max-file-bytes 500000000 --store --json",
     ),
+    "approximate": (
+        "use-spark approximate 'SELECT avg(distance) FROM db.flights' --tolerance 0.01",
+        "use-spark approximate 'SELECT carrier, count(*) FROM db.flights GROUP BY 1' --on-miss estimate --json",
+    ),
+    "explain_skipping": ("use-spark explain-skipping 'SELECT * FROM db.flights WHERE distance < 100'",),
     "cancel": ("use-spark cancel --id 3f2a91c04b7d",),
     "status": ("use-spark status --table db.flights", "use-spark status --json"),
     "quantiles": ("use-spark quantiles --table db.flights --column distance --n 10",),

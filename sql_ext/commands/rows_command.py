@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
-from procedures.declaration import Procedure
+from procedures.declaration import Parameter, Procedure
 from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
 from sql_ext.commands.options import examples, format_options, option_of, output_format_of, session_options
 from sql_ext.commands.output import OutputFormat, Row, print_rows, say
 from sql_ext.commands.runner import Runner, runner_of
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
 
+# A query is what its command is about, and needs no name.
+_ARGUMENT = "query"
 TABLE_NAMES = {"table": ("--table-location", "--table")}
 
 
@@ -61,13 +63,25 @@ def rows_command(
             say("no rows")
         ctx.exit(code)
 
-    options = [option_of(p, TABLE_NAMES) for p in procedure.parameters]
+    parameters = [
+        click.Argument([p.name]) if p.name == _ARGUMENT else option_of(p, TABLE_NAMES) for p in procedure.parameters
+    ]
     return click.Command(
         command_name(procedure),
         callback=click.pass_context(command),
-        params=[*options, *format_options(), *more_options, *session_options()],
-        help=procedure.doc,
+        params=[*parameters, *format_options(), *more_options, *session_options()],
+        help="\n\n".join([procedure.doc, *(f"QUERY: {p.doc}" for p in procedure.parameters if p.name == _ARGUMENT)]),
         epilog=examples(*(shown or [_example(procedure)])) + f"\n\n{exit_codes_text()}",
+    )
+
+
+def _typed(parameter: Parameter) -> str:
+    if parameter.name == _ARGUMENT:
+        return "'SELECT count(*) FROM db.flights'"
+    return (
+        "--table db.flights"
+        if parameter.name == "table"
+        else f"{option_of(parameter).opts[0]} {parameter.name.upper()}"
     )
 
 
@@ -78,9 +92,5 @@ def command_name(procedure: Procedure) -> str:
 
 def _example(procedure: Procedure) -> str:
     """Returns an example with the required options and the table."""
-    typed = [
-        "--table db.flights" if p.name == "table" else f"{option_of(p).opts[0]} {p.name.upper()}"
-        for p in procedure.parameters
-        if p.required or p.name == "table"
-    ]
+    typed = [_typed(p) for p in procedure.parameters if p.required or p.name == "table"]
     return " ".join(["use-spark", command_name(procedure), *typed])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 
+import click
 import pytest
 import yaml
 from jinja2 import Environment
@@ -66,7 +67,9 @@ def _module(monkeypatch, name, **members):
 def _checked(words):
     """The command of a call; the real command checks its options in the same way before it starts Spark."""
     assert words[0] == "use-spark"
-    cli.commands[words[1]].make_context(words[1], words[2:])
+    command = cli.get_command(click.Context(cli), words[1])
+    assert command is not None
+    command.make_context(words[1], words[2:])
     return words[1]
 
 
