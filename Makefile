@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 SHIM := jars-build/build_shim.py
 INSTALLED := $(VENV)/.installed
+PAGES := $(wildcard *.md bench/*.md docs/*.md docs/*/*.md)
 
 # The same whatever the locale and the Spark of the caller.
 export LC_ALL := C.UTF-8
@@ -78,6 +79,7 @@ soak-ingest: java $(INSTALLED) test-shim ## two plain writers without a pause, a
 lint: java $(INSTALLED) ## check style, types, imports and formats
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { $(BIN)/ruff format --check; exit 1; }
+	@$(BIN)/ruff format --check --quiet --line-length 88 $(PAGES)
 	@$(BIN)/mypy --no-error-summary
 	@mkdir -p build
 	@$(BIN)/lint-imports > build/lint-imports.log || { cat build/lint-imports.log; exit 1; }
@@ -86,6 +88,7 @@ lint: java $(INSTALLED) ## check style, types, imports and formats
 format: java $(INSTALLED) ## write the formats and what can be fixed
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
+	@$(BIN)/ruff format --quiet --line-length 88 $(PAGES)
 	@$(BIN)/python $(SHIM) --scalafmt write
 
 bench-layout: java $(INSTALLED) ## compare layouts: plain, ZORDER, liquid clustering and ours (an hour on 2 cores)

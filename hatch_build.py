@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 # A link to a file of the repository, which a package index does not have.
 _RELATIVE_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!#|[a-z]+:)[^)\s]+\)")
+_RELATIVE_PICTURE = re.compile(r"!\[[^\]]*\]\((?!#|[a-z]+:)[^)\s]+\)\n+")
 
 
 def index_readme(text: str) -> str:
-    """Returns a readme whose links lead nowhere else in the repository; the words of such links stay.
+    """Returns a readme without pictures of the repository and links into it; the words of such links stay.
 
     Args:
         text: README.md.
     """
-    return _RELATIVE_LINK.sub(r"\1", text)
+    return _RELATIVE_LINK.sub(r"\1", _RELATIVE_PICTURE.sub("", text))
 
 
 class ReadmeHook(MetadataHookInterface):

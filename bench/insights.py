@@ -3,6 +3,8 @@
 * ``off`` and ``on``: the median time of one query, in rounds that alternate, on a table without and with
   ``use.insights.consumption.enabled``.
 * ``ratio``: the median of on / off of the rounds.
+* ``listener``: microseconds per recorded scan on the thread of the listener, the events that its queue took per
+  query, and the Spark jobs that a query has with and without records.
 * ``summary``: a count per user and filter column over a million generated records.
 * ``ingestion``: the rows of a table with 10,000 commits.
 """
@@ -22,6 +24,7 @@ from long_log import write_log
 from pyspark.sql import SparkSession
 
 import sql_ext
+from catalog.jvm.application_metrics import ApplicationMetrics
 from catalog.jvm.shim_bridge import ShimBridge
 
 _LINES_PER_FILE = 12_000
@@ -78,6 +81,36 @@ def _median_ratio(spark: SparkSession, folder: Path, rounds: int) -> tuple[float
     return statistics.median(times["off"]), statistics.median(times["on"]), statistics.median(ratios)
 
 
+def _listener(spark: SparkSession, folder: Path, queries: int) -> str:
+    """What the listener does for a query, counted and not compared with the time of the query."""
+    metrics = ApplicationMetrics(spark)
+    context = spark.sparkContext._jsc.sc()
+    timer = "queue.useScans.listenerProcessingTime"
+
+    def events() -> int:
+        context.listenerBus().waitUntilEmpty()
+        source = context.env().metricsSystem().getSourcesByName("LiveListenerBus").apply(0)
+        return int(source.metricRegistry().getTimers()[timer].getCount())
+
+    jobs, taken = {}, 0
+    before = metrics.exchange({})
+    for name in ("off", "on"):
+        first, started = context.statusStore().jobsList(None).size(), events()
+        for _ in range(queries):
+            spark.sql(f"SELECT sum(y) FROM delta.`{folder}/{name}` WHERE x < 500 AND id > 1000").collect()
+        taken = events() - started
+        jobs[name] = (context.statusStore().jobsList(None).size() - first) / queries
+    after = metrics.exchange({})
+    scans, micros = (
+        after[key] - before.get(key, 0) for key in ("recorded_scans_total", "recording_microseconds_total")
+    )
+    assert scans == queries
+    return (
+        f"listener {micros / scans:8.0f} us per scan on its own thread, {taken / queries:.0f} events per query, "
+        f"jobs per query off {jobs['off']:g}, on {jobs['on']:g}"
+    )
+
+
 def _summary(spark: SparkSession, folder: Path, records: int) -> float:
     target, store = f"delta.`{folder}/on`", folder / "on" / "_use" / "consumption"
     ShimBridge(spark).flush_scans()
@@ -128,6 +161,7 @@ def main() -> None:
     try:
         off, on, ratio = _median_ratio(spark, folder, arguments.rounds)
         print(f"query off {off * 1000:8.1f} ms, on {on * 1000:8.1f} ms, ratio {ratio:.3f}", flush=True)
+        print(_listener(spark, folder, 50), flush=True)
         print(f"summary of {arguments.records} records {_summary(spark, folder, arguments.records):8.1f} s", flush=True)
         print(f"ingestion of {arguments.commits} commits {_ingestion(spark, folder, arguments.commits):8.1f} s")
     finally:

@@ -33,6 +33,8 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True  # attributes with defaults would be described twice
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"{project} {release}"
 html_copy_source = False
 html_show_sourcelink = False

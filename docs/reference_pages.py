@@ -23,12 +23,13 @@ from catalog.properties.session_settings import SESSION_SETTINGS
 from catalog.properties.setting import Setting
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.declaration import Parameter
+from procedures.declaration import Parameter, Procedure
 from procedures.registry import procedures
 from procedures.selection import DEFAULT_STRATEGIES, strategies
 from procedures.service.service_settings import SERVICE_SETTINGS
 
 COMMAND = "use-spark"
+COLUMN_WIDTH = 88  # characters of code that the site shows without scrolling
 _COLUMN = re.compile(r", (?=\w+ )")
 
 
@@ -82,10 +83,19 @@ def _columns(ddl: str, header: str = "column") -> str:
     return _table((header, "type"), ((_code(name), _code(data_type)) for name, data_type in columns_of(ddl)))
 
 
+def _call(procedure: Procedure) -> str:
+    """The signature, with parameters below each other if one line is longer than its column."""
+    line = f"CALL {procedure.signature}"
+    if len(line) <= COLUMN_WIDTH:
+        return line
+    parameters = ",\n    ".join(parameter.signature for parameter in procedure.parameters)
+    return f"CALL use.{procedure.name}(\n    {parameters})"
+
+
 def procedure_pages() -> str:
     """All procedures: signature, parameters, result columns."""
     parts = [
-        f"## use.{name}\n\n{_plain(found.doc)}\n\n```text\nCALL {found.signature}\n```\n\n"
+        f"## use.{name}\n\n{_plain(found.doc)}\n\n```text\n{_call(found)}\n```\n\n"
         f"{_parameters(found.parameters)}\n{_columns(found.result, 'result column')}"
         for name, found in sorted(procedures().items())
     ]

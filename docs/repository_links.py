@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 
 _PAGES = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _LINK = re.compile(r"(\]\()((?:\.\./)+|docs/|)([^)#:\s]+\.md)(?=[#)])")
+_PICTURE = re.compile(r"(\]\()docs/([^)#:\s]+\.(?:svg|png)\))")
 # Files that are no pages: the site offers them as downloads.
 _FILE = re.compile(r"(\]\()((?!docs/|\.\.?/|/)[^)#:\s]+\.(?:ipynb|py))(?=\))")
 
@@ -33,7 +34,7 @@ def to_site(text: str, at_root: bool) -> str:
         return f"{start}/{target}" if at_root and prefix == "docs/" else link[0]
 
     if at_root:
-        text = _FILE.sub(r"\1../\2", text)
+        text = _PICTURE.sub(r"\1/\2", _FILE.sub(r"\1../\2", text))
     return _LINK.sub(rebased, text)
 
 

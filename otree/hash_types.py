@@ -2,8 +2,8 @@
 
 import re
 
-# Table property, per revision: how its columns hashed when it was made. A widened type hashes differently, and so weighs
-# differently.
+# Table property, per revision: how its columns hashed when it was made. A widened type hashes differently, and so does
+# its weight.
 HASH_TYPES_KEY_PREFIX = "use.index.hashTypes."
 
 

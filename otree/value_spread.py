@@ -75,6 +75,8 @@ class ValueSpread:
     def _share(self, at: Floats, of_ends: Floats) -> Floats:
         """The share of the rows, which for an end of a range is the one given."""
         last = len(self.values) - 1
+        # NaN is above every number.
+        at = np.where(np.isnan(at), np.inf, at)
         right = np.minimum(np.searchsorted(self.values, at, side="left"), last)
         left = np.maximum(right - 1, 0)
         width = self.values[right] - self.values[left]

@@ -104,7 +104,8 @@ def _consumption_of(call: Call, table: ManagedTable) -> list[dict[str, Any]]:
     """Returns the newest recorded scans; their selectivity is the share of the rows of the table."""
     # What the scan skipped has no rows of the query either.
     kept = F.coalesce("selectivity", F.when(F.col("rows_read") == 0, F.lit(0.0)))
-    share = kept * F.col("read.bytes") / F.col("table_size.bytes")
+    # A scan of an empty version has no bytes.
+    share = kept * F.col("read.bytes") / F.nullif(F.col("table_size.bytes"), F.lit(0))
     rows = (
         call.spark.table(f"{table.name}.consumption")
         .orderBy(F.col("time").desc())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from types import NoneType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.local_rows import local_data_frame
+from procedures.html_table import html_table
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -58,8 +59,30 @@ def data_frame_of(spark: SparkSession, kind: type[DataclassInstance], rows: Iter
     return local_data_frame(spark, [astuple(row) for row in rows], ddl_of(kind))
 
 
+class ShownRow:
+    """A row that notebooks show as a table."""
+
+    def _repr_html_(self: DataclassInstance) -> str:
+        return rows_as_html([self])
+
+
+def rows_as_html(rows: Sequence[DataclassInstance], most: int = 50) -> str:
+    """Returns rows as a table of HTML, with a column per field; all texts are escaped.
+
+    Args:
+        rows: rows of one class.
+        most: number of rows that are shown.
+    """
+    if not rows:
+        return "<p>No rows.</p>"
+    names = [f.name for f in fields(rows[0])]
+    shown = [["" if (v := getattr(row, name)) is None else v for name in names] for row in rows[:most]]
+    left_out = f"<p>{len(rows) - most:,} more rows are not shown.</p>" if len(rows) > most else ""
+    return html_table(names, shown) + left_out
+
+
 @dataclass(frozen=True)
-class OptimizeRow:
+class OptimizeRow(ShownRow):
     """One group of an optimization, or the reason why there is none.
 
     Attributes:
@@ -92,7 +115,7 @@ class OptimizeRow:
 
 
 @dataclass(frozen=True)
-class PlanRow:
+class PlanRow(ShownRow):
     """A group of a consolidation plan.
 
     Attributes:
@@ -124,7 +147,7 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class VacuumRow:
+class VacuumRow(ShownRow):
     """A total of a vacuum, or in a dry run a file that it would delete.
 
     Attributes:
@@ -144,7 +167,7 @@ class VacuumRow:
 
 
 @dataclass(frozen=True)
-class PurgeRow:
+class PurgeRow(ShownRow):
     """A step of a purge, or a protected version.
 
     Attributes:
@@ -167,7 +190,7 @@ class PurgeRow:
 
 
 @dataclass(frozen=True)
-class ProtectRow:
+class ProtectRow(ShownRow):
     """A protected version.
 
     Attributes:
@@ -188,7 +211,7 @@ class ProtectRow:
 
 
 @dataclass(frozen=True)
-class UnprotectRow:
+class UnprotectRow(ShownRow):
     """A protection that was ended.
 
     Attributes:
@@ -203,7 +226,7 @@ class UnprotectRow:
 
 
 @dataclass(frozen=True)
-class HealthRow:
+class HealthRow(ShownRow):
     """A part of the score of a table's health; the first row has the score.
 
     Attributes:
@@ -226,7 +249,7 @@ class HealthRow:
 
 
 @dataclass(frozen=True)
-class ReportRow:
+class ReportRow(ShownRow):
     """A page about a table, or about all tables.
 
     Attributes:
@@ -243,7 +266,7 @@ class ReportRow:
 
 
 @dataclass(frozen=True)
-class IndexRow:
+class IndexRow(ShownRow):
     """A table whose index properties were set.
 
     Attributes:
@@ -268,7 +291,7 @@ class IndexRow:
 
 
 @dataclass(frozen=True)
-class DropIndexRow:
+class DropIndexRow(ShownRow):
     """A table whose index was removed.
 
     Attributes:
@@ -287,7 +310,7 @@ class DropIndexRow:
 
 
 @dataclass(frozen=True)
-class QuantilesRow:
+class QuantilesRow(ShownRow):
     """A quantile of a column.
 
     Attributes:
@@ -302,7 +325,7 @@ class QuantilesRow:
 
 
 @dataclass(frozen=True)
-class RecommendRow:
+class RecommendRow(ShownRow):
     """Index columns, or no index, and the expected reads of the queries.
 
     Attributes:
@@ -327,7 +350,7 @@ class RecommendRow:
 
 
 @dataclass(frozen=True)
-class ClusteringInformationRow:
+class ClusteringInformationRow(ShownRow):
     """How well a column, or several columns, separate the files.
 
     Attributes:
@@ -368,7 +391,7 @@ class ClusteringInformationRow:
 
 
 @dataclass(frozen=True)
-class CheckRow:
+class CheckRow(ShownRow):
     """A problem of the index; the last row is the summary.
 
     Attributes:
@@ -389,7 +412,7 @@ class CheckRow:
 
 
 @dataclass(frozen=True)
-class CancelRow:
+class CancelRow(ShownRow):
     """A run that was asked to stop.
 
     Attributes:
@@ -404,7 +427,7 @@ class CancelRow:
 
 
 @dataclass(frozen=True)
-class ConsolidateLogRow:
+class ConsolidateLogRow(ShownRow):
     """One mode for the log of one table.
 
     Attributes:
@@ -435,7 +458,7 @@ class ConsolidateLogRow:
 
 
 @dataclass(frozen=True)
-class ExplainSkippingRow:
+class ExplainSkippingRow(ShownRow):
     """A step of the file selection of one scan, or a reason why files are not skipped.
 
     Attributes:
@@ -459,7 +482,7 @@ class ExplainSkippingRow:
 
 
 @dataclass(frozen=True)
-class ApproximateRow:
+class ApproximateRow(ShownRow):
     """One aggregate of one group, or what cannot be estimated.
 
     Attributes:
@@ -498,7 +521,7 @@ class ApproximateRow:
 
 
 @dataclass(frozen=True)
-class SuspendRow:
+class SuspendRow(ShownRow):
     """A suspended table.
 
     Attributes:
@@ -513,7 +536,7 @@ class SuspendRow:
 
 
 @dataclass(frozen=True)
-class ResumeRow:
+class ResumeRow(ShownRow):
     """A resumed table.
 
     Attributes:
@@ -528,7 +551,7 @@ class ResumeRow:
 
 
 @dataclass(frozen=True)
-class StatusRow:
+class StatusRow(ShownRow):
     """A run, or a table without a run; timestamps are in UTC.
 
     Attributes:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from catalog.jvm.read_report import WeightFilter, planned_reads
 from catalog.pruning.read_planning import SampleReason, sample_facts
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
+from procedures.html_table import html_table
 from sql_ext.remote_calls import refuse_client
 
 
@@ -155,6 +156,22 @@ class ReadReport:
     def samples(self) -> int:
         """Number of samples that Spark takes itself."""
         return len(self.spark_samples)
+
+    def _repr_html_(self) -> str:
+        """The scans with what each step skips, and the samples."""
+        steps = ("partitions", "statistics", "limit", "cubes", "weights")
+        header = ("table", "version", "files", "bytes", *(f"skipped by {step}" for step in steps), "read", "bytes read")
+        scans = [
+            (scan.table, scan.version, scan.total_files, scan.total_bytes, *(scan.removed[s].files for s in steps),
+             scan.kept_files, scan.kept_bytes)
+            for scan in self.scans
+        ]  # fmt: skip
+        samples = [(f"{s.lower:g} to {s.upper:g}", "by weight", s.coarse or s.note) for s in self.weight_samples]
+        samples += [
+            (f"{s.lower:g} to {s.upper:g}", "by Spark", f"{s.reason.value}: {s.detail}") for s in self.spark_samples
+        ]
+        shown = html_table(header, scans) if scans else "<p>No scan of a Delta table.</p>"
+        return shown + (html_table(("sample", "taken", "note"), samples) if samples else "")
 
 
 def read_report(data: DataFrame) -> ReadReport:

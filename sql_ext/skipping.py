@@ -10,7 +10,7 @@ from catalog.jvm.java_errors import as_one_line
 from catalog.jvm.session import described_jobs
 from catalog.jvm.skipping_report import plan_of_data
 from catalog.properties.session_settings import PRUNING_ENABLED
-from procedures.result_rows import ExplainSkippingRow
+from procedures.result_rows import ExplainSkippingRow, rows_as_html
 from procedures.skipping.explanation import explanation_rows, explanation_text
 from sql_ext.remote_calls import refuse_client
 
@@ -32,6 +32,9 @@ class SkippingExplanation:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return rows_as_html(self.rows)
 
 
 def explain(data: DataFrame) -> SkippingExplanation:

@@ -46,7 +46,7 @@ def collect_observed(
 
 
 def _plain(value: Any) -> Any:
-    """A value of a row of the JVM: Py4J has converted numbers, and sequences are left."""
-    if value is None or isinstance(value, (int, float, str)):
+    """A value of a row of the JVM: Py4J has converted numbers and bytes, and sequences are left."""
+    if value is None or isinstance(value, (int, float, str, bytes)):
         return value
     return tuple(value.apply(i) for i in range(value.length()))

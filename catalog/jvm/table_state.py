@@ -44,10 +44,12 @@ class LogExtent:
     Attributes:
         files: number of live files; None when the version has no checksum.
         log_bytes: bytes of the checkpoint and of the commits after it.
+        commit_bytes: bytes of the commits after the checkpoint.
     """
 
     files: int | None
     log_bytes: int
+    commit_bytes: int = 0
 
 
 class TableState:
@@ -90,8 +92,8 @@ class TableState:
 
     def extent(self) -> LogExtent:
         """Returns how large the list of files is; starts no Spark job."""
-        files, log_bytes = self._java.extent()
-        return LogExtent(None if files < 0 else int(files), int(log_bytes))
+        files, checkpoint_bytes, commit_bytes = map(int, self._java.extent())
+        return LogExtent(None if files < 0 else files, checkpoint_bytes + commit_bytes, commit_bytes)
 
     def size_in_bytes(self) -> int:
         """Returns the bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""

@@ -1,7 +1,7 @@
 """Draws the pictures of the page on concepts: ``python docs/pictures/draw.py [folder]``.
 
 The same data and the same code give the same pictures. They have a ground of their own, so that they read the same on
-light and dark pages.
+light and dark pages. Panels are stacked and labels large, so that a phone shows them at a readable size.
 """
 
 from __future__ import annotations
@@ -37,19 +37,22 @@ RANGE = (0.55, 0.62)
 TARGET_ROWS = 130
 APPENDS, APART = 30, 700
 _YEAR = 2013
+# Of a picture, in inches; the sizes of fonts are in points.
+WIDTH = 5.0
+TITLE, LABEL, TICK = 12, 11, 10
 
 
-def _panels(count: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="#ffffff")
-    found = figure.subplots(1, count, **options)
-    return figure, [found] if count == 1 else list(found)
+def _panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(WIDTH, count * height), layout="constrained", facecolor="#ffffff")
+    axes = figure.subplots(count, 1, **options)
+    return figure, [axes] if count == 1 else list(axes)
 
 
 def _bare(axes: Axes, title: str, below: str = "", beside: str = "") -> None:
-    axes.set_title(title, fontsize=10, color=INK, loc="left")
-    axes.set_xlabel(below, fontsize=9, color=INK)
-    axes.set_ylabel(beside, fontsize=9, color=INK)
-    axes.tick_params(labelsize=8, colors=INK, length=2)
+    axes.set_title(title, fontsize=TITLE, color=INK, loc="left")
+    axes.set_xlabel(below, fontsize=LABEL, color=INK)
+    axes.set_ylabel(beside, fontsize=LABEL, color=INK)
+    axes.tick_params(labelsize=TICK, colors=INK, length=2)
     for spine in axes.spines.values():
         spine.set_color(FAINT)
 
@@ -63,7 +66,7 @@ def cubes() -> Figure:
     placed = flights(2)
     deepest = max(cube.depth for cube in placed.cubes)
     shown = min(deepest, 2)
-    figure, panels = _panels(shown + 1, 10.5, 3.9, sharex=True, sharey=True)
+    figure, panels = _panels(shown + 1, 2.7, sharex=True, sharey=True)
     for depth, axes in enumerate(panels):
         chosen = [i for i, cube in enumerate(placed.cubes) if cube.depth == depth]
         _dots(axes, placed.points[0][chosen], placed.points[1][chosen], COLORS[depth], 2.0)
@@ -72,8 +75,8 @@ def cubes() -> Figure:
             axes.add_patch(Rectangle((left, low), right - left, high - low, fill=False, edgecolor=INK, linewidth=0.8))
         count = len({placed.cubes[i] for i in chosen})
         name = "the root cube" if depth == 0 else f"{count} cubes of depth {depth}"
-        beside = "distance, as a coordinate (quantiles)" if depth == 0 else ""
-        _bare(axes, f"{name}: {len(chosen):,} flights", "time, as a coordinate", beside)
+        below = "time, as a coordinate" if depth == shown else ""
+        _bare(axes, f"{name}: {len(chosen):,} flights", below, "distance, as a coordinate" if depth == 1 else "")
     return figure
 
 
@@ -81,7 +84,7 @@ def skipping() -> Figure:
     """Cubes as regions of values and weights, and those that a sample, a box, and both have to read."""
     placed = flights(1, cube_size=90)
     found = sorted(set(placed.cubes))
-    figure, panels = _panels(3, 10.5, 3.9, sharex=True, sharey=True)
+    figure, panels = _panels(3, 2.7, sharex=True, sharey=True)
     queries = (
         (f"a sample of {SAMPLE:.0%}", (0.0, 1.0), SAMPLE),
         ("a range of time", RANGE, 1.0),
@@ -109,8 +112,8 @@ def skipping() -> Figure:
         _bare(
             axes,
             f"{name}: {read_cubes} of {len(found)} cubes",
-            "time, as a coordinate",
-            "weight" if axes is panels[0] else "",
+            "time, as a coordinate" if axes is panels[-1] else "",
+            "weight",
         )
     return figure
 
@@ -120,7 +123,7 @@ def bands() -> Figure:
     placed = flights(2)
     packing, files = placed.files(TARGET_ROWS)
     firsts = [fraction_of(band.first_weight) for band in packing.bands]
-    figure, panels = _panels(len(packing.bands), 10.5, 3.4, sharex=True, sharey=True)
+    figure, panels = _panels(len(packing.bands), 2.5, sharex=True, sharey=True)
     for axes, band, first, end in zip(panels, packing.bands, firsts, [*firsts[1:], 1.0], strict=True):
         numbers = range(band.runs[0].first_file, band.runs[-1].first_file + band.runs[-1].width)
         for number in numbers:
@@ -128,7 +131,7 @@ def bands() -> Figure:
             color = COLORS[number % len(COLORS)]
             _dots(axes, placed.points[0][chosen], placed.points[1][chosen], color, 2.2)
         many = f"{len(numbers)} files" if len(numbers) > 1 else "1 file"
-        _bare(axes, f"weights {first:.0%} to {end:.0%}\n{many}", "time", "distance" if axes is panels[0] else "")
+        _bare(axes, f"weights {first:.0%} to {end:.0%}: {many}", "time" if axes is panels[-1] else "", "distance")
     return figure
 
 
@@ -137,7 +140,7 @@ def levels() -> Figure:
     placed = flights(2)
     threshold = placed.tree.threshold(CubeId.root(2))
     blocks = [sum(weight(flight) <= threshold for flight in read(n, APART)) for n in range(APPENDS)]
-    figure, (axes,) = _panels(1, 10.5, 4.4)
+    figure, (axes,) = _panels(1, 4.4)
     for number, live in enumerate(merges(blocks), start=1):
         start = 0
         for rows in live:
@@ -150,10 +153,10 @@ def levels() -> Figure:
             0, 0, color=COLORS[level], label=f"block of level {level}: {10**level:,} to {10 ** (level + 1) - 1:,} rows"
         )
     axes.set_ylim(APPENDS + 0.6, 0.4)
-    axes.legend(fontsize=9, loc="upper right", frameon=False, labelcolor=INK)
+    axes.legend(fontsize=TICK, loc="upper right", frameon=False, labelcolor=INK)
     _bare(
         axes,
-        f"blocks of the root cube after each of {APPENDS} appends, with LeveledCompaction after each",
+        f"blocks of the root cube after each of {APPENDS}\nappends, with LeveledCompaction after each",
         "rows",
         "appends",
     )
@@ -171,7 +174,7 @@ def revisions() -> Figure:
         if made is not space:
             spaces.append((number, made))
         space = made
-    figure, (axes,) = _panels(1, 10.5, 3.2)
+    figure, (axes,) = _panels(1, 3.0)
     for row, (_, made) in enumerate(spaces):
         assert isinstance(made, LinearTransformation)
         left, right = (_days(float(end), begin) for end in (made.minimum, made.maximum))
@@ -182,11 +185,11 @@ def revisions() -> Figure:
             axes.barh(row, _days(last, begin) - _days(first, begin), left=_days(first, begin), height=0.3, color=color)
     axes.set_yticks(range(len(spaces)), [f"revision {n}" for n in range(1, len(spaces) + 1)])
     axes.invert_yaxis()
-    ticks = [datetime(_YEAR + n // 4, 1 + 3 * (n % 4), 1, tzinfo=timezone.utc) for n in range(7)]
+    ticks = [datetime(_YEAR + n // 2, 1 + 6 * (n % 2), 1, tzinfo=timezone.utc) for n in range(4)]
     axes.set_xticks([(tick - begin).days for tick in ticks], [tick.strftime("%b %Y") for tick in ticks])
     _bare(
         axes,
-        f"{len(months)} monthly appends make {len(spaces)} revisions (pale: its range, dark: the months indexed in it)",
+        f"{len(months)} monthly appends make {len(spaces)} revisions\n(pale: range, dark: months indexed in it)",
     )
     return figure
 

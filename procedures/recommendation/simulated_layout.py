@@ -14,6 +14,7 @@ from otree.curve import Ranks, bits_per_dimension, hilbert_keys
 from otree.packing import Packing, pack
 from otree.weight import weight_of
 from procedures.recommendation.conditions import IS_NOT_NULL, IS_NULL, AllOf, AnyOf, Comparison, Condition
+from procedures.recommendation.file_ranges import FileRanges
 from procedures.recommendation.workload import Workload, WorkloadQuery
 
 # With fewer sampled rows per file, the ranges of simulated files would be too narrow.
@@ -30,11 +31,15 @@ class SampledColumn:
         values: per row a double or bytes, in the column's order; any value where it is null.
         nulls: per row whether the value is null.
         hashes: per row Spark's hash of the value.
+        smallest: smallest value of all rows of the table; None if it is not known.
+        largest: largest one, likewise.
     """
 
     values: NDArray[Any]
     nulls: NDArray[np.bool_]
     hashes: NDArray[np.int32]
+    smallest: Any = None
+    largest: Any = None
 
     @cached_property
     def distinct(self) -> NDArray[Any]:
@@ -54,6 +59,24 @@ class SampledColumn:
         ranks = np.zeros(len(self.values), np.int64)
         ranks[~self.nulls] = np.searchsorted(self.distinct, self.values[~self.nulls])
         return ranks
+
+    def place_of(self, value: Any) -> tuple[float, bool]:
+        """Returns the place of a value among the distinct ones, and whether it is one of them.
+
+        A value that the sample lacks has a place between two others. If it is beyond the sampled values and not beyond
+        those of the table, it has the place of the nearest one.
+        """
+        # An array of objects, because numpy's own strings lose zero bytes at their end.
+        wanted = np.array([value], self.distinct.dtype)
+        left, right = (int(np.searchsorted(self.distinct, wanted, side=side)[0]) for side in ("left", "right"))
+        if left < right:
+            return float(left), True
+        last = len(self.distinct) - 1
+        if left > last and self.largest is not None and value <= self.largest:
+            return float(last), False
+        if right == 0 and self.smallest is not None and value >= self.smallest:
+            return 0.0, False
+        return left - 0.5, False
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,55 +224,22 @@ class SimulatedFiles:
             return ranges.has_null
         if comparison.operator == IS_NOT_NULL:
             return ranges.has_value
-        distinct = self.sample.columns[comparison.column].distinct
+        column = self.sample.columns[comparison.column]
         kept = np.zeros(self.count, bool)
         for value in comparison.values:
-            # An array of objects, because numpy's own strings lose zero bytes at their end.
-            place = np.array([value], distinct.dtype)
-            left, right = (int(np.searchsorted(distinct, place, side=side)[0]) for side in ("left", "right"))
-            match comparison.operator:
-                case "=":
-                    # A value that the sample lacks takes the place of the next larger one.
-                    kept |= (ranges.low <= left) & (ranges.high >= left)
-                case "<":
-                    kept |= ranges.low < left
-                case "<=":
-                    kept |= ranges.low < right
-                case ">":
-                    kept |= ranges.high >= right
-                case ">=":
-                    kept |= ranges.high >= left
+            place, is_sampled = column.place_of(value)
+            kept |= ranges.may_have(comparison.operator, place, is_sampled=is_sampled)
         return kept & ranges.has_value
 
     def _ranges(self, name: str) -> FileRanges:
         if name not in self._known_ranges:
             column = self.sample.columns[name]
-            ranks, nulls = column.ranks[self.order], column.nulls[self.order]
-            low = np.minimum.reduceat(np.where(nulls, np.iinfo(np.int64).max, ranks), self.starts)
-            high = np.maximum.reduceat(np.where(nulls, -1, ranks), self.starts)
-            self._known_ranges[name] = FileRanges(low, high, np.logical_or.reduceat(nulls, self.starts))
+            unseen = max(0.0, 1.0 - self.sample.size / max(self.sample.rows, 1))
+            self._known_ranges[name] = FileRanges.of_rows(
+                column.ranks[self.order], column.nulls[self.order], self.starts, unseen, len(column.distinct) - 1
+            )
         return self._known_ranges[name]
 
     @cached_property
     def _known_ranges(self) -> dict[str, FileRanges]:
         return {}
-
-
-@dataclass(frozen=True, eq=False)
-class FileRanges:
-    """Ranges of one column in all files, as places among its distinct values.
-
-    Attributes:
-        low: smallest place.
-        high: largest place; -1 without a value.
-        has_null: whether a value is null.
-    """
-
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    has_null: NDArray[np.bool_]
-
-    @property
-    def has_value(self) -> NDArray[np.bool_]:
-        """Whether a value is not null."""
-        return self.high >= 0

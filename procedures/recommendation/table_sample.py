@@ -41,7 +41,7 @@ def take_sample(
     sample_rows: int,
     target_rows_of: Callable[[int], int],
 ) -> TableSample:
-    """Takes a random sample of rows and counts all of them, in one Spark job.
+    """Takes a random sample of rows, counts all of them and finds the ends of the columns, in one Spark job.
 
     Args:
         rows: all rows of the table.
@@ -52,19 +52,26 @@ def take_sample(
         target_rows_of: returns the rows of a file of the target size, by the number of all rows.
     """
     total = rows.count() if expected is None else expected
-    collected = {}
+    collected, facts = {}, {_ROWS: F.count(F.lit(1))}
     for number, column in enumerate(columns.values()):
         value = F.col(column.name)
-        collected[f"v{number}"] = ordered_value(column.data_type, value)
-        collected[f"h{number}"] = F.hash(value)
-    counted, table = collect_observed(
-        rows, {_ROWS: F.count(F.lit(1))}, collected, min(1.0, sample_rows / max(total, 1))
-    )
-    sampled = {name: _sampled_column(table, number) for number, name in enumerate(columns)}
+        ordered = ordered_value(column.data_type, value)
+        collected[f"v{number}"], collected[f"h{number}"] = ordered, F.hash(value)
+        facts[f"low{number}"], facts[f"high{number}"] = F.min(ordered), F.max(ordered)
+    counted, table = collect_observed(rows, facts, collected, min(1.0, sample_rows / max(total, 1)))
+    sampled = {
+        name: _sampled_column(table, number, _end(counted[f"low{number}"]), _end(counted[f"high{number}"]))
+        for number, name in enumerate(columns)
+    }
     return TableSample(sampled, tuple(partitions), counted[_ROWS], target_rows_of(counted[_ROWS]))
 
 
-def _sampled_column(table: pa.Table, number: int) -> SampledColumn:
+def _end(value: Any) -> Any:
+    """The smallest or largest value of a column; NaN is the largest double, as in Spark."""
+    return np.inf if isinstance(value, float) and np.isnan(value) else value
+
+
+def _sampled_column(table: pa.Table, number: int, smallest: Any, largest: Any) -> SampledColumn:
     value = table.column(f"v{number}").combine_chunks()
     nulls = ~value.is_valid().to_numpy(zero_copy_only=False)
     values: NDArray[Any]
@@ -74,7 +81,7 @@ def _sampled_column(table: pa.Table, number: int) -> SampledColumn:
         )
     else:
         values = value.fill_null(b"").to_numpy(zero_copy_only=False).astype(object)
-    return SampledColumn(values, nulls, table.column(f"h{number}").to_numpy())
+    return SampledColumn(values, nulls, table.column(f"h{number}").to_numpy(), smallest, largest)
 
 
 def with_values(spark: SparkSession, query: WorkloadQuery, columns: Mapping[str, FoundColumn]) -> Condition:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
 from catalog.clock import Clock
+from catalog.jvm.application_metrics import ApplicationMetrics
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.shim_bridge import ShimBridge
 from procedures.application import Application, application
@@ -24,6 +26,8 @@ from procedures.service.watched_tables import SparkTables, Tables
 from procedures.service.workers import Spawn, Workers, spawn_thread
 
 logger = logging.getLogger(__name__)
+
+Exchange: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
 
 # Every tenth check loads all tables, because another process may have recreated a table at the same place.
 FULL_CHECK_EVERY = 10
@@ -40,7 +44,8 @@ class Service:
         engine: accesses the tables.
         source: lists and checks the tables.
         spawn: starts a thread.
-        metrics: counts the runs; nothing is counted by default.
+        metrics: counts the runs; its own by default.
+        exchange: sends the numbers of the service to Spark's metrics and returns all numbers of the application.
 
     Raises:
         TableError: one of ``tables`` does not exist or is not a Delta table.
@@ -58,6 +63,7 @@ class Service:
         source: Tables | None = None,
         spawn: Spawn = spawn_thread,
         metrics: ServiceMetrics | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self._spark = spark
         self._settings = ServiceSettings.of(spark.conf.get)
@@ -71,8 +77,13 @@ class Service:
         self._registry = Registry()
         self._wake = threading.Event()
         self._ending = threading.Event()
+        self._automations = app.automations
+        self._metrics = metrics or ServiceMetrics()
+        self._exchange = exchange or (ApplicationMetrics(background).exchange if engine is None else dict)
         engine = engine or SparkEngine(background, app)
-        self._workers = Workers(engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, metrics)
+        self._workers = Workers(
+            engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, self._metrics
+        )
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
         self._checks = 0
@@ -134,6 +145,10 @@ class Service:
         Args:
             look: whether to check the tables, as in every listener interval.
         """
+        self._run_round(look)
+        self._guarded(self._exchange_metrics)
+
+    def _run_round(self, look: bool) -> None:
         self._settings = ServiceSettings.of(self._spark.conf.get)
         if not self._settings.enabled:
             self._pause()
@@ -151,6 +166,12 @@ class Service:
         for table in self._registry.tables():
             self._workers.update(table.name, table.location, table.version)
         self._workers.start_due(self._settings)
+
+    def _exchange_metrics(self) -> list[Action]:
+        samples = self._metrics.service_samples(self._automations.all(), self._clock.now())
+        numbers = {sample.metric.spark_name(sample.label_value): sample.value for sample in samples}
+        self._metrics.record_reads(self._exchange(numbers))
+        return []
 
     def _guarded(self, step: Callable[[], list[Action]]) -> list[Action]:
         """Returns the actions of a step; none if it failed, because an error of one table must not affect others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.state import automation
@@ -40,6 +40,15 @@ class Metric:
     label: str | None = None
     label_values: tuple[str, ...] = ()
 
+    def spark_name(self, label_value: str | None) -> str:
+        """Returns the name in Spark's metrics, below the source ``use``.
+
+        Args:
+            label_value: value of the label; None without one.
+        """
+        name = self.name.removeprefix("use_")
+        return name if label_value is None else f"{name}.{label_value}"
+
 
 RUNS = Metric("use_service_runs_total", COUNTER, "Runs that have ended, by outcome.", "outcome", RUN_OUTCOMES)
 INPUT_BYTES = Metric("use_service_input_bytes_total", COUNTER, "Bytes of the files that committed groups replaced.")
@@ -49,8 +58,25 @@ CONFLICTING_GROUPS = Metric(
 )
 TABLES = Metric("use_service_tables", GAUGE, "Tables under automatic optimization, by state.", "state", TABLE_STATES)
 QUEUED_TABLES = Metric("use_service_queued_tables", GAUGE, "Tables that are due and whose run has not started.")
+SCANS = Metric("use_recorded_scans_total", COUNTER, "Scans of finished queries that were recorded.")
+READ_BYTES = Metric("use_recorded_read_bytes_total", COUNTER, "Bytes of the files that recorded scans read.")
+SKIPPED_BYTES = Metric(
+    "use_recorded_skipped_bytes_total",
+    COUNTER,
+    "Bytes of the files that recorded scans skipped, by what excluded them.",
+    "step",
+    ("partitions", "statistics", "limit", "cubes", "weights"),
+)
+DROPPED_RECORDS = Metric("use_dropped_records_total", COUNTER, "Records of scans that were dropped from a full queue.")
+RECORDING_TIME = Metric(
+    "use_recording_microseconds_total", COUNTER, "Time that records of scans took on the thread of the listener."
+)
 
-METRICS = (RUNS, INPUT_BYTES, OUTPUT_BYTES, CONFLICTING_GROUPS, TABLES, QUEUED_TABLES)
+SERVICE_METRICS = (RUNS, INPUT_BYTES, OUTPUT_BYTES, CONFLICTING_GROUPS, TABLES, QUEUED_TABLES)
+"""What the service counts."""
+READ_METRICS = (SCANS, READ_BYTES, SKIPPED_BYTES, DROPPED_RECORDS, RECORDING_TIME)
+"""What the listener of queries counts in the JVM."""
+METRICS = (*SERVICE_METRICS, *READ_METRICS)
 
 
 @dataclass(frozen=True)
@@ -87,6 +113,7 @@ class ServiceMetrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str | None]] = Counter()
+        self._reads: Mapping[str, int] = {}
 
     def record_run(self, outcome: str, totals: RunTotals) -> None:
         """Counts a run that has ended.
@@ -101,8 +128,29 @@ class ServiceMetrics:
             self._counts[OUTPUT_BYTES.name, None] += totals.output_bytes
             self._counts[CONFLICTING_GROUPS.name, None] += totals.conflicting_groups
 
+    def record_reads(self, numbers: Mapping[str, int]) -> None:
+        """Replaces what the listener of queries has counted.
+
+        Args:
+            numbers: by their names in Spark's metrics.
+        """
+        self._reads = dict(numbers)
+
     def samples(self, tables: Sequence[Automation], now: int) -> list[Sample]:
         """Returns a sample for each metric and each value of its label, including those that are 0.
+
+        Args:
+            tables: the tables under automatic optimization.
+            now: epoch milliseconds.
+        """
+        reads = self._reads
+        return [
+            *self.service_samples(tables, now),
+            *(Sample(m, value, reads.get(m.spark_name(value), 0)) for m, value in _series(READ_METRICS)),
+        ]
+
+    def service_samples(self, tables: Sequence[Automation], now: int) -> list[Sample]:
+        """Returns the samples of ``SERVICE_METRICS``.
 
         Args:
             tables: the tables under automatic optimization.
@@ -113,7 +161,12 @@ class ServiceMetrics:
         for table in tables:
             counts[TABLES.name, table.state] += 1
             counts[QUEUED_TABLES.name, None] += _is_queued(table, now)
-        return [Sample(m, value, counts[m.name, value]) for m in METRICS for value in (m.label_values or (None,))]
+        return [Sample(m, value, counts[m.name, value]) for m, value in _series(SERVICE_METRICS)]
+
+
+def _series(metrics: Sequence[Metric]) -> list[tuple[Metric, str | None]]:
+    """Each metric with each value of its label."""
+    return [(metric, value) for metric in metrics for value in (metric.label_values or (None,))]
 
 
 def _is_queued(table: Automation, now: int) -> bool:

@@ -22,7 +22,8 @@ from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
-from procedures.table_health.health import are_indexed, fragmentation, health_of, table_files, unindexed_share
+from procedures.table_health.health import are_indexed, health_of, table_files
+from procedures.table_health.parts import fragmentation, unindexed_share
 from procedures.table_health.reads import sample_costs
 from procedures.table_health.score import Part, score_of
 

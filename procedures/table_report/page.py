@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 
+from procedures.html_table import html_table
 from procedures.table_health.score import SCALES
 from procedures.table_report import plots
 from procedures.table_report.facts import MAX_CUBES, TableFacts
@@ -90,7 +91,7 @@ def _index(facts: TableFacts) -> list[str]:
     shown = " and ".join(facts.shown_columns)
     sections = []
     if facts.cubes:
-        described = f"{facts.all_cubes} cubes of the newest revision over {shown}.{more}"
+        described = f"{facts.all_cubes} cubes of the newest revision over {shown}, as shares of the index space.{more}"
         numbers = table(("depth", "rows"), facts.depths)
         sections.append(_figure("Cubes over the index space", described, plots.cubes(facts), ""))
         sections.append(_figure("Rows per depth", "The root has depth 0.", plots.depths(facts), numbers))
@@ -172,26 +173,15 @@ def _figure(title: str, description: str, draw: plots.Drawing, numbers: str) -> 
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], code: int | None = None) -> str:
-    """Returns a table of HTML; all texts are escaped.
+    """Returns a table that can be scrolled with the keyboard; all texts are escaped.
 
     Args:
         header: names of the columns.
         rows: their values.
         code: number of a column with statements; None if there is none.
     """
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in header)
-    lines = []
-    for row in rows:
-        cells = []
-        for number, value in enumerate(row):
-            text = html.escape(f"{value:,}" if isinstance(value, int) else str(value))
-            kind = ' class="number"' if isinstance(value, (int, float)) else ""
-            cells.append(f"<td{kind}>{f'<code>{text}</code>' if number == code and text else text}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return (
-        f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
-    )
+    label = html.escape(f"Table: {', '.join(header)}", quote=True)
+    return f'<div class="wide" tabindex="0" role="region" aria-label="{label}">{html_table(header, rows, code)}</div>'
 
 
 def human_bytes(number: int) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from catalog.errors import MissingPackageError
+from catalog.table.file_columns import Floats
 from procedures.table_report.facts import CubeBox, Event, TableFacts, VersionFacts
 
 if TYPE_CHECKING:
@@ -32,8 +33,12 @@ _VARIABLES = {
     FOURTH: "var(--fourth)",
 }
 _WIDTH, _HEIGHT = 5.0, 3.1
-_MEGABYTE = 1e6
+_UNITS = ((1e12, "terabytes"), (1e9, "gigabytes"), (1e6, "megabytes"), (1e3, "kilobytes"), (1.0, "bytes"))
+# Axes of more powers of ten have labels at these only.
+_FEW_DECADES = 3
 _PERCENT = 100.0
+# Letters that fit below a picture.
+_LETTERS = 45
 
 
 def svg(title: str, description: str, draw: Drawing) -> str:
@@ -87,8 +92,11 @@ def _for_page(text: str, title: str, description: str) -> str:
     prefix = re.sub(r"[^a-z]+", "-", title.lower())
     text = re.sub(r'(\bid="|url\(#|xlink:href="#)', rf"\g<1>{prefix}-", text)
     label = html.escape(f"{title}. {description}", quote=True)
-    return re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", rf'<svg \1 role="img" aria-label="{_escaped(label)}" '
-                  'xmlns:xlink="http://www.w3.org/1999/xlink">', text, count=1)  # fmt: skip
+    opening = (
+        rf'<svg \1 role="img" aria-label="{_escaped(label)}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+        f"<title>{_escaped(html.escape(title))}</title>"
+    )
+    return re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", opening, text, count=1)
 
 
 def _escaped(text: str) -> str:
@@ -130,10 +138,10 @@ def _shade(cube: CubeBox, deepest: int, most: int) -> dict[str, Any]:
 
 
 def _axis(column: str) -> str:
-    return f"{_short(column)} (share of the index space)"
+    return f"{_short(column)} (0 to 1)"
 
 
-def _short(text: str, most: int = 30) -> str:
+def _short(text: str, most: int = 24) -> str:
     # Dollar signs would begin a formula.
     text = text.replace("$", r"\$")
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -143,8 +151,12 @@ def depths(facts: TableFacts) -> Drawing:
     """Returns a drawing of the rows per depth of the tree."""
 
     def draw(axes: Axes) -> None:
-        axes.bar([str(depth) for depth, _ in facts.depths], [rows for _, rows in facts.depths], color=FIRST)
+        from matplotlib.ticker import EngFormatter, MaxNLocator
+
+        axes.bar([depth for depth, _ in facts.depths], [rows for _, rows in facts.depths], color=FIRST)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("depth of the cube")
+        axes.yaxis.set_major_formatter(EngFormatter(sep=""))
         axes.set_ylabel("rows")
 
     return draw
@@ -155,9 +167,10 @@ def bands(facts: TableFacts) -> Drawing:
 
     def draw(axes: Axes) -> None:
         names = [f"up to {_PERCENT * end:g} %" for end, _ in facts.bands]
-        axes.bar(names, [size / _MEGABYTE for _, size in facts.bands], color=FIRST)
-        axes.set_xlabel("weights of the rows in a file")
-        axes.set_ylabel("megabytes")
+        divisor, unit = _unit([size for _, size in facts.bands])
+        axes.barh(names, [size / divisor for _, size in facts.bands], color=FIRST)
+        axes.set_ylabel("weights of the rows in a file")
+        axes.set_xlabel(unit)
 
     return draw
 
@@ -166,7 +179,8 @@ def sizes(facts: TableFacts) -> Drawing:
     """Returns a drawing of the numbers of files by size, indexed ones and others."""
 
     def draw(axes: Axes) -> None:
-        data = np.maximum(facts.sizes, 1.0) / _MEGABYTE
+        divisor, unit = _unit(facts.sizes)
+        data = np.maximum(facts.sizes, 1.0) / divisor
         low, high = float(data.min()) * 0.9, float(data.max()) * 1.1
         edges = np.geomspace(low, high, 25)
         kinds = [("indexed", FIRST, facts.levels >= 0), ("not indexed", SECOND, facts.levels < 0)]
@@ -175,7 +189,7 @@ def sizes(facts: TableFacts) -> Drawing:
         axes.hist(groups, edges.tolist(), stacked=True, color=[color for _, color, _ in kinds], label=names)
         axes.set_xscale("log")
         _plain_numbers(axes.xaxis)
-        axes.set_xlabel("megabytes of a file")
+        axes.set_xlabel(f"{unit} of a file")
         axes.set_ylabel("files")
         axes.legend(frameon=False)
 
@@ -203,11 +217,19 @@ def samples(points: Sequence[tuple[float, float, float]]) -> Drawing:
     return draw
 
 
+def _unit(sizes: Sequence[float] | Floats) -> tuple[float, str]:
+    """Returns the unit of bytes in which the largest size is a small number: its bytes and its name."""
+    largest = max((float(size) for size in sizes), default=0.0)
+    return next((unit for unit in _UNITS if largest >= unit[0]), _UNITS[-1])
+
+
 def _plain_numbers(axis: Axis) -> None:
     """Labels a logarithmic axis with a few plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=6))
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if high < low * 10**_FEW_DECADES else (1.0,)
+    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=6))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -216,11 +238,14 @@ def versions(points: Sequence[VersionFacts]) -> Drawing:
     """Returns a drawing of shares over versions."""
 
     def draw(axes: Axes) -> None:
-        numbers = [str(point.version) for point in points]
+        numbers = np.arange(len(points))
         unindexed = [_PERCENT * point.unindexed_share for point in points]
         axes.plot(numbers, unindexed, color=SECOND, marker="o", label="unindexed bytes, %")
         fragments = [_PERCENT * point.fragmentation for point in points]
         axes.plot(numbers, fragments, color=FIRST, marker="s", linestyle="--", label="fragmented blocks, %")
+        names = [str(point.version) for point in points]
+        shown = numbers[:: max(1, -(-sum(len(name) + 2 for name in names) // _LETTERS))]
+        axes.set_xticks(shown, [names[place] for place in shown.tolist()])
         axes.set_xlabel("version")
         axes.set_ylim(0, 105)
         axes.legend(frameon=False)
@@ -233,19 +258,24 @@ def timeline(events: Sequence[Event]) -> Drawing:
 
     def draw(axes: Axes) -> None:
         places = np.arange(len(events))
-        read = [event.bytes_in / _MEGABYTE for event in events]
-        written = [event.bytes_out / _MEGABYTE for event in events]
+        divisor, unit = _unit([max(event.bytes_in, event.bytes_out) for event in events])
+        read = [event.bytes_in / divisor for event in events]
+        written = [event.bytes_out / divisor for event in events]
         axes.bar(places - 0.2, read, width=0.4, color=FIRST, label="read")
         axes.bar(places + 0.2, written, width=0.4, color=THIRD, label="written")
         failed = [place for place, event in zip(places.tolist(), events, strict=True) if event.state == "failed"]
         if failed:
             axes.plot(failed, [0.0] * len(failed), "x", color=FOURTH, markersize=9, label="failed", clip_on=False)
         shown = places[:: max(1, len(events) // 6)]
-        axes.set_xticks(shown, [date(events[place].started_at) for place in shown.tolist()])
-        axes.set_ylabel("megabytes")
+        axes.set_xticks(shown, [_two_lines(events[place].started_at) for place in shown.tolist()])
+        axes.set_ylabel(unit)
         axes.legend(frameon=False)
 
     return draw
+
+
+def _two_lines(millis: int) -> str:
+    return "\n".join(date(millis).rsplit(" ", 1))
 
 
 def date(millis: int) -> str:

@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 
+from procedures.result_rows import rows_as_html
+
 _Row = TypeVar("_Row")
+
+
+class ResultRows(list[_Row]):
+    """A list of rows that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        return rows_as_html(self)  # type: ignore[arg-type]
 
 
 def typed_rows(kind: type[_Row], data: DataFrame) -> list[_Row]:
@@ -19,7 +28,7 @@ def typed_rows(kind: type[_Row], data: DataFrame) -> list[_Row]:
         data: result of a procedure.
     """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    return [kind(**{name: _value(row[name]) for name in names}) for row in data.collect()]
+    return ResultRows(kind(**{name: _value(row[name]) for name in names}) for row in data.collect())
 
 
 def _value(value: Any) -> Any:

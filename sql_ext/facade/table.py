@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import TableError
+from procedures.html_table import html_table
 from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
 from sql_ext.facade.reach import status_rows
@@ -48,6 +50,15 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        """The name and what can be done, without a look at the table: it may be gone."""
+        offers = [(name, _methods_of(kind)) for name, kind in (("inspect", Inspect), ("maintenance", Maintenance))]
+        return f"<p>Table <code>{html.escape(self.name)}</code></p>{html_table(('', 'methods'), offers)}"
+
+
+def _methods_of(kind: type) -> str:
+    return ", ".join(sorted(name for name in vars(kind) if not name.startswith("_") and callable(vars(kind)[name])))
 
 
 def table(spark: SparkSession, name: str) -> Table:

@@ -13,7 +13,8 @@ import sql_ext
 from procedures.application import application
 
 # Whatever a block holds, it says what it is: code that nobody runs is not mistaken for code.
-LANGUAGES = {"sql", "python", "sh", "text", "java", "ini", "json"}
+LANGUAGES = {"sql", "python", "sh", "text", "java", "ini", "json", "yaml", "jinja"}
+LINE = 88  # what a column of the site shows without scrolling
 # `make examples` runs the README.
 QUICK = {"docs/sql.md", "docs/security.md"}
 _COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -119,6 +120,18 @@ def test_every_block_says_what_it_is(page):
     for block in blocks(page):
         assert block.language in LANGUAGES or block.language.startswith("{"), f"{block.place}: '{block.language}'"
         assert not block.error or block.runs, f"{block.place}: an error of what nobody runs"
+
+
+@pytest.mark.parametrize("page", pages())
+def test_lines_of_blocks_fit_their_column(page):
+    shown = [block for block in blocks(page) if block.info != "setup"]
+    long = [
+        f"{page}:{block.line + number}"
+        for block in shown
+        for number, line in enumerate(block.code.splitlines())
+        if len(line) > LINE
+    ]
+    assert not long
 
 
 def test_statements_end_at_their_semicolons():

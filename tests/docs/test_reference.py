@@ -179,6 +179,16 @@ def test_reference_pages_hold_what_is_declared(topic):
     assert all(name in text for name in expected if name not in NOT_SET_BY_HAND)
 
 
+def test_signatures_of_the_reference_fit_their_column():
+    text = reference_pages.TOPICS["procedures"]()
+    calls = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert len(calls) == len(procedures())
+    assert all(len(line) <= reference_pages.COLUMN_WIDTH for call in calls for line in call.splitlines())
+    assert " ".join(calls[sorted(procedures()).index("optimize")].split()).replace("( ", "(") == (
+        f"CALL {procedures()['optimize'].signature}"
+    )
+
+
 def test_defaults_in_the_guides_are_those_declared():
     older, newer = "use.optimization.", "use.optimization.autoOptimize."
     newer_rows, older_rows = _below("docs/automatic.md", "Properties", "key")[:2]

@@ -70,6 +70,42 @@ def test_links_lead_to_files_and_headings(page):
             assert anchor in _anchors(file), f"{page}: {target}"
 
 
+def _title(page):
+    """The first heading of a page, which the site shows in its navigation too."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    included = re.search(r"^```\{include\} \.\./(\w+\.md)$", text, flags=re.MULTILINE)
+    heading = re.search(r"^# (.*)$", text, flags=re.MULTILINE)
+    return heading[1] if heading else _title(included[1])
+
+
+def _navigation(folder="docs", page="index.md"):
+    """The pages of the site's navigation, in order."""
+    listed = []
+    for block in re.findall(
+        r"^```\{toctree\}\n(.*?)^```", (ROOT / folder / page).read_text(), re.DOTALL | re.MULTILINE
+    ):
+        for name in [line for line in block.splitlines() if line and not line.startswith(":")]:
+            assert "<" not in name, f"{name}: the navigation shows the heading of a page"
+            names = sorted(file.stem for file in (ROOT / folder).glob(f"{name}.md")) if "*" in name else [name]
+            listed += [f"{folder}/{name}.md" for name in names]
+    return listed
+
+
+def test_every_page_is_in_the_navigation_once():
+    listed = _navigation() + [page for page in _navigation("docs/decisions") if not page.endswith("/index.md")]
+    below_docs = [page for page in pages() if page.startswith("docs/") and page != "docs/index.md"]
+    assert sorted(listed) == sorted(below_docs)
+
+
+def test_a_page_has_one_name():
+    titles = [_title(page) for page in _navigation()]
+    assert len(set(titles)) == len(titles)
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for words, target in re.findall(r"(?<!!)\[([^\]]+)\]\(([^)#]+\.md)\)", text):
+        page = "docs/readme.md" if target == "../README.md" else f"docs/{target}"
+        assert words == _title(page)
+
+
 def _anchors(file):
     headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -119,6 +155,7 @@ def test_commands_are_accepted(words):
     ("text", "at_root", "expected"),
     [
         ("[a](docs/sql.md#x)", True, "[a](/sql.md#x)"),
+        ("![a](docs/pictures/a.svg)", True, "![a](/pictures/a.svg)"),
         ("[a](CONTRIBUTING.md)", True, "[a](/contributing.md)"),
         ("[a](../README.md#try-it)", False, "[a](/readme.md#try-it)"),
         ("[a](../../CHANGELOG.md)", False, "[a](/changelog.md)"),

@@ -95,3 +95,8 @@ def test_a_day_beside_two_years_is_cut_along_the_other_column() -> None:
     years = _spread([(0, 730, 730 * rows)])
     assert width(RowsBeside(730 / 731, years.below)) < 0.1
     assert width(None) > 0.2
+
+
+def test_nan_is_above_all_values() -> None:
+    spread = _spread([(0, 10, 5)])
+    assert spread.below(np.array([5.0, np.nan, np.inf])).tolist() == [0.5, 1.0, 1.0]

@@ -64,12 +64,21 @@ def test_a_plain_table(spark, new_table):
     hidden = sum((add.get("deletionVector") or {}).get("cardinality", 0) for add in adds)
     assert parts["deleted_rows"].value == pytest.approx(hidden / sum(map(_rows, adds)))
     assert parts["log_length"].value == table.version + 1
+
+    def commits():
+        return (table.path / "_delta_log").glob("*[0-9].json")
+
+    assert parts["log_length"].cost_per_read == sum(path.stat().st_size for path in commits())
     assert score < 90
     # What is advised helps.
     assert parts["deleted_rows"].advice == f"CALL use.compact('spark_catalog.{table.name}')"
+    sql_ext.call(spark, "consolidate_log", table=table.name)
+    checkpoint = table.version
     for part in ("deleted_rows", "small_files"):
         spark.sql(parts[part].advice)
     better, parts = _health(table)
+    later = [path.stat().st_size for path in commits() if int(path.stem) > checkpoint]
+    assert (parts["log_length"].value, parts["log_length"].cost_per_read) == (len(later), sum(later))
     assert (better >= 98, parts["deleted_rows"].value, parts["small_files"].value) == (True, 0.0, 1.0)
     table.managed.write_state(
         "events/1-x.json", json.dumps({"write_id": "x", "started_at": 1, "table_id": "another", "state": "failed"})

@@ -16,6 +16,7 @@ from procedures.recommendation.conditions import (
     deciding,
     leaves,
 )
+from procedures.recommendation.file_ranges import FileRanges
 from procedures.recommendation.query_parser import parse_query
 from procedures.recommendation.simulated_layout import SampledColumn, TableSample, indexed_files, unordered_files
 from procedures.recommendation.workload import Workload, WorkloadQuery, workload_of_consumption
@@ -135,6 +136,12 @@ def test_quantiles_are_values_of_even_ranks():
     assert column.quantiles[:2] == [1.0, 5.0]
     assert (len(column.quantiles), column.quantiles[-1]) == (1_001, 4_000.0)
     assert SampledColumn(np.zeros(1), np.ones(1, bool), np.zeros(1, np.int32)).quantiles == []
+
+
+def test_functions_and_alternatives_of_consumption_select_no_files():
+    rows = [_row(("a", "f() ="), ("b", "OR <"), ("a", ">"), selectivity=0.01)]
+    (query,) = workload_of_consumption(rows, {name: [float(i) for i in range(11)] for name in "ab"}).queries
+    assert [comparison.operator for comparison in deciding(query.condition)] == [">"]
 
 
 def test_consumption_of_points_samples_and_unknown_columns():
@@ -268,3 +275,93 @@ def test_transformations():
     assert transformation_of(skewed, frozenset({">"}), numbers, is_text=False) == "quantiles"
     assert transformation_of(words, frozenset({"="}), texts, is_text=True) == "hashing"
     assert transformation_of(words, frozenset({"=", ">"}), texts, is_text=True) == "quantiles"
+
+
+def _sampled(table, share, seed):
+    """A random sample of the rows of a sample that has all of them."""
+    rows = np.flatnonzero(np.random.default_rng(seed).random(table.size) < share)
+    columns = {
+        name: SampledColumn(c.values[rows], c.nulls[rows], c.hashes[rows], c.distinct[0], c.distinct[-1])
+        for name, c in table.columns.items()
+    }
+    return TableSample(columns, (), table.rows, table.target_rows)
+
+
+def _narrow_queries(columns, random):
+    """Three queries over one to three columns, most of which select few rows."""
+    names = list(random.choice(list(columns), random.integers(1, 4), replace=False))
+    conditions = []
+    for _ in range(3):
+        parts = []
+        for name in random.choice(names, random.integers(1, len(names) + 1), replace=False):
+            width = 10 ** random.uniform(-3, -0.5)
+            start = random.random() * (1 - width)
+            low, high = np.quantile(columns[name].values, [start, start + width], method="nearest")
+            parts.append(_box(name, low, high - low))
+        conditions.append(AllOf(tuple(parts)))
+    return tuple(names), _workload(*conditions)
+
+
+def test_a_sample_estimates_what_all_rows_tell():
+    """100 sampled rows per file, and queries that select few rows."""
+    random, rows = np.random.default_rng(11), 40_000
+    columns = {
+        "x": _column(random.random(rows)),
+        "y": _column(random.random(rows)),
+        "tail": _column(np.exp(3 * random.standard_normal(rows))),
+        "zipf": _column(np.floor(random.random(rows) ** (-1 / 1.1))),
+    }
+    table = TableSample(columns, (), rows, 1_000)
+    sample = _sampled(table, 0.1, 12)
+    errors = []
+    for _ in range(25):
+        names, workload = _narrow_queries(columns, random)
+        exact = indexed_files(table, names).mean_share(workload)
+        errors.append(indexed_files(sample, names).mean_share(workload) / exact - 1)
+    wrong = np.abs(errors) > 0.2
+    assert abs(np.mean(errors)) < 0.04
+    assert wrong.mean() <= 0.08
+
+
+def test_ranges_reach_beyond_the_sampled_values():
+    """1,000 files of 1,000 rows each, of which every tenth is sampled: the ends are those of all rows on average."""
+    values = np.random.default_rng(3).integers(0, 10**6, (1_000, 1_000))
+    sampled, places = values[:, ::10], 10**6 - 1
+    starts, nulls = np.arange(1_000) * 100, np.zeros(sampled.size, bool)
+    for unseen, most in ((0.9, 5_500), (0.0, 10_500)):
+        ranges = FileRanges.of_rows(sampled.ravel(), nulls, starts, unseen, places)
+        assert (ranges.low.min() >= 0, ranges.high.max() <= places) == (True, True)
+        for error in (ranges.low - values.min(axis=1), values.max(axis=1) - ranges.high):
+            assert abs(error.mean()) < most
+    exact = FileRanges.of_rows(sampled.ravel(), nulls, starts, 0.0, places)
+    assert (exact.high == sampled.max(axis=1)).all()
+    assert (exact.low == sampled.min(axis=1)).all()
+
+
+def test_ranges_of_files_with_few_values():
+    """A file of one value, one of nulls only, and one of two values and a null."""
+    nulls = np.array([False, True, True, False, False, True])
+    ranges = FileRanges.of_rows(np.array([4, 0, 0, 2, 6, 0]), nulls, np.array([0, 1, 3]), 1.0, 9)
+    assert ranges.has_value.tolist() == [True, False, True]
+    assert ranges.has_null.tolist() == [False, True, True]
+    assert (ranges.low[0], ranges.high[0]) == (4, 4)
+    assert (ranges.low[2], ranges.high[2]) == (0, 9)
+
+
+def test_values_between_beyond_and_outside_those_of_the_sample():
+    column = SampledColumn(np.array([1.0, 3.0]), np.zeros(2, bool), np.zeros(2, np.int32), 0.0, 9.0)
+    places = [column.place_of(value) for value in (-1.0, 0.5, 1.0, 2.0, 8.0, 10.0)]
+    assert places == [(-0.5, False), (0.0, False), (0.0, True), (0.5, False), (1.0, False), (1.5, False)]
+    unknown = SampledColumn(np.array([1.0]), np.zeros(1, bool), np.zeros(1, np.int32))
+    assert [unknown.place_of(value) for value in (0.0, 2.0)] == [(-0.5, False), (0.5, False)]
+
+
+def test_rare_values_that_the_sample_lacks_cost_a_file(sample):
+    """A table has few rows beyond the sampled ones: a query of these reads the last file, not nothing."""
+    x = sample.columns["x"]
+    wider = SampledColumn(x.values, x.nulls, x.hashes, -1.0, 5.0)
+    files = indexed_files(TableSample({"x": wider}, (), sample.rows, sample.target_rows), ["x"])
+    beyond, outside = (WorkloadQuery(1, Comparison("x", ">", (value,))) for value in (4.0, 6.0))
+    assert 0 < files.share_read(beyond) < 0.05
+    assert files.share_read(outside) == 0
+    assert 0 < files.share_read(WorkloadQuery(1, Comparison("x", "<", (-0.5,)))) < 0.05

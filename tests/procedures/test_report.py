@@ -9,38 +9,14 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from report_facts import FACTS
 from tables import NUMBERS, numbers
 
 import sql_ext
-from procedures.table_health.score import Part
 from procedures.table_report import page as pages
 from procedures.table_report import plots
-from procedures.table_report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
+from procedures.table_report.facts import CubeBox
 from procedures.table_report.lake import TableLine, lake_page
-
-FACTS = TableFacts(
-    name="lake.<script>alert('x')</script>",
-    version=7,
-    made_at=1_700_000_000_000,
-    rows=1234,
-    files=3,
-    bytes=3_000_000,
-    index_columns=("a$b$", "<b>"),
-    shown_columns=("a$b$", "<b>"),
-    cubes=(CubeBox((0.0, 1.0), (0.0, 1.0), 0, 100), CubeBox((0.0, 0.5), (0.5, 1.0), 1, 50)),
-    all_cubes=9,
-    sizes=np.array([1e6, 1e6, 1e6]),
-    levels=np.array([-1.0, 2.0, 3.0]),
-    depths=((0, 100), (1, 50)),
-    bands=((0.1, 1_000_000), (1.0, 2_000_000)),
-    samples=((0.01, 5e5, 4e5), (1.0, 3e6, 3e6)),
-    versions=(VersionFacts(1, 1.0, 0.0, None), VersionFacts(7, 0.1, 0.5, 1.5)),
-    events=(Event(1_700_000_000_000, "optimize", "UnindexedFiles", "committed", 10**6, 10**6),
-            Event(1_700_000_100_000, "optimize", "<i>", "failed", 10**6, 0)),
-    score=61,
-    asked=(Asked("<u>, x", 7, None, 0.25),),
-    parts=(Part("unindexed_share", 0.5, 10**6, "CALL use.optimize('<t>')"),),
-)  # fmt: skip
 
 
 class _Page(HTMLParser):
@@ -94,6 +70,12 @@ def test_the_page_is_whole_and_refers_to_nothing():
     assert all(attributes["scope"] == "col" for attributes in headers)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
+    # What scrolls can be reached with the keyboard, and has a name.
+    scrolled = [attributes for _, attributes in page.tags if attributes.get("class") == "wide"]
+    assert scrolled
+    assert all((a["tabindex"], a["role"]) == ("0", "region") and a["aria-label"] for a in scrolled)
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("figure") == tags.count("figcaption") == tags.count("svg") == 7
     assert "prefers-color-scheme: dark" in text
     assert "7 deeper cubes are not drawn" in page.text
     assert "<u>, x" in page.text
@@ -104,6 +86,8 @@ def test_pictures_have_names_and_marks():
     svgs = _svgs(pages.page(FACTS))
     names = [svg.get("aria-label") for svg in svgs]
     assert [svg.get("role") for svg in svgs] == ["img"] * 7
+    titles = [svg[0].text for svg in svgs]
+    assert all(name.startswith(f"{title}. ") for name, title in zip(names, titles, strict=True))
     assert len(set(names)) == 7
     for svg in svgs:
         assert len(_marks(svg)) > 3, svg.get("aria-label")
@@ -172,10 +156,10 @@ def test_the_report_of_a_table(spark, new_table, tmp_path):
     assert f"{rows:,}" in page.text
     assert f"{len(adds)} files." in page.text
     cubes = {(file.revision, block.cube_id) for file in table.files for block in file.blocks}
-    assert f"{len(cubes)} cubes of the newest revision over x and y." in page.text
+    assert f"{len(cubes)} cubes of the newest revision over x and y, as shares of the index space." in page.text
     inspected = sql_ext.table(spark, table.name).inspect.report(columns=["y"])
     assert (inspected.health, inspected.table) == (row.health, f"spark_catalog.{table.name}")
-    assert "over y." in inspected.html
+    assert "over y, as" in inspected.html
     assert inspected._repr_html_().startswith("<main")
     assert inspected.save(tmp_path / "b.html").read_text() == inspected.html
     (row,) = sql_ext.call(spark, "report").collect()

@@ -15,7 +15,7 @@ from procedures.optimizer.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, 
 from procedures.result_rows import OptimizeRow
 from procedures.service import service_metrics
 from procedures.service.execution import RunOutcome, totals_of
-from procedures.service.service_metrics import METRICS, RunTotals, ServiceMetrics
+from procedures.service.service_metrics import METRICS, SERVICE_METRICS, RunTotals, ServiceMetrics
 from procedures.service.workers import _metric_outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -56,6 +56,34 @@ def test_runs_add_up_and_zeros_are_shown():
         ("output_bytes_total", None): 11,
         ("conflicting_groups_total", None): 2,
     }
+
+
+def test_each_round_sends_the_numbers_and_gets_those_of_reads():
+    sent = []
+
+    def exchange(numbers):
+        sent.append(dict(numbers))
+        return {**numbers, "recorded_scans_total": 3, "recorded_skipped_bytes_total.cubes": 700}
+
+    fake = FakeService(exchange=exchange)
+    fake.tables.put("t", {"use.optimization.type": "UnindexedFiles"})
+    fake.tick()
+    fake.service.tick(look=False)
+    assert sent[-1]["service_runs_total.completed"] == 1
+    assert sent[-1].keys() == {m.spark_name(v) for m in SERVICE_METRICS for v in m.label_values or (None,)}
+    values = {(s.metric.name, s.label_value): s.value for s in fake.metrics.samples((), 0)}
+    assert values["use_recorded_scans_total", None] == 3
+    assert values["use_recorded_skipped_bytes_total", "cubes"] == 700
+    assert values["use_recorded_skipped_bytes_total", "weights"] == 0
+
+
+def test_a_failed_exchange_stops_no_round():
+    def exchange(_numbers):
+        raise UseError("x", code="USE_X", sql_state="58000")
+
+    fake = FakeService(exchange=exchange)
+    fake.tables.put("t", {"use.optimization.type": "UnindexedFiles"})
+    assert fake.tick() == ["t"]
 
 
 def test_tables_that_are_due_are_queued():

@@ -13,6 +13,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.history.line_files import GRACE_MILLIS
 from catalog.insights import consumption
 from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans, trim_scans
+from catalog.jvm.application_metrics import ApplicationMetrics
 from catalog.jvm.shim_bridge import ShimBridge
 from catalog.properties.insight_properties import ScanRetention, insights_policy
 from catalog.table.managed_table import ManagedTable
@@ -40,7 +41,7 @@ def test_a_scan_is_a_row_with_the_counts_of_its_query(spark, table):
     row = _rows(spark, table)[-1]
     assert len(_rows(spark, table)) == before + 2
     files = [json.loads(add["stats"]) for add in table.replayed()[0].values()]
-    assert {(f.column, f.operator, f.literal) for f in row.filters} >= {("x", "<", None), ("id", "IN", None)}
+    assert {(f.column, f.operator, f.literal) for f in row.filters} >= {("x", "<", None), ("id", "OR IN", None)}
     assert (row.table_size.files, row.rows_kept) == (len(files), len(kept))
     steps = (
         row.skipped_by_partitions,
@@ -76,6 +77,100 @@ def test_samples_literals_and_limits(spark, table, set_conf):
     assert tuple(sample.read) == (planned.kept_files, planned.kept_bytes)
     assert limit.skipped_by_limit.files > 0
     assert limit.filters == []
+
+
+def test_spark_metrics_have_the_sums_of_the_records(spark, table):
+    """The source ``use`` of the driver, read as a sink reads it; numbers of Python are in the same source."""
+    first, before = len(_rows(spark, table)), _gauges(spark)
+    table.data.sample(0.05).where("y >= 3").collect()
+    table.sql("SELECT count(*) FROM {t} WHERE x < 2")
+    rows, after = _rows(spark, table)[first:], _gauges(spark)
+    # Reading the records is no recorded scan.
+    added = {name: value - before.get(name, 0) for name, value in after.items()}
+    assert added["recorded_scans_total"] == len(rows) == 2
+    assert added["recorded_read_bytes_total"] == sum(row.read.bytes for row in rows)
+    for step in ("partitions", "statistics", "limit", "cubes", "weights"):
+        skipped = sum(row[f"skipped_by_{step}"].bytes for row in rows)
+        assert added.get(f"recorded_skipped_bytes_total.{step}", 0) == skipped, step
+    assert added["recorded_skipped_bytes_total.weights"] > 0
+    assert added["recording_microseconds_total"] > 0
+    exchanged = ApplicationMetrics(spark).exchange({"service_runs_total.failed": 41})
+    assert exchanged == _gauges(spark)
+    assert exchanged["service_runs_total.failed"] == 41
+    ApplicationMetrics(spark).exchange({"service_runs_total.failed": 0})
+
+
+def _gauges(spark):
+    """The numbers of the source, by name."""
+    env = spark._jvm.org.apache.spark.SparkEnv.get()
+    sources = env.metricsSystem().getSourcesByName("use")
+    assert sources.size() == 1
+    gauges = sources.apply(0).metricRegistry().getGauges()
+    return {name: gauges[name].getValue() for name in gauges}
+
+
+@pytest.mark.parametrize(
+    ("where", "filters"),
+    [
+        ("x < 0.1 OR y < 10", {("x", "OR <"), ("y", "OR <")}),
+        ("y > 3 AND (x < 0.1 OR NOT (y < 10))", {("y", ">"), ("x", "OR <"), ("y", "OR >=")}),
+        ("upper(s) = 'S1' AND id + 1 > 5", {("s", "f() ="), ("id", "f() >")}),
+        ("x > y", {("x", "f() >"), ("y", "f() >")}),
+        ("x > (SELECT avg(x) FROM {t} WHERE y < 10)", {("x", ">")}),
+        ("5 > y AND s LIKE 's1%'", {("y", "<"), ("s", "LIKE")}),
+    ],
+)
+def test_operators_say_where_a_comparison_decides_nothing(spark, table, where, filters):
+    """An index helps plain comparisons; functions and alternatives must not look like these."""
+    table.sql(f"SELECT id FROM {{t}} WHERE {where.format(t=table.name)}")
+    rows = {frozenset((f.column, f.operator) for f in row.filters if f.operator != "IS NOT NULL")
+            for row in _rows(spark, table)[-2:]}  # fmt: skip
+    assert frozenset(filters) in rows
+
+
+def test_the_steps_of_a_newcomer(spark, new_table, set_conf):
+    """Deleted rows, views, joins, earlier versions, renamed columns, and recording turned off and on in one session."""
+    properties = {ENABLED: "true", "delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+    table = new_table(NUMBERS, properties=properties).append(numbers(spark, 400), 1)
+    view = f"{table.name}_view"
+
+    def recorded(text):
+        before = len(_rows(spark, table))
+        table.sql(text)
+        return [
+            ({(f.column, f.operator) for f in row.filters if f.operator != "IS NOT NULL"}, row.rows_kept, row.version)
+            for row in _rows(spark, table)[before:]
+        ]
+
+    table.sql("DELETE FROM {t} WHERE id % 10 = 0")
+    kept = table.data.where("x < 0.5").count()
+    ((filters, rows_kept, _),) = recorded("SELECT * FROM {t} WHERE x < 0.5")
+    assert (filters, rows_kept) == ({("x", "<")}, kept), "Delta's filter of deleted rows is no filter of the query"
+    table.sql(f"CREATE VIEW {view} AS SELECT * FROM {{t}} WHERE y > 500")
+    ((filters, _, _),) = recorded(f"SELECT sum(x) FROM {view} WHERE x < 0.5")
+    assert filters == {("x", "<"), ("y", ">")}
+    table.sql(f"DROP VIEW {view}")
+    joined = recorded("SELECT count(*) FROM {t} a JOIN {t} b ON a.id = b.id WHERE a.x < 0.1 AND b.y > 900")
+    assert sorted(map(sorted, (filters for filters, _, _ in joined))) == [[("x", "<")], [("y", ">")]]
+    assert recorded("SELECT * FROM {t} VERSION AS OF 0") == [(set(), 0, 0)]
+    assert recorded("SELECT * FROM {t} WHERE x < -1")[0][:2] == ({("x", "<")}, 0)
+    # An empty version has no bytes, of which there is no share.
+    assert sql_ext.call(spark, "recommend", table=table.name).collect()[0].advice == "NO_INDEX"
+    for value, count in (("false", 0), ("true", 1)):
+        table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{ENABLED}' = '{value}')")
+        assert len(recorded("SELECT * FROM {t} WHERE x < 0.2")) == count
+    for value, count in (("FALSE", 0), (" True ", 1)):
+        set_conf("spark.qbeast.use.insights.recording", value)
+        assert len(recorded("SELECT * FROM {t} WHERE x < 0.2")) == count
+    table.sql("ALTER TABLE {t} RENAME COLUMN y TO `why not.so`")
+    assert recorded("SELECT * FROM {t} WHERE `why not.so` < 10")[0][0] == {("why not.so", "<")}
+    # A table that is made again has no records of the one before.
+    table.sql("DROP TABLE {t}")
+    table.sql(f"CREATE TABLE {{t}} (x DOUBLE) USING delta TBLPROPERTIES ('{ENABLED}' = 'true')")
+    assert _rows(spark, table) == []
+    assert recorded("SELECT * FROM {t} WHERE x < 1") == [({("x", "<")}, 0, 0)]
+    with pytest.raises(sql_ext.UseError, match="empty"):
+        sql_ext.call(spark, "recommend", table=table.name)
 
 
 def test_what_is_not_recorded(spark, table, new_table, set_conf):

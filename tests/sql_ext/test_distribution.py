@@ -41,7 +41,9 @@ def test_the_quickstart_of_the_readme_runs_from_the_wheel(wheel, tmp_path):
     python = environment / "bin" / "python"
     _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    quickstart = re.search(r"## From Python\n\n```python\n(.*?)```", readme, re.DOTALL)[1]
+    quickstart, shown = re.search(
+        r"## From Python\n\n```python\n(.*?)```\n\n```text output\n(.*?)```", readme, re.DOTALL
+    ).groups()
     (tmp_path / "quickstart.py").write_text(quickstart, encoding="utf-8")
     # Nothing of this checkout may be found: not its folder, not its settings.
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK", "SPARK"))}
@@ -51,5 +53,6 @@ def test_the_quickstart_of_the_readme_runs_from_the_wheel(wheel, tmp_path):
         cwd=tmp_path,
         env={**clean, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(python)},
     )
-    assert "UnindexedFiles|committed" in printed
-    assert "ScanReport(" in printed
+    assert [line.split(" from ")[0] for line in printed.splitlines() if " rows from " in line] == [
+        line.split(" from ")[0] for line in shown.splitlines()
+    ]

@@ -136,7 +136,7 @@ class FakeThreads:
 class FakeService:
     """A service over fakes of everything; ``conf`` are its settings."""
 
-    def __init__(self, at_once=True, **conf):
+    def __init__(self, at_once=True, exchange=None, **conf):
         self.conf = {f"spark.qbeast.use.{key.replace('_', '-')}": value for key, value in conf.items()}
         context = SimpleNamespace(_jsc=None)
         session = SimpleNamespace(
@@ -152,6 +152,7 @@ class FakeService:
             source=self.tables,
             spawn=self.threads,
             metrics=self.metrics,
+            exchange=exchange,
         )
 
     def tick(self, after=0, **more):

@@ -29,12 +29,12 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
 
   /**
    * What tells how large the list of files is, without a Spark job: the number of files as the version's checksum has
-   * it, -1 where it has none, and the bytes of the log files that make up the version.
+   * it, -1 where it has none, the bytes of the checkpoint, and the bytes of the commits after it.
    */
   def extent: Array[Long] = {
     val segment = snapshot.logSegment
     val checkpoint = snapshot.checkpointProvider.effectiveCheckpointSizeInBytes()
-    Array(snapshot.checksumOpt.fold(-1L)(_.numFiles), checkpoint + segment.deltas.map(_.getLen).sum)
+    Array(snapshot.checksumOpt.fold(-1L)(_.numFiles), checkpoint, segment.deltas.map(_.getLen).sum)
   }
 
   /** The rows stored in these files (AddFile rows), those included that deletion vectors hide. */

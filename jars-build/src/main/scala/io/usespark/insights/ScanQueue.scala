@@ -18,8 +18,9 @@ import org.apache.spark.sql.SparkSession
  * are dropped and counted. No query waits for it, and an error loses the records of one batch.
  *
  * @param session in which Python writes. The default session is gone while the application ends.
+ * @param count adds to a metric of the application.
  */
-final class ScanQueue(session: SparkSession) extends Logging {
+final class ScanQueue(session: SparkSession, count: (String, Long) => Unit) extends Logging {
   private val Capacity = 10000
   private val PauseMillis = 5000L
 
@@ -38,6 +39,11 @@ final class ScanQueue(session: SparkSession) extends Logging {
   def add(records: Seq[ScanRecord]): Unit =
     if (records.nonEmpty) {
       records.foreach(record => if (!waiting.offer(record)) dropped.incrementAndGet())
+      records.foreach { record =>
+        count("recorded_scans_total", 1)
+        count("recorded_read_bytes_total", record.readBytes)
+        record.skippedBytes.foreach { case (step, bytes) => count(s"recorded_skipped_bytes_total.$step", bytes) }
+      }
       writer
     }
 
@@ -46,7 +52,10 @@ final class ScanQueue(session: SparkSession) extends Logging {
     val batch = ArrayBuffer[ScanRecord]()
     waiting.drainTo(batch.asJava)
     val lost = dropped.getAndSet(0)
-    if (lost > 0) logWarning(s"$lost records of scans were dropped, because more than $Capacity were waiting.")
+    if (lost > 0) {
+      logWarning(s"$lost records of scans were dropped, because more than $Capacity were waiting.")
+      count("dropped_records_total", lost)
+    }
     val before = SparkSession.getActiveSession
     try batch.groupBy(_.location).foreach { case (location, records) => send(location, records.map(_.line).toSeq) }
     finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)

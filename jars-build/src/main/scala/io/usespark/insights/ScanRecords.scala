@@ -21,8 +21,8 @@ final case class QueryFacts(
     withLiterals: Boolean
 )
 
-/** One scan of a table, as a line of JSON. */
-final class ScanRecord(val location: String, val line: String)
+/** One scan of a table, as a line of JSON, with the bytes that it read and that each step of the selection skipped. */
+final class ScanRecord(val location: String, val line: String, val readBytes: Long, val skippedBytes: Map[String, Long])
 
 /** The scans of tables that ask for records, as lines of JSON that Python's `consumption` reads. */
 object ScanRecords extends AdaptiveSparkPlanHelper {
@@ -43,14 +43,28 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     else {
       val filters = collectWithSubqueries(plan) { case filter: FilterExec => filter }
       scans.zipWithIndex.map { case ((scan, counts), position) =>
-        new ScanRecord(counts.index.path.toString, line(scan, counts, filters, position, query))
+        val skipped = skippedBy(counts)
+        val text = line(scan, counts, skipped, filters, position, query)
+        val bytes = skipped.map { case (step, count) => step -> count.bytes }.toMap
+        new ScanRecord(counts.index.path.toString, text, counts.read.bytes, bytes)
       }
     }
+  }
+
+  private def skippedBy(counts: ScanCounts): Seq[(String, FileCount)] = {
+    val (selected, nothing) = (counts.partitions - counts.statistics, new FileCount(0, 0))
+    counts.total.map(total => "partitions" -> (total - counts.partitions)).toSeq ++ Seq(
+      "statistics" -> (if (counts.isLimited) nothing else selected),
+      "limit" -> (if (counts.isLimited) selected else nothing),
+      "cubes" -> (counts.statistics - counts.cubes),
+      "weights" -> (counts.cubes - counts.weights)
+    )
   }
 
   private def line(
       scan: FileSourceScanExec,
       counts: ScanCounts,
+      skipped: Seq[(String, FileCount)],
       filters: Seq[FilterExec],
       position: Int,
       query: QueryFacts
@@ -74,15 +88,8 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     SampledFraction.of(conditions).foreach(record.put("sample_fraction", _))
     def put(name: String, count: FileCount): Unit =
       record.putObject(name).put("files", count.files).put("bytes", count.bytes)
-    counts.total.foreach { total =>
-      put("table_size", total)
-      put("skipped_by_partitions", total - counts.partitions)
-    }
-    val (selected, nothing) = (counts.partitions - counts.statistics, new FileCount(0, 0))
-    put("skipped_by_statistics", if (counts.isLimited) nothing else selected)
-    put("skipped_by_limit", if (counts.isLimited) selected else nothing)
-    put("skipped_by_cubes", counts.statistics - counts.cubes)
-    put("skipped_by_weights", counts.cubes - counts.weights)
+    counts.total.foreach(put("table_size", _))
+    skipped.foreach { case (step, count) => put(s"skipped_by_$step", count) }
     put("read", counts.read)
     for (rows <- scan.metrics.get("numOutputRows").map(_.value)) {
       record.put("rows_read", rows)
@@ -102,9 +109,15 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     case _ => false
   }
 
+  /** Whether a condition is Delta's own: rows that deletion vectors hide are filtered by a column that Delta adds. */
+  private def isInternal(condition: Expression): Boolean =
+    condition.references.exists(_.name.startsWith("__delta_internal_"))
+
   private def putFilters(record: ObjectNode, conditions: Seq[Expression], withLiterals: Boolean): Unit = {
     val seen = mutable.LinkedHashSet[(String, String, Option[String])]()
-    conditions.filterNot(IndexedRelation.hasHash).foreach(FilterColumns.collect(_, withLiterals, seen))
+    conditions
+      .filterNot(condition => IndexedRelation.hasHash(condition) || isInternal(condition))
+      .foreach(FilterColumns.collect(_, withLiterals, seen))
     // Spark derives IS NOT NULL from every other condition on a column.
     val others = seen.collect { case (column, operator, _) if operator != "IS NOT NULL" => column }
     val array = record.putArray("filters")
@@ -119,33 +132,37 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
 /** The columns of conditions, each with the operator that it is compared by. */
 object FilterColumns {
   private val MaxLiteral = 200
+  private val Alternative = "OR "
+  private val Computed = "f() "
 
+  /** Adds the columns of a condition; the operator says where a comparison alone does not decide about a row. */
   def collect(
       condition: Expression,
       withLiterals: Boolean,
-      into: mutable.Set[(String, String, Option[String])]
+      into: mutable.Set[(String, String, Option[String])],
+      prefix: String = ""
   ): Unit = {
     def add(column: String, operator: String, values: Seq[Expression] = Nil): Unit = {
       val literal =
         if (withLiterals && values.nonEmpty) Some(values.map(_.sql).mkString(", ").take(MaxLiteral)) else None
-      into += ((column, operator, literal))
+      into += ((column, prefix + operator, literal))
     }
     def addAll(operator: String): Unit = columnsOf(condition).foreach(add(_, operator))
     condition match {
-      case And(left, right) => Seq(left, right).foreach(collect(_, withLiterals, into))
-      case Or(left, right) => Seq(left, right).foreach(collect(_, withLiterals, into))
+      case And(left, right) => Seq(left, right).foreach(collect(_, withLiterals, into, prefix))
+      case Or(left, right) => Seq(left, right).foreach(collect(_, withLiterals, into, Alternative))
       case Not(EqualTo(Column(name), value)) => add(name, "!=", Seq(value))
       case Not(In(Column(name), values)) => add(name, "NOT IN", values)
       case Not(IsNull(Column(name))) => add(name, "IS NOT NULL")
-      case Not(child) => collect(child, withLiterals, into)
+      case Not(child) => collect(child, withLiterals, into, prefix)
       case comparison: BinaryComparison =>
         (comparison.left, comparison.right) match {
-          case (Column(name), value) => add(name, comparison.symbol, Seq(value))
-          case (value, Column(name)) => add(name, mirrored(comparison.symbol), Seq(value))
-          case _ => addAll(comparison.symbol)
+          case (Column(name), value) if value.references.isEmpty => add(name, comparison.symbol, Seq(value))
+          case (value, Column(name)) if value.references.isEmpty => add(name, mirrored(comparison.symbol), Seq(value))
+          case _ => addAll(Computed + comparison.symbol)
         }
       case In(Column(name), values) => add(name, "IN", values)
-      case set: InSet => columnsOf(set.child).foreach(add(_, "IN"))
+      case InSet(Column(name), _) => add(name, "IN")
       case IsNull(Column(name)) => add(name, "IS NULL")
       case IsNotNull(Column(name)) => add(name, "IS NOT NULL")
       case StartsWith(Column(name), value) => add(name, "LIKE", Seq(value))

@@ -15,8 +15,11 @@ import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkLis
  * Records the scans of finished queries of all sessions. It has a queue of events and a thread for itself, so neither
  * queries nor other listeners wait for it. Until a query of a table with records has been planned, it returns at once.
  */
-final class ScanListener(private val context: SparkContext, private val queue: ScanQueue)
-    extends SparkListener
+final class ScanListener(
+    private val context: SparkContext,
+    private val queue: ScanQueue,
+    private val metrics: UseMetrics
+) extends SparkListener
     with Logging {
   import ScanListener._
 
@@ -28,7 +31,7 @@ final class ScanListener(private val context: SparkContext, private val queue: S
     try
       event match {
         case start: SparkListenerSQLExecutionStart => if (planned) started.put(start.executionId, start)
-        case end: SparkListenerSQLExecutionEnd => if (planned) record(end)
+        case end: SparkListenerSQLExecutionEnd => if (planned) timed(record(end))
         case other => rememberUser(other)
       }
     catch {
@@ -36,6 +39,13 @@ final class ScanListener(private val context: SparkContext, private val queue: S
         if (!failed) logWarning("The scans of a query were not recorded.", error)
         failed = true
     }
+
+  /** Counts the time that records take on the listener's thread. */
+  private def timed(work: => Unit): Unit = {
+    val began = System.nanoTime()
+    try work
+    finally metrics.add("recording_microseconds_total", (System.nanoTime() - began) / 1000)
+  }
 
   /** Comes while the application stops, which waits for it: a short job leaves its records now or never. */
   override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = if (planned) queue.flush()
@@ -46,7 +56,7 @@ final class ScanListener(private val context: SparkContext, private val queue: S
     if (end.qe != null && !hasFailed) {
       val session = end.qe.sparkSession
       val conf = session.sessionState.conf
-      if (conf.getConfString(RecordingKey, "true") == "true") {
+      if (conf.getConfString(RecordingKey, "true").trim.equalsIgnoreCase("true")) {
         val caller = callerOf(start)
         queue.add(
           ScanRecords.of(
@@ -107,7 +117,8 @@ object ScanListener {
     val context = session.sparkContext
     if (!registered.exists(_.context eq context)) {
       // In a session of its own, so that settings of users do not matter.
-      val listener = new ScanListener(context, new ScanQueue(session.newSession()))
+      val metrics = UseMetrics.of(session)
+      val listener = new ScanListener(context, new ScanQueue(session.newSession(), metrics.add), metrics)
       registered = Some(listener)
       context.listenerBus.addToQueue(listener, "useScans")
     }

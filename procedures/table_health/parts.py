@@ -1,0 +1,184 @@
+"""The parts of a table's health, from facts about one version; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from catalog.table.file_columns import UNKNOWN, FileColumns, Flags
+from otree.cube import CubeId
+from otree.overfull import is_overfull
+from otree.revision import Revision
+from otree.tree import CubeState
+from procedures.table_health.reads import BOX_1, SAMPLE_1, SAMPLE_10, ReadCost, read_costs
+from procedures.table_health.score import Part
+
+# What Spark reckons for opening a file (spark.sql.files.openCostInBytes).
+_OPEN_COST = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, eq=False)
+class HealthFacts:
+    """What the health of a table follows from.
+
+    Attributes:
+        name: the table, as statements name it.
+        files: the files of the version, with the ranges of the indexed columns.
+        newest: the newest revision; None if nothing was indexed.
+        is_indexed: whether the index skips each file by weight.
+        cubes: the tree of the newest revision; empty without one.
+        has_index_columns: whether the table's properties name index columns.
+        target_bytes: bytes of a file of a fresh layout.
+        commits: number of commits after the last checkpoint.
+        commit_bytes: bytes of these commits, which each load of the version reads.
+        failures: number of groups that failed within a week.
+    """
+
+    name: str
+    files: FileColumns
+    newest: Revision | None
+    is_indexed: Flags
+    cubes: Mapping[CubeId, CubeState]
+    has_index_columns: bool
+    target_bytes: int
+    commits: int
+    commit_bytes: int
+    failures: int
+
+    def call(self, procedure: str, options: str = "") -> str:
+        """Returns the statement that calls a procedure for the table.
+
+        Args:
+            procedure: its name.
+            options: more arguments, as SQL.
+        """
+        escaped = self.name.replace("\\", "\\\\").replace("'", "\\'")
+        return f"CALL use.{procedure}('{escaped}'{options and ', '}{options})"
+
+
+def parts_of(facts: HealthFacts) -> list[Part]:
+    """Returns the parts of a table's health.
+
+    Args:
+        facts: about the table.
+    """
+    return [*_index_parts(facts), *_file_parts(facts), *_log_parts(facts)]
+
+
+# ------------------------------------------------------------------------------------------------------------ index
+
+
+def _index_parts(facts: HealthFacts) -> list[Part]:
+    files, newest = facts.files, facts.newest
+    if newest is None or not len(files):
+        return _without_index(facts)
+    costs = read_costs(files, facts.is_indexed, facts.target_bytes)
+    if not costs:
+        return []
+    unindexed = files.revision == 0
+    optimize = facts.call("optimize")
+    older = (files.revision > 0) & ~facts.is_indexed
+    reads = facts.call("optimize", "revision_rewrite => true") if older.any() else optimize
+    extra = [cost.unindexed_bytes - cost.fresh_bytes * _share(files, unindexed) for cost in costs.values()]
+    parts = [
+        Part("unindexed_share", _share(files, unindexed), _bytes(float(np.mean(extra))), optimize),
+        Part("fragmentation", fragmentation(files, newest), None, optimize),
+        Part("overlap", _ratio(costs[BOX_1].files, costs[BOX_1].fresh_files), _opened(costs[BOX_1]), reads),
+    ]
+    parts += [
+        Part(name, _ratio(costs[name].bytes, costs[name].fresh_bytes), _beyond(costs[name]), reads)
+        for name in (SAMPLE_1, SAMPLE_10, BOX_1)
+    ]
+    overfull = sum(is_overfull(state.element_count, newest.desired_cube_size) for state in facts.cubes.values())
+    return [*parts, Part("overfull_cubes", overfull / max(len(facts.cubes), 1), None, optimize)]
+
+
+def _without_index(facts: HealthFacts) -> list[Part]:
+    """A table with index columns whose files nobody has indexed; a plain table has no such part."""
+    if not facts.has_index_columns or not len(facts.files):
+        return []
+    size, optimize = int(facts.files.size.sum()), facts.call("optimize")
+    # Every sample and box reads everything; boxes may skip files by statistics, which an index column list alone does
+    # not tell.
+    reads = {SAMPLE_1: 0.01, SAMPLE_10: 0.1, BOX_1: 0.01}
+    parts = [Part(name, 1.0 / share, _bytes(size * (1.0 - share)), optimize) for name, share in reads.items()]
+    return [Part("unindexed_share", 1.0, size, optimize), *parts]
+
+
+def _share(files: FileColumns, chosen: Flags) -> float:
+    return float(files.size[chosen].sum() / max(int(files.size.sum()), 1))
+
+
+def unindexed_share(files: FileColumns) -> float:
+    """Returns the share of the bytes in unindexed files.
+
+    Args:
+        files: the files of a version.
+    """
+    return _share(files, files.revision == 0)
+
+
+def fragmentation(files: FileColumns, newest: Revision) -> float:
+    """Returns the share of the newest revision's blocks that a rewrite would merge: of one cube, and several writes.
+
+    Args:
+        files: the files of a version.
+        newest: its newest revision.
+    """
+    blocks = files.blocks
+    ours = files.revision[blocks.file] == newest.revision_id
+    cube, write = blocks.cube[ours], files.write[blocks.file[ours]]
+    if not len(cube):
+        return 0.0
+    pairs = np.unique(np.stack([cube, write]), axis=1).shape[1]
+    return 1.0 - len(np.unique(cube)) / int(pairs)
+
+
+def _ratio(cost: float, fresh: float) -> float:
+    return cost / max(fresh, 1.0)
+
+
+def _beyond(cost: ReadCost) -> int:
+    return _bytes(cost.bytes - cost.fresh_bytes)
+
+
+def _opened(cost: ReadCost) -> int:
+    return _bytes((cost.files - cost.fresh_files) * _OPEN_COST)
+
+
+def _bytes(number: float) -> int:
+    return max(0, round(number))
+
+
+# ------------------------------------------------------------------------------------------------------- files, log
+
+
+def _file_parts(facts: HealthFacts) -> list[Part]:
+    files = facts.files
+    # The layout decides about the size of indexed files.
+    plain = files.where(files.revision == 0)
+    _, partition = np.unique(plain.partition, return_inverse=True)
+    size = np.bincount(partition, plain.size) if len(plain) else np.zeros(0)
+    needed = float(np.ceil(size / facts.target_bytes).sum())
+    strategy = "" if facts.has_index_columns else "strategy => 'SizeTieredClustering'"
+    ratio = len(plain) / needed if needed else 0.0
+    hidden = int(files.deleted[files.deleted != UNKNOWN].sum())
+    rows = int(files.rows[files.rows != UNKNOWN].sum()) + hidden
+    with_vector = files.deletion_vector != ""
+    share = hidden / rows if rows else 0.0
+    deleted_bytes = round(
+        float(files.size[with_vector].sum()) * min(share / max(_share(files, with_vector), 1e-9), 1.0)
+    )
+    return [
+        Part("small_files", ratio, _bytes((len(plain) - needed) * _OPEN_COST), facts.call("optimize", strategy)),
+        Part("deleted_rows", share, deleted_bytes, facts.call("compact")),
+    ]
+
+
+def _log_parts(facts: HealthFacts) -> list[Part]:
+    log = Part("log_length", float(facts.commits), facts.commit_bytes, facts.call("consolidate_log"))
+    # Only the recorded error tells what a failed group needs, so the advice shows it instead of calling anything.
+    errors = f"SELECT * FROM {facts.name}.optimizations WHERE state = 'failed'"
+    return [log, Part("failures", float(facts.failures), None, errors)]

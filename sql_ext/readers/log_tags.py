@@ -1,0 +1,123 @@
+"""The tags of live files, read from the Delta log: readers of Delta do not return them.
+
+A file whose tags are not found, for any reason, counts as unindexed: it is read whole, which costs bytes and never
+rows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+logger = logging.getLogger(__name__)
+
+Tags = Mapping[str, str]
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-f-]{36}))?\.(?:parquet|json)"
+)
+
+
+def tags_of_files(files: pafs.FileSystem, version: int) -> dict[str, Tags]:
+    """Returns the tags of the files of a version by path, as in the log.
+
+    Args:
+        files: the table's folder as a file system.
+        version: version of the table.
+    """
+    try:
+        return _tags(files, version)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        logger.warning("The index of the table cannot be read, so every file is read: %s", error)
+        return {}
+
+
+def _tags(files: pafs.FileSystem, version: int) -> dict[str, Tags]:
+    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(_LOG)) if info.is_file]
+    start, checkpoint = _newest_checkpoint(names, version)
+    tags: dict[str, Tags] = {}
+    for name in checkpoint:
+        tags.update(_of_checkpoint(files, f"{_LOG}/{name}"))
+    commits = sorted(name for name in names if (m := _COMMIT.fullmatch(name)) and start < int(m[1]) <= version)
+    for name in commits:
+        for action in _lines(files, f"{_LOG}/{name}"):
+            _apply(tags, action)
+    return tags
+
+
+def _newest_checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
+    """The version and the files of the newest complete checkpoint; -1 and none without one."""
+    found: dict[tuple[int, str], list[str]] = {}
+    parts: dict[tuple[int, str], int] = {}
+    for name in names:
+        match = _CHECKPOINT.fullmatch(name)
+        if match is not None and int(match[1]) <= version:
+            key = (int(match[1]), match["parts"] or match["id"] or "")
+            found.setdefault(key, []).append(name)
+            parts[key] = int(match["parts"] or 1)
+    complete = [key for key, of_key in found.items() if len(of_key) == parts[key]]
+    if not complete:
+        return -1, []
+    newest = max(complete)
+    return newest[0], found[newest]
+
+
+def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, Tags]]:
+    if name.endswith(".json"):
+        actions = list(_lines(files, name))
+        sidecars = [action["sidecar"]["path"] for action in actions if action.get("sidecar")]
+        for action in actions:
+            yield from _added(action.get("add"))
+    else:
+        with files.open_input_file(name) as source:
+            table = pq.ParquetFile(source)
+            columns = set(table.schema_arrow.names)
+            yield from _rows(table, columns)
+            sidecars = _sidecars(table) if "sidecar" in columns else []
+    for sidecar in sidecars:
+        path = sidecar if "/" in sidecar else f"{_LOG}/_sidecars/{sidecar}"
+        with files.open_input_file(path) as source:
+            part = pq.ParquetFile(source)
+            yield from _rows(part, set(part.schema_arrow.names))
+
+
+def _rows(table: pq.ParquetFile, columns: set[str]) -> Iterator[tuple[str, Tags]]:
+    if "add" not in columns:
+        return
+    for batch in table.iter_batches(columns=["add.path", "add.tags"]):
+        for add in batch.column(0).to_pylist():
+            yield from _added(add)
+
+
+def _sidecars(table: pq.ParquetFile) -> list[str]:
+    found = table.read(columns=["sidecar.path"]).column(0).to_pylist()
+    return [sidecar["path"] for sidecar in found if sidecar is not None and sidecar.get("path")]
+
+
+def _added(add: Mapping[str, Any] | None) -> Iterator[tuple[str, Tags]]:
+    if add is not None and add.get("path"):
+        # Arrow reads a map as a list of pairs.
+        yield add["path"], dict(add.get("tags") or {})
+
+
+def _lines(files: pafs.FileSystem, name: str) -> Iterator[dict[str, Any]]:
+    with files.open_input_stream(name) as source:
+        text = source.read().decode("utf-8")
+    for line in text.split("\n"):
+        if line.strip():
+            yield json.loads(line)
+
+
+def _apply(tags: dict[str, Tags], action: Mapping[str, Any]) -> None:
+    remove = action.get("remove")
+    if remove is not None:
+        tags.pop(remove["path"], None)
+    tags.update(_added(action.get("add")))

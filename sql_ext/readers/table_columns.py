@@ -1,0 +1,199 @@
+"""The columns of a table: their names for users and in files, and their values as Spark reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import NotSupportedError, UnknownNameError
+
+Field = Mapping[str, Any]
+"""A field of a schema as the Delta log has it: ``name``, ``type`` and ``metadata``."""
+
+_SQL_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_ARROW_TYPES = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, or a field of a struct.
+
+    Attributes:
+        path: its names from the outermost.
+        stored_path: the same as files and statistics have them.
+        sql_type: its type as Spark writes it in lower case, such as ``bigint``.
+    """
+
+    path: tuple[str, ...]
+    stored_path: tuple[str, ...]
+    sql_type: str
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return ".".join(self.path)
+
+    @property
+    def stored_name(self) -> str:
+        """Its name in the index."""
+        return ".".join(self.stored_path)
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table.
+
+    Attributes:
+        fields: fields of the schema as in the log.
+        partitioned_by: names of the partition columns.
+    """
+
+    fields: tuple[Field, ...]
+    partitioned_by: tuple[str, ...]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns in Arrow's types."""
+        return pa.schema([pa.field(field["name"], arrow_type(field["type"])) for field in self.fields])
+
+    def find(self, names: Sequence[str]) -> Column:
+        """Returns the column of a path of names, in any case.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        found = _find(self.fields, names)
+        if found is None:
+            raise UnknownNameError.of("column", ".".join(names), [field["name"] for field in self.fields])
+        return found
+
+    def find_stored(self, stored: str) -> Column | None:
+        """Returns the column that the index calls ``stored``; None if the table no longer has it."""
+        return next((column for column in _leaves(self.fields) if column.stored_name == stored), None)
+
+    def field(self, name: str) -> Field:
+        """Returns a top-level field."""
+        return next(field for field in self.fields if field["name"] == name)
+
+
+def _find(fields: Sequence[Field], names: Sequence[str]) -> Column | None:
+    name, *rest = names
+    field = next((field for field in fields if field["name"].lower() == name.lower()), None)
+    if field is None:
+        return None
+    if not rest:
+        return Column((field["name"],), (stored_name(field),), sql_type(field["type"]))
+    inner = _find(field["type"]["fields"], rest) if _is_struct(field["type"]) else None
+    if inner is None:
+        return None
+    return Column((field["name"], *inner.path), (stored_name(field), *inner.stored_path), inner.sql_type)
+
+
+def _leaves(fields: Sequence[Field]) -> Iterator[Column]:
+    for field in fields:
+        yield Column((field["name"],), (stored_name(field),), sql_type(field["type"]))
+        if _is_struct(field["type"]):
+            for inner in _leaves(field["type"]["fields"]):
+                yield Column((field["name"], *inner.path), (stored_name(field), *inner.stored_path), inner.sql_type)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, Mapping) and kind["type"] == "struct"
+
+
+def stored_name(field: Field) -> str:
+    """Returns the name of a field in files; its own without column mapping."""
+    return str(field.get("metadata", {}).get("delta.columnMapping.physicalName", field["name"]))
+
+
+def sql_type(kind: Any) -> str:
+    """Returns a type of the log as Spark writes it; '' for nested types."""
+    return _SQL_TYPES.get(kind, kind) if isinstance(kind, str) else ""
+
+
+def arrow_type(kind: Any) -> pa.DataType:
+    """Returns a type of the log as Arrow's.
+
+    Raises:
+        NotSupportedError: Arrow has no such type.
+    """
+    if isinstance(kind, str):
+        if kind.startswith("decimal"):
+            precision, scale = kind[8:-1].split(",")
+            return pa.decimal128(int(precision), int(scale))
+        found = _ARROW_TYPES.get("string" if kind.startswith(("char(", "varchar(")) else kind)
+        if found is not None:
+            return found
+    elif kind["type"] == "struct":
+        return pa.struct([pa.field(field["name"], arrow_type(field["type"])) for field in kind["fields"]])
+    elif kind["type"] == "array":
+        return pa.list_(arrow_type(kind["elementType"]))
+    elif kind["type"] == "map":
+        return pa.map_(arrow_type(kind["keyType"]), arrow_type(kind["valueType"]))
+    raise NotSupportedError(f"Columns of the type {kind} cannot be read without Spark.")
+
+
+def as_read(array: pa.Array, kind: Any) -> pa.Array:
+    """Returns values of a file with the names and types of the table.
+
+    Args:
+        array: values as the file has them.
+        kind: type of the log.
+    """
+    if isinstance(kind, str):
+        return _cast(array, arrow_type(kind))
+    if kind["type"] == "struct":
+        names = [field.name for field in array.type]
+        parts = [
+            as_read(pc.struct_field(array, stored_name(field)), field["type"])
+            if stored_name(field) in names
+            else pa.nulls(len(array), arrow_type(field["type"]))
+            for field in kind["fields"]
+        ]
+        fields = list(arrow_type(kind))
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+    wanted = arrow_type(kind)
+    if kind["type"] == "array":
+        values = as_read(array.flatten(), kind["elementType"])
+        return pa.ListArray.from_arrays(_offsets(array), values, type=wanted, mask=array.is_null())
+    entries = pa.array(array.to_pylist(), array.type) if array.offset else array
+    keys, items = as_read(entries.keys, kind["keyType"]), as_read(entries.items, kind["valueType"])
+    made = pa.MapArray.from_arrays(entries.offsets, keys, items).cast(wanted)
+    return pc.if_else(array.is_valid(), made, pa.scalar(None, wanted))
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type == wanted:
+        return array
+    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(wanted):
+        # A file's time without a zone is in UTC, which is also how INT96 is read.
+        moments = array.cast(pa.timestamp("us", array.type.tz), safe=False)
+        return moments.cast(pa.int64()).cast(wanted)
+    if pa.types.is_date(array.type) and pa.types.is_timestamp(wanted):
+        return array.cast(pa.timestamp("us")).cast(pa.int64()).cast(wanted)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(wanted)

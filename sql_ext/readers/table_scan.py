@@ -1,0 +1,328 @@
+"""Scans of a table without Spark: a plan of the files, and their rows in the forms of other libraries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from catalog.errors import InvalidArgumentError, MissingPackageError, NotSupportedError
+from catalog.pruning.read_planning import plan_read, plan_sample
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
+from sql_ext.readers.delta_files import DeltaFile, DeltaFiles
+from sql_ext.readers.file_selection import IndexedFiles
+from sql_ext.readers.file_statistics import may_have_rows
+from sql_ext.readers.row_conditions import Condition, columns_in, mask_of, parsed, tree_of
+from sql_ext.readers.spark_hash import hash_of
+from sql_ext.readers.table_columns import Column, as_read, stored_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow.dataset as ds
+
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """The weights of a sample, first and last, and the columns whose hash they are."""
+
+    columns: tuple[Column, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """A plan: which files are read, and which of their rows.
+
+    Attributes:
+        location: path or URL of the table.
+        version: version that is read.
+        files: number of files to read.
+        bytes: their size.
+        table_files: number of files of the table.
+        table_bytes: their size.
+        columns: names of the columns, in order.
+    """
+
+    location: str
+    version: int
+    files: int
+    bytes: int
+    table_files: int
+    table_bytes: int
+    columns: tuple[str, ...]
+    _table: DeltaFiles
+    _files: tuple[DeltaFile, ...]
+    _condition: Condition | None
+    _weights: _Weights | None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of the files to read, as in the log."""
+        return tuple(file.path for file in self._files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in Arrow's types."""
+        whole = self._table.columns.schema
+        return pa.schema([whole.field(name) for name in self.columns])
+
+    # ------------------------------------------------------------------------------------------------- rows
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Returns the rows as a stream of batches; files are read one after another."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches(self.columns))
+
+    def to_table(self) -> pa.Table:
+        """Returns the rows as an Arrow table."""
+        return pa.Table.from_batches(self._batches(self.columns), self.schema)
+
+    def to_dataset(self) -> ds.Dataset:
+        """Returns the rows as an Arrow dataset in memory, which can be scanned more than once."""
+        import pyarrow.dataset as ds
+
+        return ds.dataset(self.to_table())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns the rows as a pandas DataFrame."""
+        return self.to_table().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Returns the rows as a Polars LazyFrame, which reads only the columns that a query needs.
+
+        Raises:
+            MissingPackageError: Polars is not installed.
+        """
+        try:
+            import polars as pl
+            from polars.io.plugins import register_io_source
+        except ImportError as error:
+            raise MissingPackageError.of("polars", "readers") from error
+
+        def source(
+            with_columns: list[str] | None, predicate: Any, n_rows: int | None, _batch_size: int | None
+        ) -> Iterator[Any]:
+            names = self.columns if with_columns is None else tuple(with_columns)
+            left = n_rows
+            for batch in self._batches(names):
+                frame = pl.from_arrow(pa.Table.from_batches([batch]))
+                frame = frame if left is None else frame.head(left)
+                left = None if left is None else left - len(frame)
+                yield frame if predicate is None else frame.filter(predicate)
+                if left is not None and left <= 0:
+                    return
+
+        return register_io_source(source, schema=pl.DataFrame(self.schema.empty_table()).schema)
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """Returns the rows as a DuckDB relation over a table in memory, which can be queried more than once.
+
+        Args:
+            connection: of DuckDB; its default connection if None.
+
+        Raises:
+            MissingPackageError: DuckDB is not installed.
+        """
+        try:
+            import duckdb
+        except ImportError as error:
+            raise MissingPackageError.of("duckdb", "readers") from error
+        return (connection or duckdb).from_arrow(self.to_table())
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        whole = self._table.columns.schema
+        schema = pa.schema([whole.field(name) for name in names])
+        for file in self._files:
+            for columns, rows in self._rows_of(file, names):
+                arrays = [columns[name] for name in names]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else _empty_rows(rows)
+
+    def _rows_of(self, file: DeltaFile, names: Sequence[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
+        """Columns of the rows of a file that are asked for, and the number of rows, batch by batch."""
+        kept = self._table.kept_rows(file)
+        needed = list(dict.fromkeys([*names, *(column.path[0] for column in self._columns_of_filters)]))
+        position = 0
+        with self._table.file_system.open_input_file(file.path) as source:
+            parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            for batch in parquet.iter_batches(_BATCH_ROWS, columns=self._stored(parquet, needed)):
+                columns = {name: self._values(name, batch, file) for name in needed}
+                live = None if kept is None else _slice(kept, position, batch.num_rows)
+                position += batch.num_rows
+                mask = self._mask(columns, batch.num_rows, live)
+                count = batch.num_rows if mask is None else int(mask.sum())
+                if mask is not None:
+                    columns = {name: array.filter(pa.array(mask)) for name, array in columns.items()}
+                if count:
+                    yield columns, count
+
+    @cached_property
+    def _columns_of_filters(self) -> tuple[Column, ...]:
+        of_condition = columns_in(self._condition) if self._condition is not None else []
+        return (*of_condition, *(self._weights.columns if self._weights is not None else ()))
+
+    def _stored(self, parquet: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+        """Names in the file of the columns that it has."""
+        available = set(parquet.schema_arrow.names)
+        columns = self._table.columns
+        stored = {name: stored_name(columns.field(name)) for name in names if name not in columns.partitioned_by}
+        missing = [name for name, physical in stored.items() if physical not in available]
+        if missing and self._table.configuration.get("delta.columnMapping.mode") == "id":
+            raise NotSupportedError(
+                f"{self.location} maps columns by ids that its files do not name: read it with Spark."
+            )
+        return [physical for physical in stored.values() if physical in available]
+
+    def _values(self, name: str, batch: pa.RecordBatch, file: DeltaFile) -> pa.Array:
+        kind = self._table.columns.schema.field(name).type
+        field = self._table.columns.field(name)
+        if name in self._table.columns.partitioned_by:
+            value = file.partition.get(name, file.partition.get(stored_name(field)))
+            return pa.repeat(pa.scalar(value, kind), batch.num_rows)
+        stored = stored_name(field)
+        if stored not in batch.schema.names:
+            return pa.nulls(batch.num_rows, kind)
+        return as_read(batch.column(stored), field["type"])
+
+    def _mask(
+        self, columns: Mapping[str, pa.Array], rows: int, live: NDArray[np.bool_] | None
+    ) -> NDArray[np.bool_] | None:
+        mask = live
+
+        def value(column: Column) -> pa.Array:
+            array = columns[column.path[0]]
+            for name in column.path[1:]:
+                array = pa.compute.struct_field(array, name)
+            return array
+
+        if self._weights is not None:
+            weights = hash_of([value(column) for column in self._weights.columns], rows)
+            within = (weights >= self._weights.first) & (weights <= self._weights.last)
+            mask = within if mask is None else mask & within
+        if self._condition is not None:
+            true = pa.compute.fill_null(mask_of(self._condition, value, rows), fill_value=False)
+            chosen = np.asarray(true.to_numpy(zero_copy_only=False), dtype=np.bool_)
+            mask = chosen if mask is None else mask & chosen
+        return mask
+
+
+def _slice(kept: NDArray[np.bool_], start: int, rows: int) -> NDArray[np.bool_]:
+    part = kept[start : start + rows]
+    # A deletion vector says nothing of the rows behind the last one that it deletes.
+    return np.concatenate([part, np.ones(rows - len(part), dtype=np.bool_)])
+
+
+def _empty_rows(rows: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+
+
+def scan(
+    path: str,
+    fraction: float | None = None,
+    where: str | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    draw: int = 1,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Scan:
+    """Plans a read of a sample, of a box, or of both, without Spark.
+
+    Only files that may have rows of the sample and the condition are opened. The rows are those that Spark returns for
+    the same sample and condition of the same version.
+
+    Args:
+        path: path or URL of the table.
+        fraction: of the rows, above 0, at most 1; all rows if None.
+        where: condition on rows, see ``sql_ext.readers.row_conditions``.
+        columns: names of the columns to return; all if None.
+        draw: number of the sample, from 1 to the whole part of ``1 / fraction``; samples share no row.
+        version: of the table; the newest if None.
+        storage_options: for object stores, as deltalake takes them.
+
+    Returns:
+        The plan; nothing but the log is read yet.
+
+    Raises:
+        InvalidArgumentError: an argument is not accepted; the message names it.
+        UnknownNameError: there is no such column.
+        TableError: there is no table, or no such version.
+        NotSupportedError: the table needs Spark, or has no index although a sample is asked for.
+        MissingPackageError: deltalake is not installed.
+    """
+    bounds = _bounds(fraction, draw)
+    table = DeltaFiles.of(path, version, storage_options or {})
+    names = tuple(table.columns.schema.names)
+    if columns is not None:
+        if isinstance(columns, str) or not columns:
+            raise InvalidArgumentError.of("columns", str(columns), "a list of names of columns")
+        names = tuple(table.columns.find([name]).path[0] for name in columns)
+    condition = None if where is None else parsed(where, table.columns.find)
+    weights = None if bounds is None else _weights(table, *bounds)
+    indexed = IndexedFiles(plan_read(json.dumps(dict(table.configuration)), json.dumps(_tree(condition, weights))))
+    chosen = tuple(
+        file
+        for file in table.files
+        if (condition is None or may_have_rows(file, condition)) and indexed.may_have_rows(file.tags)
+    )
+    return Scan(
+        path,
+        table.version,
+        len(chosen),
+        sum(file.bytes for file in chosen),
+        len(table.files),
+        sum(file.bytes for file in table.files),
+        names,
+        table,
+        chosen,
+        condition,
+        weights,
+    )
+
+
+def _bounds(fraction: float | None, draw: int) -> tuple[float, float] | None:
+    if fraction is None:
+        if draw != 1:
+            raise InvalidArgumentError.of("draw", str(draw), "nothing without a fraction")
+        return None
+    if not _is_number(fraction) or not 0.0 < fraction <= 1.0:
+        raise InvalidArgumentError.of("fraction", str(fraction), "a number above 0, up to 1")
+    draws = draws_of(fraction)
+    if not _is_number(draw) or draw not in range(1, draws + 1):
+        accepted = f"a whole number from 1 to {draws} for a fraction of {fraction:g}"
+        raise InvalidArgumentError.of("draw", str(draw), accepted)
+    return bounds_of_draw(fraction, draw)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:
+    answer = json.loads(plan_sample(json.dumps(dict(table.configuration)), lower, upper))
+    if "reason" in answer:
+        raise NotSupportedError(f"{table.location} cannot be sampled ({answer['reason']}): {answer['detail']}.")
+    columns = [table.columns.find_stored(name) for name in answer["columns"]]
+    known = tuple(column for column in columns if column is not None)
+    if len(known) < len(columns):
+        raise NotSupportedError(f"{table.location} cannot be sampled (MISSING_COLUMN): an indexed column was dropped.")
+    first = MIN_WEIGHT if answer["first"] is None else answer["first"]
+    last = MAX_WEIGHT if answer["last"] is None else answer["last"]
+    return None if (first, last) == (MIN_WEIGHT, MAX_WEIGHT) else _Weights(known, first, last)
+
+
+def _tree(condition: Condition | None, weights: _Weights | None) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [] if condition is None else [tree_of(condition)]
+    if weights is not None:
+        of = {"hash_of": [c.stored_name for c in weights.columns], "types": [c.sql_type for c in weights.columns]}
+        parts.append({"operator": ">=", **of, "values": [weights.first]})
+        parts.append({"operator": "<=", **of, "values": [weights.last]})
+    return {"operator": "and", "of": parts} if parts else {"operator": "unknown"}
