@@ -6,6 +6,7 @@ import difflib
 import importlib
 import os
 import sys
+from collections.abc import Iterator, MutableMapping
 from contextlib import suppress
 
 import click
@@ -14,25 +15,51 @@ from click.shell_completion import CompletionItem
 from sql_ext.commands.command_names import FILES, PROGRAM, SECTIONS
 
 
-class LazyCommands(click.Group):
-    """A group whose commands are imported when they are called; names and their help are known before."""
+class CommandImports(MutableMapping[str, click.Command]):
+    """The commands by name, each imported when it is looked up."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # the signature is click's
-        """Returns all names."""
-        return sorted(name for names in SECTIONS.values() for name in names)
+    def __init__(self) -> None:
+        self._imported: dict[str, click.Command] = {}
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports a command; returns None if there is none of this name."""
-        if cmd_name in self.commands:
-            return self.commands[cmd_name]
-        if cmd_name in FILES:
-            command: click.Command = importlib.import_module(FILES[cmd_name]).COMMAND
-            return command
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        from sql_ext.commands.other_procedures import other_command
+    def __getitem__(self, name: str) -> click.Command:
+        """Imports a command."""
+        if name not in self._imported:
+            self._imported[name] = _imported(name)
+        return self._imported[name]
 
-        return other_command(cmd_name)
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        """Adds a command that is no part of the product."""
+        self._imported[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        """Removes a command that was added."""
+        del self._imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterates over the names."""
+        return iter(sorted({name for names in SECTIONS.values() for name in names} | set(self._imported)))
+
+    def __len__(self) -> int:
+        """Counts the names."""
+        return len(list(iter(self)))
+
+
+def _imported(name: str) -> click.Command:
+    if name in FILES:
+        command: click.Command = importlib.import_module(FILES[name]).COMMAND
+        return command
+    if not any(name in names for names in SECTIONS.values()):
+        raise KeyError(name)
+    from sql_ext.commands.other_procedures import other_command
+
+    generated = other_command(name)
+    if generated is None:
+        raise KeyError(name)
+    return generated
+
+
+class Commands(click.Group):
+    """A group whose help and completion come from the names alone."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -65,19 +92,13 @@ class LazyCommands(click.Group):
 
 @click.group(
     name=PROGRAM,
-    cls=LazyCommands,
+    cls=Commands,
+    commands=CommandImports(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(package_name="use-spark")
 def cli() -> None:
     """Optimizes the storage of Delta tables on Apache Spark."""
-
-
-def all_commands() -> dict[str, click.Command]:
-    """Imports and returns all commands by name."""
-    ctx = click.Context(cli)
-    commands = {name: cli.get_command(ctx, name) for name in cli.list_commands(ctx)}
-    return {name: command for name, command in commands.items() if command is not None}
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from pages import blocks
 
 from procedures import plan as plan_procedure
 from procedures import registry
-from sql_ext.commands.command_line import all_commands
+from sql_ext.commands.command_line import cli
 
 PAGE = "docs/howto/huge-tables.md"
 PLAN_ID = "0123456789ab"
@@ -43,7 +43,7 @@ def _code(start):
 def _checked(call):
     """The command of a call; its options are checked as the real command does before it starts Spark."""
     name, *arguments = call.split()
-    all_commands()[name].make_context(name, arguments)
+    cli.commands[name].make_context(name, arguments)
     return name
 
 

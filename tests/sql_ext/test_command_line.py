@@ -24,7 +24,7 @@ from procedures.optimizer.progress import Progress
 from procedures.registry import procedures
 from procedures.vacuum import VACUUM
 from sql_ext.commands import runner as runners
-from sql_ext.commands.command_line import all_commands, cli
+from sql_ext.commands.command_line import cli
 from sql_ext.commands.command_names import SECTIONS
 from sql_ext.commands.completion import SHELLS
 from sql_ext.commands.exits import ExitCode
@@ -38,7 +38,7 @@ from sql_ext.commands.runner import Runner
 from sql_ext.commands.sessions import SessionSettings
 from sql_ext.server.metrics_endpoint import MetricsAddress
 
-COMMANDS = all_commands()
+COMMANDS = cli.commands
 KERNEL = SimpleNamespace(kernel=object())
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
