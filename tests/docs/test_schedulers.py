@@ -10,7 +10,7 @@ import yaml
 from jinja2 import Environment
 from pages import blocks
 
-from sql_ext.commands.command_line import cli
+from sql_ext.commands.command_line import all_commands
 
 PAGE = "docs/howto/schedulers.md"
 
@@ -66,7 +66,7 @@ def _module(monkeypatch, name, **members):
 def _checked(words):
     """The command of a call; the real command checks its options in the same way before it starts Spark."""
     assert words[0] == "use-spark"
-    cli.commands[words[1]].make_context(words[1], words[2:])
+    all_commands()[words[1]].make_context(words[1], words[2:])
     return words[1]
 
 
