@@ -24,7 +24,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-commands dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-commands dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -56,6 +56,9 @@ site: java $(INSTALLED) ## build the docs site into build/site
 
 examples: java $(INSTALLED) test-shim ## run the example notebook and the blocks of the README as tests
 	@$(BIN)/python -m pytest -q tests/docs/test_notebook.py "tests/docs/test_blocks.py::test_page[README.md]" $(ARGS)
+
+notebook: java $(INSTALLED) ## run the example notebook, and store it with its outputs
+	@$(BIN)/python examples/store_notebook.py
 
 fuzz: $(INSTALLED) ## try 100,000 random conditions on the planning of reads (ARGS="--seed 7 --count 1" repeats)
 	@$(BIN)/python tests/support/planning_fuzz.py $(ARGS)

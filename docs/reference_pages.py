@@ -47,6 +47,14 @@ def command_group() -> click.Group:
     raise LookupError(f"{entry.module} has no click.Group of the name {COMMAND}.")
 
 
+def commands() -> dict[str, click.Command]:
+    """The commands by name. The group imports each of them when it is asked for."""
+    group = command_group()
+    context = click.Context(group, info_name=COMMAND)
+    made = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in made.items() if command is not None}
+
+
 def columns_of(ddl: str) -> list[tuple[str, str]]:
     """Names and types of a schema in DDL, as declarations write it: ``a string, b struct<c: int>``."""
     pairs = (column.split(" ", 1) for column in _COLUMN.split(_outside_brackets(ddl)))
@@ -160,12 +168,10 @@ def error_pages() -> str:
 
 def command_pages() -> str:
     """The commands of the command line with their options."""
-    group = command_group()
+    parent = click.Context(command_group(), info_name=COMMAND)
     parts = []
-    for name in group.list_commands(click.Context(group)):
-        command = group.get_command(click.Context(group), name)
-        assert command is not None
-        context = click.Context(command, parent=click.Context(group, info_name=COMMAND), info_name=name)
+    for name, command in sorted(commands().items()):
+        context = click.Context(command, parent=parent, info_name=name)
         usage = f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
         records = [param.get_help_record(context) for param in command.get_params(context)]
         rows = [(_code(declared), _plain(text)) for declared, text in filter(None, records)]

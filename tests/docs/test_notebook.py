@@ -24,9 +24,31 @@ def kernel(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-def test_notebook_is_kept_without_outputs():
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells if cell["cell_type"] == "code")
+def _shapes(cells):
+    """For each cell of code, the kinds of its outputs."""
+    return [
+        [
+            tuple(sorted(output.get("data", [output["output_type"]])))
+            for output in cell["outputs"]
+            if not _is_error(output)
+        ]
+        for cell in cells
+        if cell["cell_type"] == "code"
+    ]
+
+
+def _is_error(output):
+    return output.get("name") == "stderr"
+
+
+def test_notebook_is_stored_with_its_outputs():
+    cells = [c for c in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1)), "run make notebook"
+    assert sum(bool(cell["outputs"]) for cell in cells) >= 8
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert not any(_is_error(output) or output["output_type"] == "error" for output in outputs)
+    # Nothing of the machine that ran it.
+    assert not re.search(r"/tmp|/home|/root|/work|file:", json.dumps(outputs))
 
 
 @pytest.mark.slow
@@ -46,6 +68,8 @@ def test_notebook_runs(kernel, tmp_path, monkeypatch):
         if output.output_type == "stream"
     ]
     # A progress bar is drawn again and again in one line; the last state of it stays.
+    stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert _shapes(notebook.cells) == _shapes(stored), "run make notebook"
     problems = [text for name, text in streams if name == "stderr" and text.strip() and not _is_bar(text)]
     assert not problems
     assert any(_is_bar(text) for name, text in streams if name == "stderr")

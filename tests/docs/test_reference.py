@@ -4,7 +4,6 @@ import json
 import re
 import sys
 
-import click
 import pytest
 from markdown_it import MarkdownIt
 from pages import ROOT, pages
@@ -164,11 +163,6 @@ def test_defaults_of_the_service_in_the_guide_are_those_of_the_code():
     assert ServiceSettings.of(said.get) == ServiceSettings.of(lambda key, default: default)
 
 
-def _command_names():
-    group = reference_pages.command_group()
-    return group.list_commands(click.Context(group))
-
-
 @pytest.mark.parametrize("topic", reference_pages.TOPICS)
 def test_reference_pages_hold_what_is_declared(topic):
     text = reference_pages.TOPICS[topic]()
@@ -179,7 +173,7 @@ def test_reference_pages_hold_what_is_declared(topic):
         "properties": json.loads((CONTRACTS / "names.json").read_text())["properties"],
         "settings": json.loads((CONTRACTS / "names.json").read_text())["settings"],
         "errors": ["USE_RETENTION_TOO_SHORT"],
-        "commands": [f"## use-spark {name}\n" for name in _command_names()],
+        "commands": [f"## use-spark {name}\n" for name in reference_pages.commands()],
     }[topic]
     assert expected
     assert all(name in text for name in expected if name not in NOT_SET_BY_HAND)

@@ -5,13 +5,12 @@ import subprocess
 import sys
 import types
 
-import click
 import pytest
 import yaml
 from jinja2 import Environment
 from pages import blocks
 
-from sql_ext.commands.command_line import cli
+from sql_ext.commands.command_line import all_commands
 
 PAGE = "docs/howto/schedulers.md"
 
@@ -67,9 +66,7 @@ def _module(monkeypatch, name, **members):
 def _checked(words):
     """The command of a call; the real command checks its options in the same way before it starts Spark."""
     assert words[0] == "use-spark"
-    command = cli.get_command(click.Context(cli), words[1])
-    assert command is not None
-    command.make_context(words[1], words[2:])
+    all_commands()[words[1]].make_context(words[1], words[2:])
     return words[1]
 
 

@@ -1,0 +1,51 @@
+"""Runs the notebook of this folder and stores it with its outputs: ``make notebook``.
+
+A code host then shows what the cells print. Progress bars and the metadata of the run are left out.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOK = Path(__file__).resolve().parent / "flights.ipynb"
+LIMIT_SECONDS = 900
+
+
+def run(notebook: nbformat.NotebookNode, folder: str) -> None:
+    """Runs all cells in a folder, and keeps the outputs that a reader wants to see.
+
+    Args:
+        notebook: is changed.
+        folder: the working directory of the kernel.
+
+    Raises:
+        CellExecutionError: a cell fails.
+    """
+    NotebookClient(notebook, timeout=LIMIT_SECONDS, resources={"metadata": {"path": folder}}).execute()
+    for number, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), 1):
+        cell.metadata.pop("execution", None)
+        cell.execution_count = number
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = number
+    # The version of the interpreter that ran it says nothing about the notebook.
+    notebook.metadata.get("language_info", {}).pop("version", None)
+
+
+def main() -> None:
+    """Runs and rewrites the notebook."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        run(notebook, folder)
+    nbformat.write(notebook, NOTEBOOK)
+    print(f"stored {NOTEBOOK}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
