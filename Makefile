@@ -54,10 +54,10 @@ site: java $(INSTALLED) ## build the docs site into build/site
 	@rm -rf build/site && mkdir -p build
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
 
-examples: java $(INSTALLED) test-shim ## run the example notebook and the blocks of the README as tests
+examples: java $(INSTALLED) test-shim ## run the example notebooks and the blocks of the README as tests
 	@$(BIN)/python -m pytest -q tests/docs/test_notebook.py "tests/docs/test_blocks.py::test_page[README.md]" $(ARGS)
 
-notebook: java $(INSTALLED) ## run the example notebook, and store it with its outputs
+notebook: java $(INSTALLED) ## run the example notebooks, and store them with their outputs
 	@$(BIN)/python examples/store_notebook.py
 
 fuzz: $(INSTALLED) ## try 100,000 random conditions on the planning of reads (ARGS="--seed 7 --count 1" repeats)

@@ -1,4 +1,4 @@
-"""Runs the notebook of this folder and stores it with its outputs: ``make notebook``.
+"""Runs the notebooks of this folder and stores them with their outputs: ``make notebook``.
 
 A code host then shows what the cells print. Progress bars and the metadata of the run are left out.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-NOTEBOOK = Path(__file__).resolve().parent / "flights.ipynb"
+NOTEBOOKS = sorted(Path(__file__).resolve().parent.glob("*.ipynb"))
 LIMIT_SECONDS = 900
 
 
@@ -39,12 +39,13 @@ def run(notebook: nbformat.NotebookNode, folder: str) -> None:
 
 
 def main() -> None:
-    """Runs and rewrites the notebook."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    with tempfile.TemporaryDirectory() as folder:
-        run(notebook, folder)
-    nbformat.write(notebook, NOTEBOOK)
-    print(f"stored {NOTEBOOK}", file=sys.stderr)
+    """Runs and rewrites the notebooks."""
+    for path in NOTEBOOKS:
+        notebook = nbformat.read(path, as_version=4)
+        with tempfile.TemporaryDirectory() as folder:
+            run(notebook, folder)
+        nbformat.write(notebook, path)
+        print(f"stored {path}", file=sys.stderr)
 
 
 if __name__ == "__main__":

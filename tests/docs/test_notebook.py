@@ -1,4 +1,4 @@
-"""The notebook runs from its first cell to its last, and shows nothing that a reader would take for a problem."""
+"""The notebooks run from their first cells to their last, and show nothing that a reader would take for a problem."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import sys
 import pytest
 from pages import ROOT
 
-NOTEBOOK = ROOT / "examples" / "flights.ipynb"
+FLIGHTS, LATE = (ROOT / "examples" / name for name in ("flights.ipynb", "late_flights.ipynb"))
 
 
 @pytest.fixture
@@ -41,10 +41,11 @@ def _is_error(output):
     return output.get("name") == "stderr"
 
 
-def test_notebook_is_stored_with_its_outputs():
-    cells = [c for c in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+@pytest.mark.parametrize("path", [FLIGHTS, LATE], ids=lambda path: path.stem)
+def test_notebook_is_stored_with_its_outputs(path):
+    cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1)), "run make notebook"
-    assert sum(bool(cell["outputs"]) for cell in cells) >= 8
+    assert sum(bool(cell["outputs"]) for cell in cells) >= 6
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert not any(_is_error(output) or output["output_type"] == "error" for output in outputs)
     # Nothing of the machine that ran it.
@@ -53,13 +54,14 @@ def test_notebook_is_stored_with_its_outputs():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning")
-def test_notebook_runs(kernel, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path", [FLIGHTS, LATE], ids=lambda path: path.stem)
+def test_notebook_runs(kernel, tmp_path, monkeypatch, path):
     import nbformat
     from nbclient import NotebookClient
 
     # Kernels show what the JVM writes, but not below pytest: readers would see more than the test.
     monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(tmp_path)}}).execute()
     streams = [
         (output.name, output.text)
@@ -68,14 +70,14 @@ def test_notebook_runs(kernel, tmp_path, monkeypatch):
         if output.output_type == "stream"
     ]
     # A progress bar is drawn again and again in one line; the last state of it stays.
-    stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    stored = json.loads(path.read_text(encoding="utf-8"))["cells"]
     assert _shapes(notebook.cells) == _shapes(stored), "run make notebook"
     problems = [text for name, text in streams if name == "stderr" and text.strip() and not _is_bar(text)]
     assert not problems
     assert any(_is_bar(text) for name, text in streams if name == "stderr")
     assert not re.search(r"Warning|WARN|Traceback", json.dumps(notebook.cells))
     shown = [output["data"] for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
-    assert len(shown) >= 8
+    assert len(shown) >= 5
     assert any("UnindexedFiles" in data["text/plain"] and "committed" in data["text/plain"] for data in shown)
 
 

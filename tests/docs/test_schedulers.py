@@ -5,12 +5,13 @@ import subprocess
 import sys
 import types
 
+import click
 import pytest
 import yaml
 from jinja2 import Environment
 from pages import blocks
 
-from sql_ext.commands.command_line import all_commands
+from sql_ext.commands.command_line import cli
 
 PAGE = "docs/howto/schedulers.md"
 
@@ -66,7 +67,9 @@ def _module(monkeypatch, name, **members):
 def _checked(words):
     """The command of a call; the real command checks its options in the same way before it starts Spark."""
     assert words[0] == "use-spark"
-    all_commands()[words[1]].make_context(words[1], words[2:])
+    command = cli.get_command(click.Context(cli), words[1])
+    assert command is not None
+    command.make_context(words[1], words[2:])
     return words[1]
 
 
