@@ -14,7 +14,7 @@ from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ReportRow, data_frame_of, ddl_of
-from procedures.table_health.health import table_score
+from procedures.table_health.health import health_of
 from procedures.table_report.facts import gather
 from procedures.table_report.lake import gather_lake, lake_page
 from procedures.table_report.page import page
@@ -54,7 +54,7 @@ def _page(call: Call) -> tuple[str, int | None]:
     """The page, and the score of the table or the lowest one of all tables."""
     app = application()
     if call["table"] is None:
-        lines = gather_lake(call.spark, app.automations, app.clock, partial(table_score, clock=app.clock))
+        lines = gather_lake(call.spark, app.automations, app.clock, partial(health_of, clock=app.clock))
         scores = [line.health for line in lines if line.health is not None]
         return lake_page(lines, app.clock.now()), min(scores, default=None)
     table, columns = ManagedTable.find(call.spark, call["table"]), call["columns"]

@@ -17,6 +17,7 @@ from catalog.jvm.java_errors import known_error
 from catalog.state.automation import Automations
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
+from procedures.table_health.score import Part, score_of
 from procedures.table_report.page import STYLE, human_bytes, table
 
 _DAY_MILLIS = 24 * 3600 * 1000
@@ -38,6 +39,8 @@ class TableLine:
         bytes_in: bytes that the committed groups read.
         bytes_out: bytes that they wrote.
         error: its last error, or why it cannot be read; empty if there is none.
+        read_cost: bytes that a sample or box reads beyond those of a fresh index, for the read that suffers most; None
+            if it is not known.
     """
 
     name: str
@@ -50,10 +53,11 @@ class TableLine:
     bytes_in: int
     bytes_out: int
     error: str
+    read_cost: int | None = None
 
 
 def gather_lake(
-    spark: SparkSession, automations: Automations, clock: Clock, health: Callable[[ManagedTable], int | None]
+    spark: SparkSession, automations: Automations, clock: Clock, health: Callable[[ManagedTable], Sequence[Part]]
 ) -> list[TableLine]:
     """Gathers a line per table of the metastore, the sickest first; reads metadata only.
 
@@ -61,21 +65,30 @@ def gather_lake(
         spark: session.
         automations: the tables that the service of this process optimizes.
         clock: the time.
-        health: computes the score of a table.
+        health: measures the parts of a table's health.
     """
     now = clock.now()
-    query = SystemQuery(spark, list(_SUMMARY), automations, now, health)
+    costs: dict[str, int] = {}
+
+    def score(table: ManagedTable) -> int:
+        parts = list(health(table))
+        costs[table.name] = max((part.cost_bytes or 0 for part in parts), default=0)
+        return score_of(parts)
+
+    query = SystemQuery(spark, list(_SUMMARY), automations, now, score)
     rows = SYSTEM_TABLES["metastore_summary"].read(query).collect()
     events = ["table", "state", "started_at", "input_files_stats", "output_files_stats"]
     recent: dict[str, list[Mapping[str, Any]]] = {}
     for event in SYSTEM_TABLES["optimizations"].read(SystemQuery(spark, events, automations, now)).collect():
         if event.started_at is not None and event.started_at >= now - _DAY_MILLIS:
             recent.setdefault(event.table, []).append(event.asDict(recursive=True))
-    lines = [_line(spark, row, recent) for row in rows]
+    lines = [_line(spark, row, recent, costs) for row in rows]
     return sorted(lines, key=lambda line: (-1 if line.health is None else line.health, -(line.bytes or 0), line.name))
 
 
-def _line(spark: SparkSession, row: Any, recent: Mapping[str, Sequence[Mapping[str, Any]]]) -> TableLine:
+def _line(
+    spark: SparkSession, row: Any, recent: Mapping[str, Sequence[Mapping[str, Any]]], costs: Mapping[str, int]
+) -> TableLine:
     parts = [part for part in (row.catalog, row.namespace, row["name"]) if part]
     name = ".".join(parts) if row["name"] else f"delta.`{row.location}`"
     error, size = row.last_error or "", None
@@ -98,6 +111,7 @@ def _line(spark: SparkSession, row: Any, recent: Mapping[str, Sequence[Mapping[s
         sum((event["input_files_stats"] or {}).get("bytes") or 0 for event in done),
         sum((event["output_files_stats"] or {}).get("bytes") or 0 for event in done),
         error,
+        costs.get(name),
     )
 
 
@@ -110,8 +124,8 @@ def lake_page(lines: Sequence[TableLine], made_at: int) -> str:
     """
     made = datetime.fromtimestamp(made_at / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     sick = [(_text(line.health), line.name, line.state, line.error) for line in lines]
-    by_size = sorted(lines, key=lambda line: -(line.bytes or 0))
-    sizes = [(line.name, _size(line.bytes), _size(line.unindexed_bytes)) for line in by_size]
+    by_cost = sorted(lines, key=lambda line: (-(line.read_cost or 0), -(line.bytes or 0)))
+    sizes = [(line.name, _size(line.read_cost), _size(line.bytes), _size(line.unindexed_bytes)) for line in by_cost]
     worked = [line for line in lines if line.runs or line.failed]
     work = [
         (line.name, line.runs, line.failed, human_bytes(line.bytes_in), human_bytes(line.bytes_out))
@@ -122,7 +136,8 @@ def lake_page(lines: Sequence[TableLine], made_at: int) -> str:
     sections = [
         f"<h1>All tables</h1><p>Report of {made}, from metadata: {len(lines)} tables{lowest}.</p>",
         "<h2>Health</h2>" + _table_or(("health", "table", "automatic", "last error"), sick, "There is no table."),
-        "<h2>Size</h2>" + _table_or(("table", "bytes", "unindexed bytes"), sizes, "There is no table."),
+        "<h2>Cost</h2><p>What one read costs beyond a fresh index, for the sample or range that suffers most.</p>"
+        + _table_or(("table", "extra bytes per read", "bytes", "unindexed bytes"), sizes, "There is no table."),
         "<h2>Optimizations within 24 hours</h2>"
         + _table_or(("table", "groups", "failed", "bytes in", "bytes out"), work, "There was none."),
     ]

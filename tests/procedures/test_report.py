@@ -120,12 +120,15 @@ def test_the_page_of_all_tables():
     lines = [
         TableLine("a.<b>", 2_000, 0, 40, "failed", 2, 1, 5_000, 4_000, "USE_X: <it broke>"),
         TableLine("c", None, None, None, "", 0, 0, 0, 0, "gone"),
+        TableLine("d", 10, 0, 90, "", 0, 0, 0, 0, "", 3_000_000),
     ]
     page = _Page(lake_page(lines, 1_700_000_000_000))
     assert page.open == []
     assert "b" not in {tag for tag, _ in page.tags}
-    for expected in ("2 tables, the lowest score is 40", "a.<b>", "USE_X: <it broke>", "unknown", "5.0 KB"):
+    for expected in ("3 tables, the lowest score is 40", "a.<b>", "USE_X: <it broke>", "unknown", "5.0 KB"):
         assert expected in page.text
+    # Those that cost most come first.
+    assert page.text.index("3.0 MB") < page.text.index("2.0 KB")
     assert "There is no table." in _Page(lake_page([], 1)).text
 
 
