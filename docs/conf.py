@@ -27,6 +27,7 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_block"]
 
 autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"  # fields of data classes are described once
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
