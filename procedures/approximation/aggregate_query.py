@@ -316,4 +316,9 @@ def _is_reversed(function: ExpressionTree) -> bool:
 
 def _counts_rows(function: ExpressionTree) -> bool:
     """Whether ``percentile`` counts each row once."""
-    return len(function.children) < 3 or function.children[2].sql == "1"
+    if len(function.children) < 3:
+        return True
+    frequency = function.children[2]
+    while frequency.kind == "Cast":
+        frequency = frequency.children[0]
+    return frequency.kind == "Literal" and str(frequency.constant) == "1"
