@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from catalog.errors import NotSupportedError
@@ -21,7 +22,7 @@ _OPERATORS = {"Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/"}
 _VARIANCES = {"VarianceSamp": (True, False), "VariancePop": (False, False)}
 _VARIANCES |= {"StddevSamp": (True, True), "StddevPop": (False, True)}
 _QUANTILES = frozenset({"Median", "Percentile", "ApproximatePercentile", "PercentileCont"})
-_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _TRANSPARENT = frozenset({"SubqueryAlias", "Sort"})
 
 
@@ -169,6 +170,10 @@ class _Reading:
     def aggregation(self, plan: PlanTree, node: PlanTree) -> AggregateQuery:
         """Returns what the nodes above and an aggregation mean."""
         self.keys = node.keys
+        for key in self.keys:
+            # The hash of a key distinguishes texts that the collation does not.
+            if " COLLATE " in key.type:
+                raise not_supported(f"GROUP BY {key.sql} of type {key.type}", "Group by lower(...) or another key.")
         key_attributes = tuple(result for result in node.results if "AggregateExpression" not in result.kinds)
         known = {result.attribute_id for result in key_attributes}
         for condition in self.having:
@@ -232,7 +237,7 @@ class _Reading:
 
     def _cast(self, expression: ExpressionTree) -> Function:
         (child,) = expression.children
-        if expression.type == "BIGINT" and child.type not in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
+        if _scale(child.type) > _scale(expression.type):
             raise _WithoutIntervalError(f"{expression.sql} rounds")
         return self._function(child)
 
@@ -292,7 +297,17 @@ class _WithoutIntervalError(Exception):
 
 
 def _is_number(expression: ExpressionTree) -> bool:
-    return expression.type.startswith(_NUMBERS)
+    # INTERVAL begins like INT.
+    return expression.type in _INTEGERS | {"FLOAT", "DOUBLE"} or expression.type.startswith("DECIMAL(")
+
+
+def _scale(type_name: str) -> float:
+    """The number of digits behind the decimal point that a type keeps; infinite for others than exact numbers."""
+    if type_name in _INTEGERS:
+        return 0.0
+    if type_name.startswith("DECIMAL("):
+        return float(type_name.rstrip(")").rpartition(",")[2])
+    return math.inf
 
 
 def _is_reversed(function: ExpressionTree) -> bool:
@@ -301,4 +316,9 @@ def _is_reversed(function: ExpressionTree) -> bool:
 
 def _counts_rows(function: ExpressionTree) -> bool:
     """Whether ``percentile`` counts each row once."""
-    return len(function.children) < 3 or function.children[2].sql == "1"
+    if len(function.children) < 3:
+        return True
+    frequency = function.children[2]
+    while frequency.kind == "Cast":
+        frequency = frequency.children[0]
+    return frequency.kind == "Literal" and str(frequency.constant) == "1"

@@ -11,6 +11,7 @@ import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, NumericType, StringType
 
 from catalog.errors import ToleranceNotMetError
 from catalog.jvm.query_trees import analyzed_plan
@@ -41,6 +42,8 @@ EXACT, ERROR, ESTIMATE = "exact", "error", "estimate"
 ON_MISS = (EXACT, ERROR, ESTIMATE)
 # Of an exact answer, below which it does not matter how much a sample reads.
 _SMALL_BYTES = 32_000_000
+# Types of exact answers that have an estimate.
+_NUMBERS = (NumericType, BooleanType, StringType)
 # Reason codes.
 OUTSIDE_TOLERANCE, NO_INTERVAL, GROUPS_MAY_BE_MISSING = "OUTSIDE_TOLERANCE", "NO_INTERVAL", "GROUPS_MAY_BE_MISSING"
 
@@ -286,8 +289,10 @@ class Answer:
         named = exact.toDF(*(f"c{number}" for number in range(len(outputs))))
         texts = [F.col(name).cast("string") for name in named.columns]
         numbers = [
-            F.lit(None).cast("double") if isinstance(output.what, int) else F.col(name).try_cast("double")
-            for name, output in zip(named.columns, outputs, strict=True)
+            F.lit(None).cast("double")
+            if isinstance(output.what, int) or not isinstance(field.dataType, _NUMBERS)
+            else F.col(field.name).try_cast("double")
+            for field, output in zip(named.schema.fields, outputs, strict=True)
         ]
         with described_jobs(self._spark, f"USE approximate: exact answer from {self.source.table}"):
             answers = named.select(*texts, *numbers).collect()

@@ -165,7 +165,10 @@ class Estimation:
         for number, (name, quantile) in enumerate(self.quantiles, start=len(self.functions)):
             slope = 1.0 / _count(sums, quantile, fraction)
             possible = self._rows_of_a_cluster(found) * max(quantile.share, 1.0 - quantile.share) * slope
-            interval = intervals(_influences(found.influences[number], possible), fraction, confidence)
+            influences = _influences(found.influences[number], possible)
+            outer = min(quantile.share, 1.0 - quantile.share) * sums.sums[Term(quantile.input, Moment.COUNT)]
+            most_clusters = outer * float(sums.rows.sum()) / max(found.square_rows, 1.0)
+            interval = intervals(influences, fraction, confidence, most_clusters=most_clusters)
             estimate = _at(sums, quantile)
             lower, upper = self._ends(sums, quantile, interval)
             margin = np.maximum(estimate - lower, upper - estimate)

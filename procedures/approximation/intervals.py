@@ -89,7 +89,9 @@ class Intervals:
     is_bounded: Bools
 
 
-def intervals(influences: Influences, fraction: float, confidence: float) -> Intervals:
+def intervals(
+    influences: Influences, fraction: float, confidence: float, *, most_clusters: Floats | None = None
+) -> Intervals:
     """Returns a confidence interval per group.
 
     The number of clusters that matter is the square of the sum of squares over the sum of fourth powers. With 8 or
@@ -100,6 +102,7 @@ def intervals(influences: Influences, fraction: float, confidence: float) -> Int
         influences: of the clusters in the sample.
         fraction: of the weights that were read, above 0 and at most 1.
         confidence: probability with which each interval contains the truth, between 0 and 1.
+        most_clusters: upper limit of the number of clusters that matter, if one is known besides the influences.
 
     Source:
         Hall: On the Removal of Skewness by Transformation (1992).
@@ -112,6 +115,8 @@ def intervals(influences: Influences, fraction: float, confidence: float) -> Int
     possible = np.maximum(possible, influences.largest)
     with np.errstate(divide="ignore", invalid="ignore"):
         number = np.where(influences.fourths > 0.0, influences.squares**2 / influences.fourths, 0.0)
+        if most_clusters is not None:
+            number = np.minimum(number, most_clusters)
         deviation = np.sqrt((1.0 - fraction) * influences.squares) / fraction
         skewness = influences.cubes * (1.0 - 2.0 * fraction) / influences.squares**1.5 / math.sqrt(1.0 - fraction)
         tail = number / (influences.absolutes**2 / influences.squares)

@@ -79,9 +79,13 @@ class SampledSource:
         if not indexed:
             named = ", ".join(str(scan.counts["table"]) for _, scan in scans) or "no Delta table"
             raise not_supported(
-                f"A query over tables without indexed files ({named})", "Index the table with use.index."
+                f"A query over tables without indexed files ({named})",
+                "Set index columns with use.index, and index the files with use.optimize.",
             )
         ((relation, scan),) = indexed
+        hidden = [column.name for column in relation.output if column.name not in scan.schema.names]
+        if hidden:
+            raise not_supported(f"The column {hidden[0]}", "Use columns of the schema.")
         facts = sample_facts(scan.configuration)
         assert facts is not None
         columns = tuple(_name(scan, column) for column in facts.columns)

@@ -144,6 +144,19 @@ def test_what_is_not_reached(spark, table):
         approximate(spark, extreme, on_miss="error")
 
 
+def test_types_that_are_not_numbers(spark, table):
+    query = (
+        "SELECT avg(make_dt_interval(0, 0, 0, id)) i, CAST(avg(n) / 9 AS DECIMAL(9,0)) r, max(DATE'2020-01-01') d, "
+        f"percentile(id, 0.5) p, percentile(id, 0.5, 2) f, CAST(count(*) AS DECIMAL(20,1)) c FROM {table.name}"
+    )
+    rows = approximate(spark, query, tolerance=0.2, on_miss="estimate")
+    assert {row.aggregate: row.method for row in rows} == {
+        "p": "normal", "c": "normal", "i": None, "r": None, "d": None, "f": None,
+    }  # fmt: skip
+    exact = {row.aggregate: (row.estimate is None, row.value is None) for row in approximate(spark, query)}
+    assert exact == {"i": (True, False), "d": (True, False), **dict.fromkeys("rpfc", (False, False))}
+
+
 @pytest.mark.parametrize(
     ("query", "part"),
     [
@@ -159,6 +172,8 @@ def test_what_is_not_reached(spark, table):
         ("SELECT avg(id) FROM {t} WHERE id IN (SELECT id FROM {t})", "A subquery over an indexed table"),
         ("SELECT avg(id) FROM {t} WHERE rand() < 0.5", "not deterministic"),
         ("SELECT count(zone) FROM {c} LEFT JOIN {t} USING (city)", "LEFT OUTER JOIN"),
+        ("SELECT _metadata.file_name, count(*) FROM {t} GROUP BY 1", "_metadata"),
+        ("SELECT city COLLATE UTF8_LCASE c, count(*) FROM {t} GROUP BY 1", "COLLATE"),
         ("SELECT count(*) FROM {c}", "tables without indexed files"),
         ("SELECT count(*) FROM range(9)", "no Delta table"),
     ],

@@ -166,6 +166,23 @@ def test_intervals_of_1_000_data_sets():
     _check_coverage(125)
 
 
+@pytest.mark.parametrize(("share", "rows"), [(0.99, 50), (0.995, 100), (0.999, 300), (0.001, 300)])
+@pytest.mark.parametrize("rows_of_a_weight", [1, 20])
+def test_quantiles_beyond_the_ends_of_a_sample(share, rows, rows_of_a_weight):
+    """No value of the sample is beyond the estimate: the others do not tell how far the quantile may be."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(50, 10, 60_000)
+        ids = np.arange(60_000)
+        if rows_of_a_weight > 1:
+            ids //= rows_of_a_weight
+            values = values[ids] + rng.normal(0, 0.01, 60_000)
+        fraction = rows * rows_of_a_weight / 60_000
+        made = _estimates(values, ids, fraction, rng, quantiles=(Quantile(0, share),))[-1]
+        assert not made.is_met[0]
+        assert made.lower[0] <= _truth(values, made.name) <= made.upper[0]
+
+
 def test_a_constant_and_nothing():
     rng = np.random.default_rng(1)
     made = {e.name: e for e in _estimates(np.full(50_000, 7.0), np.arange(50_000), 0.01, rng)}
