@@ -123,6 +123,9 @@ class TooComplexError(UseError):
         return cls(f"{name} is too complex: it must have {limit}.")
 
 
+_KINDS_WITH_IDS = frozenset({"plan", "run"})
+
+
 class UnknownNameError(UseError):
     """A strategy, option, procedure, column or revision does not exist; the message suggests a name."""
 
@@ -133,7 +136,8 @@ class UnknownNameError(UseError):
     def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
         """Builds the error from the unknown name and either the nearest known name or the first known names."""
         names = sorted(known)
-        near = nearest_names(name, names)
+        # Similar ids have nothing in common.
+        near = [] if kind in _KINDS_WITH_IDS else nearest_names(name, names)
         codes = {"column": ("USE_UNKNOWN_COLUMN", "42703"), "procedure": ("USE_UNKNOWN_PROCEDURE", "42883")}
         code, state = codes.get(kind, (f"USE_UNKNOWN_{kind.upper().replace(' ', '_')}", "42704"))
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(kind, names)}."

@@ -52,6 +52,7 @@ def test_unknown_names(kind, code, state):
 
 def test_no_near_name_and_no_name_at_all():
     assert UnknownNameError.of("option", "zzz", ["a"]).message == "There is no option 'zzz'. Known: a."
+    assert UnknownNameError.of("run", "ab15151b2eaa", ["dabf111b580f"]).message.endswith("Known: dabf111b580f.")
     assert UnknownNameError.of("option", "zzz", []).message == "There is no option 'zzz'. Known: none."
     many = [f"a{number:02}" for number in range(12)]
     listed = "There is no {} 'zzz'. Known: a00, a01, a02, a03, a04, a05, a06, a07, a08, a09 and 2 more{}."
