@@ -36,9 +36,14 @@ def _validate(arguments: Mapping[str, Any]) -> None:
 def _check_file(out: str) -> None:
     """Refuses what is no file, and any file other than a page: statements come from users of a server, too."""
     path = Path(out)
-    if not out.strip() or "\0" in out or path.is_dir() or not path.absolute().parent.is_dir():
+    try:
+        is_place = bool(out.strip()) and "\0" not in out and not path.is_dir() and path.absolute().parent.is_dir()
+        is_other = is_place and path.exists() and not _is_page(path)
+    except OSError:  # Such as a name that is too long.
+        is_place = is_other = False
+    if not is_place:
         raise InvalidArgumentError.of("out", out, "a file on the driver, in a folder that exists")
-    if path.exists() and not _is_page(path):
+    if is_other:
         raise InvalidArgumentError.of("out", out, "a new file, or an HTML page to replace; this is another file")
 
 

@@ -63,7 +63,7 @@ def check_against_exact(spark, query, rows, keys=0):
     assert count == len(found)
 
 
-@pytest.mark.quick_sample(3)
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("query", "keys"),
     [

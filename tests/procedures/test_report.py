@@ -171,8 +171,9 @@ def test_the_report_of_a_table(spark, new_table, tmp_path):
     assert row.health <= inspected.health
     with pytest.raises(sql_ext.UseError, match="table is missing"):
         sql_ext.call(spark, "report", columns=["x"])
-    with pytest.raises(sql_ext.UseError, match="a file on the driver"):
-        sql_ext.call(spark, "report", out="a\0b")
+    for name in ("a\0b", "x" * 5_000):
+        with pytest.raises(sql_ext.UseError, match="a file on the driver"):
+            sql_ext.call(spark, "report", out=name)
     table.sql(f"CALL use.report('{{t}}', out => '{file}')")  # An earlier page is replaced.
     (other := tmp_path / "other.html").write_text("no page")
     for arguments, text in (("columns => array('s')", "no column 's'"), ("columns => array()", "one or two"),
