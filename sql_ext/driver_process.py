@@ -29,6 +29,15 @@ def started_driver() -> DriverProcess | None:
     return getattr(SparkContext._gateway, "proc", None)
 
 
+def release_no_more_objects() -> None:
+    """Stops the messages that tell the JVM which of its objects Python has released.
+
+    Py4J would log an error for a message that the JVM cannot answer because it ends.
+    """
+    if SparkContext._gateway is not None:
+        SparkContext._gateway._gateway_client.is_connected = False
+
+
 def end_driver(process: DriverProcess | None, seconds: float = _SECONDS_TO_END) -> bool:
     """Stops the JVM and waits for its end, so that the next command can open the metastore and the ports.
 

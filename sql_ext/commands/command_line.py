@@ -122,8 +122,11 @@ def main() -> None:
 
 def end_jvm() -> None:
     """Ends the JVM that a command has started, and passes on its last output."""
-    from sql_ext.driver_process import end_driver, started_driver
+    from sql_ext.driver_process import end_driver, release_no_more_objects, started_driver
     from sql_ext.startup_output import wait_for_output
 
-    if end_driver(started_driver()):
+    driver = started_driver()
+    if driver is not None:
+        release_no_more_objects()
+    if end_driver(driver):
         wait_for_output()

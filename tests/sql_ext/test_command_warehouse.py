@@ -11,12 +11,13 @@ from types import SimpleNamespace
 
 import click
 import pytest
+from py4j.java_gateway import GatewayClient, GatewayParameters
 from pyspark import SparkContext
 
 from catalog.errors import InvalidArgumentError, UseError, WriteDeniedError
 from sql_ext import driver_process
 from sql_ext.commands import command_line
-from sql_ext.driver_process import end_driver, started_driver
+from sql_ext.driver_process import end_driver, release_no_more_objects, started_driver
 from sql_ext.warehouse import open_warehouse, warehouse_conf, with_warehouse
 
 
@@ -194,13 +195,27 @@ def test_every_end_of_a_command_waits_for_its_jvm(monkeypatch, tmp_path, error):
 
     monkeypatch.setattr(command_line, "cli", command)
     monkeypatch.setattr(driver_process, "started_driver", lambda: "the JVM")
+    monkeypatch.setattr(driver_process, "release_no_more_objects", lambda: seen.append("no more messages"))
     monkeypatch.setattr(driver_process, "end_driver", seen.append)
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setattr(sys, "stderr", err)
         with suppress(BaseException):
             command_line.main()
-    assert seen == ["the JVM"]
+    assert seen == ["no more messages", "the JVM"]
+
+
+def test_released_objects_are_not_reported_to_a_jvm_that_ends(monkeypatch):
+    """Py4J logs an error for each message that the JVM does not answer."""
+    client = GatewayClient(gateway_parameters=GatewayParameters(port=1))
+    sent = []
+    monkeypatch.setattr(client, "send_command", sent.append)
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(_gateway_client=client))
+    client.garbage_collect_object("o1")
+    assert len(sent) == 1
+    release_no_more_objects()
+    client.garbage_collect_object("o2")
+    assert len(sent) == 1
 
 
 def test_a_reader_that_leaves_gets_no_stack_trace():
