@@ -54,8 +54,9 @@ site: java $(INSTALLED) ## build the docs site into build/site
 	@rm -rf build/site && mkdir -p build
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
 
-examples: java $(INSTALLED) test-shim ## run the example notebooks and the blocks of the README as tests
-	@$(BIN)/python -m pytest -q tests/docs/test_notebook.py "tests/docs/test_blocks.py::test_page[README.md]" $(ARGS)
+examples: java $(INSTALLED) test-shim ## run the example notebooks and the blocks of README and SQL reference as tests
+	@$(BIN)/python -m pytest -q tests/docs/test_notebook.py "tests/docs/test_blocks.py::test_page[README.md]" \
+	    "tests/docs/test_blocks.py::test_page[docs/sql.md]" $(ARGS)
 
 notebook: java $(INSTALLED) ## run the example notebooks, and store them with their outputs
 	@$(BIN)/python examples/store_notebook.py

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from catalog.errors import InvalidArgumentError
 from catalog.table.key_columns import names_text
 from procedures.declaration import Call, Parameter, Procedure
-from procedures.optimize import run_optimize
+from procedures.optimize import SHORT, SHOW_DETAILS, run_optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.result_rows import OptimizeRow, ddl_of
 from procedures.selection.delete_compaction import MIN_DELETED_RATIO, DeleteCompaction
@@ -96,8 +96,10 @@ COMPACT = Procedure(
             "Shows what would be read, written and freed, and changes nothing.",
             False,
         ),
+        SHOW_DETAILS,
     ),
     ddl_of(OptimizeRow),
     _run,
     _validate,
+    SHORT,
 )

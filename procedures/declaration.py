@@ -129,6 +129,18 @@ class Parameter:
         return float(value) if self.type == "DOUBLE" else value
 
 
+DETAILS = "details"
+
+
+def details_parameter(*others: str) -> Parameter:
+    """The parameter with which a procedure shows all its result columns.
+
+    Args:
+        others: columns that are shown only with it.
+    """
+    return Parameter(DETAILS, "BOOLEAN", f"Also shows {', '.join(others)}.", False)
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of a procedure.
@@ -163,6 +175,7 @@ class Procedure:
         result: DDL of the result rows; a contract with users.
         run: runs the procedure and returns rows of that schema.
         validate: rejects values that are invalid for every table; gets the arguments by name.
+        short: columns of the result without ``details``, so that rows fit a terminal; all columns when empty.
     """
 
     name: str
@@ -171,6 +184,7 @@ class Procedure:
     result: str
     run: Callable[[Call], DataFrame]
     validate: Callable[[Mapping[str, Any]], None] = _accept
+    short: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Rejects a declaration that SQL could not call."""
@@ -233,6 +247,7 @@ class Procedure:
         checked = self.checked(arguments)
         try:
             with as_one_line(spark):
-                return self.run(Call(spark, checked, trigger))
+                rows = self.run(Call(spark, checked, trigger))
+                return rows if not self.short or checked[DETAILS] else rows.select(*self.short)
         except IndexFormatError as error:
             raise IndexUnreadableError(str(error)) from error

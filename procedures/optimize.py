@@ -6,11 +6,18 @@ from pyspark.sql import DataFrame
 
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
-from procedures.declaration import Call, Parameter, Procedure
+from procedures.declaration import Call, Parameter, Procedure, details_parameter
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CALL, Run
 from procedures.result_rows import OptimizeRow, data_frame_of, ddl_of
+
+SHORT = (
+    *("strategy", "reason", "state", "input_files", "input_bytes", "output_files", "output_bytes", "version"),
+    "message",
+)
+"""The result columns without ``details``."""
+SHOW_DETAILS = details_parameter("iteration", "rows", "duration_ms")
 
 
 def _run(call: Call) -> DataFrame:
@@ -75,7 +82,9 @@ OPTIMIZE = Procedure(
             None,
         ),
         Parameter("groups", "ARRAY<BIGINT>", "With plan: only these groups; all unfinished ones by default.", None),
+        SHOW_DETAILS,
     ),
     ddl_of(OptimizeRow),
     _run,
+    short=SHORT,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,11 +18,13 @@ from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
-from procedures.declaration import Call, Parameter, Procedure
+from procedures.declaration import Call, Parameter, Procedure, details_parameter
 from procedures.optimizer.runs import AUTOMATIC, Run
 from procedures.result_rows import StatusRow, data_frame_of, ddl_of
 
 IDLE = "idle"
+_SHORT = ("table", "state", "run_id", "current", "last_run", "next_run", "last_error", "message")
+_DETAILS = tuple(f.name for f in fields(StatusRow) if f.name not in _SHORT)
 
 
 def status_row(
@@ -142,7 +144,11 @@ def _run(call: Call) -> DataFrame:
 STATUS = Procedure(
     "status",
     "Shows the runs of this process, the tables that its service optimizes, and the leases on them.",
-    (Parameter("table", "STRING", "Shows only this table; all by default.", None),),
+    (
+        Parameter("table", "STRING", "Shows only this table; all by default.", None),
+        details_parameter(*_DETAILS),
+    ),
     ddl_of(StatusRow),
     _run,
+    short=_SHORT,
 )

@@ -10,7 +10,7 @@ from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.setting import OF_SQL_TYPE, TEXT, duration
 from catalog.pruning.row_predicate import RowPredicate
 from catalog.state.plan_files import check_plan_id
-from procedures.declaration import Parameter, expected
+from procedures.declaration import DETAILS, Parameter, expected
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
 from procedures.selection.file_list import NAME as FILE_LIST
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
@@ -18,6 +18,7 @@ from procedures.selection.selection_strategy import BATCH_OPTION
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 _NOT_WITH_PLAN = ("strategy", "bytes_per_iter", "where", "files", "revision_rewrite", "options")
+_NOT_OF_THE_RUN = ("table", DETAILS)
 DEFAULT_BYTES_PER_ITER = 1_000_000_000
 _DURATION = duration(
     "a positive duration such as '10 minutes' or '90 seconds'", units=("s", "m", "h", "d"), spark_syntax=False
@@ -107,7 +108,9 @@ class OptimizeSettings:
             max_seconds=duration_seconds("max_duration", arguments["max_duration"]),
             parallelism=arguments["parallelism"],
             dry_run=arguments["dry_run"],
-            parameters={k: str(v) for k, v in arguments.items() if v is not None and v != {} and k != "table"},
+            parameters={
+                k: str(v) for k, v in arguments.items() if v is not None and v != {} and k not in _NOT_OF_THE_RUN
+            },
             where=predicate,
             files=None if files is None else tuple(files),
             plan=arguments.get("plan"),

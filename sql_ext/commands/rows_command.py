@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from procedures.declaration import Parameter, Procedure
+from procedures.declaration import DETAILS, Parameter, Procedure
 from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
 from sql_ext.commands.options import examples, format_options, option_of, output_format_of, session_options
 from sql_ext.commands.output import OutputFormat, Row, print_rows, say
@@ -64,7 +64,9 @@ def rows_command(
         ctx.exit(code)
 
     parameters = [
-        click.Argument([p.name]) if p.name == _ARGUMENT else option_of(p, TABLE_NAMES) for p in procedure.parameters
+        click.Argument([p.name]) if p.name == _ARGUMENT else option_of(p, TABLE_NAMES)
+        for p in procedure.parameters
+        if p.name != DETAILS  # the table hides what does not fit, and --json shows all columns
     ]
     return click.Command(
         command_name(procedure),

@@ -21,7 +21,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
 from procedures.application import Application, application
-from procedures.declaration import Procedure
+from procedures.declaration import DETAILS, Procedure
 from procedures.optimizer.engine import optimize
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CLI, Run
@@ -117,7 +117,7 @@ class Runner:
         Raises:
             UseError: as the procedure; arguments are checked before a session is created.
         """
-        checked = procedure.checked(arguments)
+        checked = procedure.checked({**arguments, DETAILS: True} if procedure.short else arguments)
         if procedure.name in _ON_METADATA:
             session_settings = for_metadata(session_settings)
         shown = nullcontext() if procedure.name in _WITH_BAR else waiting(f"{procedure.name} is running")

@@ -8,6 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError
 from catalog.jvm.shim_bridge import ShimBridge
+from procedures.declaration import DETAILS
+from procedures.registry import procedures
 from procedures.result_rows import PlanRow, StatusRow
 from sql_ext.attachment import call
 from sql_ext.facade.rows import typed_rows
@@ -28,6 +30,9 @@ def report(spark: SparkSession, kind: type[_Row], procedure: str, **arguments: A
     Raises:
         UseError: the procedure failed or rejected an argument.
     """
+    declared = procedures().get(procedure)
+    if declared is not None and declared.short:
+        arguments[DETAILS] = True
     return typed_rows(kind, call(spark, procedure, **arguments))
 
 

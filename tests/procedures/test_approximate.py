@@ -63,7 +63,7 @@ def check_against_exact(spark, query, rows, keys=0):
     assert count == len(found)
 
 
-@pytest.mark.quick_sample(2)
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     ("query", "keys"),
     [
@@ -123,6 +123,7 @@ def test_all_steps_read_one_version(spark, new_table, monkeypatch):
     assert [row.value for row in exact[1:]] == ["20000"]
 
 
+@pytest.mark.slow
 def test_what_is_not_reached(spark, table):
     rare = f"SELECT avg(`the value`) a FROM {table.name} WHERE id = 40000"
     (row,) = approximate(spark, rare)
@@ -144,6 +145,7 @@ def test_what_is_not_reached(spark, table):
         approximate(spark, extreme, on_miss="error")
 
 
+@pytest.mark.slow
 def test_types_that_are_not_numbers(spark, table):
     query = (
         "SELECT avg(make_dt_interval(0, 0, 0, id)) i, CAST(avg(n) / 9 AS DECIMAL(9,0)) r, max(DATE'2020-01-01') d, "
@@ -204,6 +206,7 @@ def test_bad_arguments(spark, arguments, text):
         approximate(spark, **{"query": "SELECT count(*) FROM nowhere", **arguments})
 
 
+@pytest.mark.slow
 def test_draws_are_disjoint_and_complete(spark, table):
     draws = [sql_ext.sample(table.data, 0.25, draw=number) for number in (1, 2, 3, 4)]
     counts = [draw.count() for draw in draws]

@@ -136,6 +136,7 @@ def test_a_range_of_times_limits_the_files(spark, new_table):
     assert sum("stats" in add for add in table.replayed()[0].values()) == 1
 
 
+@pytest.mark.slow
 def test_tags_become_short_and_mean_the_same(spark, new_table):
     """As another writer of the format spells them: with spaces and a field that nobody reads."""
     table = new_table(NUMBERS, index="x,y", cube_size=50).append(numbers(spark, 500)).index()
@@ -153,6 +154,7 @@ def test_tags_become_short_and_mean_the_same(spark, new_table):
     assert consolidate(table, "file_metadata")["file_metadata"].state == "skipped"
 
 
+@pytest.mark.slow
 def test_revisions_without_files_are_removed(spark, new_table):
     """Earlier versions are read by their own properties, an append in flight is not failed, RESTORE brings all back."""
     table = new_table(NUMBERS, index="x,y", cube_size=50, file_bytes="2kb")
@@ -203,6 +205,7 @@ def test_a_lease_of_another_run_is_respected(spark, new_table):
     assert consolidate(table, "file_metadata")["file_metadata"].state == "skipped"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_the_newest_version_or_of_one_at_a_time(spark, new_table):
     table = new_table("id BIGINT", properties={"delta.checkpointInterval": "1000"})
     for start in range(4):

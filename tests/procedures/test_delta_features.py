@@ -105,6 +105,7 @@ def test_deleted_rows_stay_deleted(spark, new_table):
     assert table.optimize(strategy="UnindexedFiles")[0].reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_compaction_of_files_with_deletion_vectors(spark, new_table):
     table = new_table(COLUMNS, index="x,y", cube_size=5000, properties={"delta.enableDeletionVectors": "true"})
     table.append(spark.sql("SELECT -1L id, 0D x, 0 y, '' s UNION ALL SELECT -2L, 1D, 999, ''")).index()

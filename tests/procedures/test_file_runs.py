@@ -128,6 +128,7 @@ def test_appends_stay_and_deletes_win_while_files_are_clustered(spark, new_table
     assert table.data.where("id >= 500").count() == 50
 
 
+@pytest.mark.slow
 def test_deletes_are_compacted_in_an_indexed_table(spark, new_table):
     table = new_table(NUMBERS, index="x,y", cube_size=100, file_bytes="4kb", properties=VECTORS)
     table.append(numbers(spark, 1000)).index()

@@ -1,5 +1,6 @@
 """Which metadata commits carry the tag by which Delta lets concurrent writers pass."""
 
+import pytest
 from tables import NUMBERS, numbers
 
 from procedures.index import OPERATION as INDEX
@@ -13,6 +14,7 @@ def newest(table):
     return info["operation"], TAG in info.get("tags", {})
 
 
+@pytest.mark.slow
 def test_commits_that_set_index_properties_alone_have_the_tag(spark, new_table):
     """Anything else that changes metadata, and every removal, still conflicts with writers in flight."""
     table = new_table(NUMBERS).append(numbers(spark, 200))

@@ -134,6 +134,7 @@ def test_rows_outlast_the_log_once_they_are_kept(spark, new_table):
     assert left == {**rows[0], "interval_ms": None}
 
 
+@pytest.mark.slow
 def test_the_number_of_spark_jobs_does_not_depend_on_commits(spark, new_table):
     made = new_table(NUMBERS, index="x,y", cube_size=300, file_bytes="12kb").append(numbers(spark, 400)).index()
     log = made.path / "_delta_log"

@@ -114,6 +114,7 @@ def test_a_concurrent_append_is_no_conflict(spark, new_table):
     assert _rows(table) == [(1, "p", 3, "newer")]
 
 
+@pytest.mark.slow
 def test_an_indexed_table_keeps_its_index(spark, new_table):
     table = new_table(NUMBERS, index="x,y", cube_size=100, file_bytes="4kb")
     table.append(numbers(spark, 800)).index()

@@ -11,6 +11,7 @@ from catalog.errors import UseError
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.engine import make_plan
 from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.registry import procedures
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 
@@ -254,11 +255,33 @@ def test_named_files_are_rewritten_once_each_revision_by_itself(spark, new_table
     assert made.checksum() == before
 
 
+def test_rows_fit_a_terminal_without_details(spark, table):
+    """As ``show()`` prints them: values are cut after 20 characters."""
+    shown = []
+    for call in (
+        f"optimize('{table.name}', dry_run => true",
+        f"compact('{table.name}', dry_run => true",
+        "status(null",
+    ):
+        short, long = (spark.sql(f"CALL use.{call}, details => {details})") for details in ("false", "true"))
+        name = call.partition("(")[0]
+        assert long.columns == [column.split()[0] for column in procedures()[name].result.split(", ")]
+        assert short.columns == [column for column in long.columns if column in short.columns]
+        assert set(long.columns) - set(short.columns) >= (
+            {"location", "lease_holder"} if name == "status" else {"rows"}
+        )
+        shown.append(max(map(len, short._show_string().splitlines())))
+    assert max(shown) <= 125
+    (row,) = table.optimize(dry_run=True)
+    assert (row.iteration, row.rows) == (1, 30)
+
+
 def test_every_parameter_has_a_test_here():
     of_stored_plans = {"plan", "groups"}  # see test_stored_plan.py
     tested = of_stored_plans | {
         "table", "strategy", "revision_id", "bytes_per_iter", "max_iterations", "max_bytes", "max_duration", "where",
         "files", "revision_rewrite", "parallelism", "dry_run", "options",
+        "details",
     }  # fmt: skip
     assert {p.name for p in OPTIMIZE.parameters} == tested
 

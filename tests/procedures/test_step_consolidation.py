@@ -217,6 +217,7 @@ def test_a_plain_table_is_consolidated_without_its_deleted_rows(spark, new_table
     assert table.optimize(strategy=STEPS)[0].reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_named_files_of_a_table(spark, new_table):
     """Exactly these, also unlike and isolated ones; a second call has nothing to divide."""
     table = new_table("id BIGINT, p INT", tail="PARTITIONED BY (p)", properties=VECTORS)

@@ -291,6 +291,7 @@ def test_edited_plans_lose_no_row(spark, new_table):
     assert table.checksum() == before
 
 
+@pytest.mark.slow
 def test_groups_that_share_a_file_are_rewritten_once(spark, new_table):
     """Both are rewritten at the same time, from an edited plan, with garbage in place of the claims of both."""
     table = _pairs(spark, new_table, 2)

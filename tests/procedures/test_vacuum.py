@@ -253,6 +253,7 @@ def inventory(table, rows, form="delta"):
     return path
 
 
+@pytest.mark.slow
 def test_an_inventory_replaces_the_listing_and_is_not_trusted(table):
     before = table.checksum()
     (removed,) = table.on_disk() - table.paths

@@ -17,7 +17,7 @@ from pyspark.sql import Row
 
 from catalog.errors import TableError, UnknownNameError
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.declaration import Parameter
+from procedures.declaration import DETAILS, Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.progress import Progress
@@ -40,7 +40,7 @@ from sql_ext.server.metrics_endpoint import MetricsAddress
 
 COMMANDS = cli.commands
 KERNEL = SimpleNamespace(kernel=object())
-DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters if p.name != DETAILS}
 
 
 def row(state, reason="REASON", **more):
@@ -156,7 +156,7 @@ def test_any_procedure_can_be_a_command(declared):
     """Adding one is adding a line: its options come from its declaration, each with its sentence."""
     text = CliRunner().invoke(rows_command(declared), ["--help"]).output
     assert declared.name == "help" or command_name(declared) in COMMANDS
-    for parameter in declared.parameters:
+    for parameter in (p for p in declared.parameters if p.name != DETAILS):  # tables hide what does not fit
         option = option_of(parameter)
         assert option.name == parameter.name
         assert parameter.doc.split(",")[0].split()[0] in text

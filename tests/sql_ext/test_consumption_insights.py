@@ -128,6 +128,7 @@ def test_operators_say_where_a_comparison_decides_nothing(spark, table, where, f
     assert frozenset(filters) in rows
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_newcomer(spark, new_table, set_conf):
     """Deleted rows, views, joins, earlier versions, renamed columns, and recording turned off and on in one session."""
     properties = {ENABLED: "true", "delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
@@ -154,7 +155,6 @@ def test_the_steps_of_a_newcomer(spark, new_table, set_conf):
     assert sorted(map(sorted, (filters for filters, _, _ in joined))) == [[("x", "<")], [("y", ">")]]
     assert recorded("SELECT * FROM {t} VERSION AS OF 0") == [(set(), 0, 0)]
     assert recorded("SELECT * FROM {t} WHERE x < -1")[0][:2] == ({("x", "<")}, 0)
-    # An empty version has no bytes, of which there is no share.
     assert sql_ext.call(spark, "recommend", table=table.name).collect()[0].advice == "NO_INDEX"
     for value, count in (("false", 0), ("true", 1)):
         table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{ENABLED}' = '{value}')")
@@ -171,6 +171,15 @@ def test_the_steps_of_a_newcomer(spark, new_table, set_conf):
     assert recorded("SELECT * FROM {t} WHERE x < 1") == [({("x", "<")}, 0, 0)]
     with pytest.raises(sql_ext.UseError, match="empty"):
         sql_ext.call(spark, "recommend", table=table.name)
+
+
+def test_a_scan_of_an_empty_version(spark, new_table):
+    """It has no bytes, of which there is no share."""
+    table = new_table(NUMBERS, properties={ENABLED: "true"}).append(numbers(spark, 40), 1)
+    table.sql("SELECT * FROM {t} VERSION AS OF 0")
+    (scan,) = _rows(spark, table)
+    assert (scan.version, scan.rows_kept, scan.filters) == (0, 0, [])
+    assert sql_ext.call(spark, "recommend", table=table.name).collect()
 
 
 def test_what_is_not_recorded(spark, table, new_table, set_conf):
