@@ -8,7 +8,9 @@ from typing import IO, Protocol
 from pyspark import SparkContext
 
 # Spark has stopped by then. The remaining shutdown hooks delete scratch folders and close the metastore.
-_SECONDS_TO_END = 15.0
+SECONDS_TO_END = 15.0
+SECONDS_TO_STOP = 1.0
+"""For a JVM that afterwards writes an archive of classes, in the background."""
 
 
 class DriverProcess(Protocol):
@@ -38,7 +40,7 @@ def release_no_more_objects() -> None:
         SparkContext._gateway._gateway_client.is_connected = False
 
 
-def end_driver(process: DriverProcess | None, seconds: float = _SECONDS_TO_END) -> bool:
+def end_driver(process: DriverProcess | None, seconds: float = SECONDS_TO_END) -> bool:
     """Stops the JVM and waits for its end, so that the next command can open the metastore and the ports.
 
     The JVM exits when its standard input is closed. If it takes longer than ``seconds``, it exits in the background.

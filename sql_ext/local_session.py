@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import set_system_property
 from sql_ext.attachment import attach
+from sql_ext.class_archive import ClassArchive
 from sql_ext.configuration import configure
 from sql_ext.driver_process import started_driver
 from sql_ext.startup_output import held_back
@@ -38,11 +39,19 @@ _LOCAL_DEFAULTS = {
 # Spark's and Delta's defaults suit a cluster: 200 and 50 tasks for each small shuffle.
 _FEWEST_PARTITIONS = 4
 _SMALL_TASKS = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
-# Most of the CPU time of a short program is spent on compilation for speed that it never reaches.
-_JVM_OF_SHORT_PROGRAMS = "-XX:TieredStopAtLevel=1"
+# Most of the CPU time of a short program is spent on compilation for speed that it never reaches. With the JVM's
+# default, space for classes grows by five collections of all objects.
+_JVM_OF_SHORT_PROGRAMS = "-XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m"
+_NEW_OBJECTS = "-Xmn256m"
+_DRIVER_MEMORY = "spark.driver.memory"
 _COLLECTOR = "-XX:+UseSerialGC"
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
-_NO_COMPILATION = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_SHORT_DEFAULTS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Nobody looks at the pages of a session that ends after some seconds.
+    "spark.ui.enabled": "false",
+}
 
 
 class Lifetime(enum.Enum):
@@ -115,6 +124,10 @@ def new_session(
     # Errors show no place in Python code, and PySpark asks the JVM thousands of times to note it.
     settings = {"spark.python.sql.dataFrameDebugging.enabled": "false", **conf}
     is_submitted = SUBMITTED in os.environ
+    if not is_submitted and lifetime is not Lifetime.SERVER:
+        # Nobody waits for a JVM that writes an archive, so it must not keep a warehouse open or print.
+        may_write = lifetime is Lifetime.SHORT and warehouse is None and log_level in _QUIET_LEVELS
+        settings = with_archived_classes(settings, os.environ, may_write=may_write)
     if warehouse is not None:
         open_warehouse(warehouse)
         settings = with_warehouse(settings, warehouse)
@@ -169,6 +182,21 @@ def with_small_tasks(settings: dict[str, str], cores: int) -> dict[str, str]:
     return {**dict.fromkeys(_SMALL_TASKS, str(max(_FEWEST_PARTITIONS, cores))), **settings}
 
 
+def with_archived_classes(
+    settings: dict[str, str], environment: Mapping[str, str], *, may_write: bool
+) -> dict[str, str]:
+    """Lets the JVM load its classes from an archive, if this machine has one, or write the archive when it ends.
+
+    Args:
+        settings: settings of the session, which take precedence.
+        environment: variables.
+        may_write: whether the JVM may write the archive.
+    """
+    archive = ClassArchive.of(settings, environment) if _is_local(settings) else None
+    options = None if archive is None else archive.options(may_write=may_write)
+    return settings if options is None else {**settings, JAVA_OPTIONS_KEY: options}
+
+
 def with_quick_start(settings: dict[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Adds settings of the JVM and of Spark that save CPU time in a session that ends after a few small jobs.
 
@@ -180,9 +208,14 @@ def with_quick_start(settings: dict[str, str], environment: Mapping[str, str]) -
         return settings
     own = settings.get(JAVA_OPTIONS_KEY, "")
     others = " ".join([own, *(environment.get(name, "") for name in _JAVA_VARIABLES)])
-    # The JVM refuses two collectors.
-    options = [_JVM_OF_SHORT_PROGRAMS, *([] if "GC" in others else [_COLLECTOR]), *([own] if own else [])]
-    return {**_NO_COMPILATION, **settings, JAVA_OPTIONS_KEY: " ".join(options)}
+    options = [_JVM_OF_SHORT_PROGRAMS]
+    if "GC" not in others:  # the JVM refuses two collectors
+        options.append(_COLLECTOR)
+    if _DRIVER_MEMORY not in settings:
+        options.append(_NEW_OBJECTS)
+    if own:
+        options.append(own)
+    return {**_SHORT_DEFAULTS, **settings, JAVA_OPTIONS_KEY: " ".join(options)}
 
 
 def _is_local(settings: Mapping[str, str]) -> bool:

@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["TZ"] = "UTC"
+# Commands that tests start write no archive of classes in the background.
+os.environ["USE_SPARK_CACHE"] = ""
 time.tzset()
 
 # Tests stage errors by the dozen, and pyspark logs the JVM's stack of each.

@@ -122,11 +122,18 @@ def main() -> None:
 
 def end_jvm() -> None:
     """Ends the JVM that a command has started, and passes on its last output."""
-    from sql_ext.driver_process import end_driver, release_no_more_objects, started_driver
+    from sql_ext import class_archive
+    from sql_ext.driver_process import (
+        SECONDS_TO_END,
+        SECONDS_TO_STOP,
+        end_driver,
+        release_no_more_objects,
+        started_driver,
+    )
     from sql_ext.startup_output import wait_for_output
 
     driver = started_driver()
     if driver is not None:
         release_no_more_objects()
-    if end_driver(driver):
+    if end_driver(driver, SECONDS_TO_STOP if class_archive.is_requested() else SECONDS_TO_END):
         wait_for_output()

@@ -196,7 +196,7 @@ def test_every_end_of_a_command_waits_for_its_jvm(monkeypatch, tmp_path, error):
     monkeypatch.setattr(command_line, "cli", command)
     monkeypatch.setattr(driver_process, "started_driver", lambda: "the JVM")
     monkeypatch.setattr(driver_process, "release_no_more_objects", lambda: seen.append("no more messages"))
-    monkeypatch.setattr(driver_process, "end_driver", seen.append)
+    monkeypatch.setattr(driver_process, "end_driver", lambda driver, _: seen.append(driver))
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setattr(sys, "stderr", err)

@@ -26,7 +26,8 @@ def test_tasks_for_one_machine():
 
 def test_short_sessions_compile_little():
     settings = with_quick_start({JAVA: "-Da=b"}, {})
-    assert settings[JAVA] == "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Da=b"
+    assert settings[JAVA] == "-XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m -XX:+UseSerialGC -Xmn256m -Da=b"
+    assert "-Xmn" not in with_quick_start({"spark.driver.memory": "200m"}, {})[JAVA]
     assert settings[CODEGEN] == "false"
     assert with_quick_start({CODEGEN: "true"}, {})[CODEGEN] == "true"
     cluster = {"spark.master": "yarn"}
