@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import sql_ext
+from sql_ext.startup_output import held_back
 
 
 def start_session(name: str, home: Path, heap: str, settings: Mapping[str, str]) -> SparkSession:
@@ -29,7 +30,8 @@ def start_session(name: str, home: Path, heap: str, settings: Mapping[str, str])
     }
     for key, value in {**own, **settings}.items():
         builder = builder.config(key, value)
-    spark = sql_ext.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    with held_back():
+        spark = sql_ext.configure(builder).getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
     sql_ext.attach(spark)
     return spark

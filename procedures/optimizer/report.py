@@ -12,6 +12,7 @@ from procedures.result_rows import OptimizeRow
 from procedures.rewrite.results import RewriteResult
 
 PLANNED, COMMITTED, SKIPPED, FAILED = "planned", "committed", "skipped", "failed"
+_NAMED_FILES = 3
 LEASE_HELD = "LEASE_HELD"
 """The reason of a run that does nothing because another run holds the lease of the table."""
 
@@ -40,7 +41,9 @@ def skipped_row(iteration: int, group: SkippedGroup, version: int) -> ReportRow:
 
 def planned_row(iteration: int, group: FileGroup, version: int) -> ReportRow:
     """A group of a dry run."""
-    names = ", ".join(f.path for f in group.files[:10]) + (", …" if len(group.files) > 10 else "")
+    names = ", ".join(f.path for f in group.files[:_NAMED_FILES])
+    if len(group.files) > _NAMED_FILES:
+        names += f" and {len(group.files) - _NAMED_FILES:,} more"
     return ReportRow(
         iteration,
         group.strategy,

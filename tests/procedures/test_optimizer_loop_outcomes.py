@@ -21,6 +21,7 @@ from procedures.optimizer import engine
 from procedures.optimizer.optimizer import MAX_CONFLICTS_IN_A_ROW
 from procedures.optimizer.parts import PlanRequest
 from procedures.optimizer.plan import Arrivals, FileGroup, SkippedGroup
+from procedures.optimizer.report import planned_row
 from procedures.optimizer.run_selection import RunSelection
 from procedures.optimizer.runs import Run
 
@@ -337,3 +338,11 @@ def test_each_planned_group_is_one_row_and_one_event(sizes, fates, parallelism, 
     assert sum(fake.progress.done_bytes) == sum(fake.progress.planned_bytes)
     assert fake.runs.live() == []
     assert fake.steps.count("release") == fake.steps.count("acquire")
+
+
+def test_a_dry_run_names_a_few_files():
+    few, many = (
+        FileGroup("S", 0, "R", tuple(input_file(f"f{n}", 1) for n in range(count)), "why") for count in (3, 1200)
+    )
+    assert planned_row(1, few, 4).message == "why: f0, f1, f2"
+    assert planned_row(1, many, 4).message == "why: f0, f1, f2 and 1,197 more"
