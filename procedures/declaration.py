@@ -197,6 +197,9 @@ class Procedure:
         names = [p.name for p in self.parameters]
         if len(set(names)) != len(names):
             raise InvalidArgumentError.of("parameters", ", ".join(names), "each name once")
+        if self.short and (DETAILS not in names or not set(self.short) < set(self._columns())):
+            accepted = f"some columns of the result, and a parameter {DETAILS}"
+            raise InvalidArgumentError.of("short", ", ".join(self.short), accepted)
         required = [p.required for p in self.parameters]
         if required != sorted(required, reverse=True):
             raise InvalidArgumentError.of("parameters", ", ".join(names), "required parameters first")
@@ -205,6 +208,18 @@ class Procedure:
     def signature(self) -> str:
         """One line that shows how to call it."""
         return f"use.{self.name}({', '.join(p.signature for p in self.parameters)})"
+
+    @property
+    def short_result(self) -> str:
+        """DDL of the result rows without ``details``."""
+        if not self.short:
+            return self.result
+        columns = self._columns()
+        return ", ".join(columns[name] for name in self.short)
+
+    def _columns(self) -> dict[str, str]:
+        """Returns the DDL of each result column by name."""
+        return {part.split()[0]: part for part in self.result.split(", ")}
 
     def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Checks the arguments as far as possible without a session.

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from catalog.errors import UnknownNameError
 from catalog.local_rows import local_data_frame
-from procedures.declaration import Call, Parameter, Procedure
+from procedures.declaration import DETAILS, Call, Parameter, Procedure
 
 _Row = tuple[str, str, "str | None", str]
 _RESULT = "name string, type string, default string, description string"
@@ -49,5 +49,7 @@ def _of(procedure: Procedure) -> list[_Row]:
     for parameter in procedure.parameters:
         default = "(required)" if parameter.required else parameter.default_text
         rows.append((parameter.name, parameter.type, default, parameter.doc))
-    rows.append(("result", "columns", None, procedure.result))
+    rows.append(("result", "columns", None, procedure.short_result))
+    if procedure.short:
+        rows.append((f"result with {DETAILS}", "columns", None, procedure.result))
     return rows

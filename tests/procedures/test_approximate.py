@@ -89,6 +89,7 @@ def test_intervals_contain_the_exact_answer(spark, table, cities, query, keys):
     check_against_exact(spark, query, rows, keys)
 
 
+@pytest.mark.slow
 def test_estimates_are_those_of_the_sample(spark, table):
     """The steps together have the rows of one sample, which Spark takes by itself; a DataFrame gives the same rows."""
     query = f"SELECT avg(`the value`) a, count(*) c, stddev(n) s FROM {table.name} WHERE id > 5000"

@@ -87,7 +87,7 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
     def views():
         summary = {r.name: r for r in spark.table(SUMMARY).collect() if r.name in names}
         history = [r for r in spark.table(OF_ALL).collect() if r["table"] == full_name]
-        statuses = {r.table: r for r in spark.sql("CALL use.status()").collect()}
+        statuses = {r.table: r for r in spark.sql("CALL use.status(details => true)").collect()}
         return summary, history, statuses
 
     summary, history, _ = views()
@@ -99,7 +99,7 @@ def test_one_sick_table_beside_a_sound_one(spark, new_table, set_conf, caplog):
     assert shown.keys() == {"types", "far", "bytes0", "bytes1", "bytes2", "lists", "strange", "theirs", "w"}
     assert (shown["far"].started_at, shown["far"].started_time) == (FAR, None)
     assert [r.write_id for r in sick.sql("SELECT write_id FROM {t}.optimizations WHERE started_time IS NULL")]
-    (status,) = sql_ext.call(spark, "status", table=sick.name).collect()
+    (status,) = sql_ext.call(spark, "status", table=sick.name, details=True).collect()
     assert (status.state, status.lease_holder) == ("idle", None)
 
     # A lease of a clock that is centuries ahead.

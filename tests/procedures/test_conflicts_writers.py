@@ -25,10 +25,7 @@ STATEMENTS = {
     "restore": "RESTORE TABLE {t} TO VERSION AS OF 1",
     "truncate": "DELETE FROM {t}",
 }
-QUICK = {
-    ("update", Step.VERIFY, "vectors"),
-    ("delete", Step.COMMIT, "rewriting"),
-}
+QUICK = {("delete", Step.COMMIT, "rewriting")}
 CASES = [
     pytest.param(
         statement,

@@ -231,6 +231,7 @@ def test_a_checkpoint_of_the_newest_version_or_of_one_at_a_time(spark, new_table
     assert table.checksum() == rows
 
 
+@pytest.mark.slow
 def test_events_are_merged_and_old_ones_deleted(spark, new_table):
     table = new_table(NUMBERS, index="x,y")
     for start in (0, 100, 200):

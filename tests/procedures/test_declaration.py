@@ -8,7 +8,7 @@ import pytest
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures import registry
 from procedures.application import application
-from procedures.declaration import PARAMETER_TYPES, Parameter, Procedure
+from procedures.declaration import PARAMETER_TYPES, Parameter, Procedure, details_parameter
 from procedures.help import help_procedure
 from procedures.optimizer.optimize_settings import OptimizeSettings
 
@@ -215,6 +215,23 @@ def test_registering_again_replaces():
         application().own_procedures.pop("unit_test_only")
 
 
+def test_short_results_need_the_parameter_that_shows_all_columns():
+    class Rows:
+        columns = ("a", "b")
+
+        def select(self, *columns):
+            return columns
+
+    details = details_parameter("b")
+    short = Procedure("p", "d", (details,), "a int, b map<string,string>", lambda _: Rows(), short=("a",))
+    assert (short.short_result, short.call(None, {})) == ("a int", ("a",))
+    assert short.call(None, {"details": True}).columns == ("a", "b")
+    assert Procedure("p", "d", (), "a int, b int", lambda _: Rows()).call(None, {}).columns == ("a", "b")
+    for parameters, columns in [((), ("a",)), ((details,), ("a", "c")), ((details,), ("a", "b"))]:
+        with pytest.raises(InvalidArgumentError, match="short"):
+            Procedure("p", "d", parameters, "a int, b int", lambda _: Rows(), short=columns)
+
+
 def test_help_lists_every_declared_parameter(monkeypatch):
     monkeypatch.setattr("procedures.help.local_data_frame", lambda spark, rows, schema: rows)
     found = registry.procedures()
@@ -222,7 +239,8 @@ def test_help_lists_every_declared_parameter(monkeypatch):
     assert [r[0] for r in listed] == sorted(found)
     for name, procedure in found.items():
         rows = help_procedure(lambda: found).call(None, {"procedure": f"USE.{name}"})
-        assert [r[0] for r in rows] == [name, *(p.name for p in procedure.parameters), "result"]
+        results = ["result", "result with details"] if procedure.short else ["result"]
+        assert [r[0] for r in rows] == [name, *(p.name for p in procedure.parameters), *results]
         assert all(r[3] for r in rows)
     with pytest.raises(UnknownNameError, match=r"Did you mean vacuum\?"):
         help_procedure(lambda: found).call(None, {"procedure": "vacum"})

@@ -108,6 +108,7 @@ def test_each_number_is_that_of_the_log(table):
     assert all(row.error is None for row in rows)
 
 
+@pytest.mark.slow
 def test_rows_outlast_the_log_once_they_are_kept(spark, new_table):
     made = (
         new_table(NUMBERS, index="x,y", cube_size=300, file_bytes="12kb").append(numbers(spark, 400), files=2).index()

@@ -65,6 +65,7 @@ def test_only_the_latest_row_of_each_key_stays(spark, new_table, properties):
     assert "primary_key" in event.parameters["options"]
 
 
+@pytest.mark.slow
 def test_later_runs_compare_new_files_only(spark, new_table, monkeypatch):
     compared = []
     find = latest_row_compaction.OutdatedRows.find

@@ -59,7 +59,7 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
     rounds(MINUTE)
     assert not table.unindexed
     assert trigger_of(table, table.version) == "automatic"
-    (row,) = [r for r in spark.sql("CALL use.status()").collect() if table.name in r.table]
+    (row,) = [r for r in spark.sql("CALL use.status(details => true)").collect() if table.name in r.table]
     assert (row.state, row.strategy, row.run_id) == (
         "scheduled",
         "UnindexedFiles,LeveledCompaction,SortedRunCompaction",
@@ -79,7 +79,7 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
     table.append(numbers(spark, 100, start=600))
     rounds(11 * MINUTE)
     assert len(table.unindexed) == 1
-    (row,) = spark.sql(f"CALL use.status('{table.name}')").collect()
+    (row,) = spark.sql(f"CALL use.status('{table.name}', details => true)").collect()
     assert (row.state, row.next_run) == ("idle", None)
 
 
@@ -165,7 +165,7 @@ def test_suspended_by_call_and_resumed(spark, new_table, rounds):
     assert "already" in spark.sql(f"CALL use.suspend('{table.name}')").collect()[0].message
     rounds()
     assert len(table.unindexed) > 0
-    assert spark.sql(f"CALL use.status('{table.name}')").collect()[0].state == "suspended"
+    assert spark.sql(f"CALL use.status('{table.name}', details => true)").collect()[0].state == "suspended"
     # Another table of the same process is none the wiser, and a CALL by hand works.
     assert table.optimize()[0].state == "committed"
     table.append(spark.range(50, 60).selectExpr("id a"))
@@ -317,7 +317,7 @@ def test_cancel_and_status_of_a_run(spark, new_table, rounds, monkeypatch):
         groups.append(arguments)
         # The first group is counted when the second is under way.
         if len(groups) == 2:
-            (row,) = spark.sql(f"CALL use.status('{table.name}')").collect()
+            (row,) = spark.sql(f"CALL use.status('{table.name}', details => true)").collect()
             seen.append(row)
             seen.append(spark.sql(f"CALL use.cancel('{row.run_id}')").collect()[0])
 

@@ -24,6 +24,7 @@ from otree import block
 from otree.revision import LAST_REVISION_KEY
 from procedures.registry import procedures as registered
 from procedures.selection import DEFAULT_STRATEGIES, strategies
+from sql_ext.class_archive import FOLDER_VARIABLE
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
@@ -73,7 +74,7 @@ def _errors():
     }
     return {
         "classes": {c.__name__: f"{c.code} {c.sql_state}" for c in found},
-        "codes": sorted(_words(r"(?<![.\w])USE_[A-Z]+(?:_[A-Z]+)+") | unknown),
+        "codes": sorted(_words(r"(?<![.\w])USE_[A-Z]+(?:_[A-Z]+)+") - {FOLDER_VARIABLE} | unknown),
     }
 
 

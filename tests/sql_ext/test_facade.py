@@ -16,6 +16,7 @@ from catalog.state.lease import Acquired, acquire
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.application import application
+from procedures.declaration import DETAILS
 from procedures.optimizer.runs import CALL, Run
 from procedures.registry import procedures
 from sql_ext.facade.rows import typed_rows
@@ -76,7 +77,7 @@ def _public(kind):
 
 @pytest.mark.parametrize(("kind", "method", "procedure", "given"), METHODS)
 def test_a_method_has_what_its_procedure_declares(kind, method, procedure, given):
-    declared = [p for p in procedures()[procedure].parameters if p.name not in {"table", *given}]
+    declared = [p for p in procedures()[procedure].parameters if p.name not in {"table", DETAILS, *given}]
     signature = inspect.signature(getattr(kind, method))
     found = list(signature.parameters.values())[1:]
     assert [p.name for p in found] == [p.name for p in declared]

@@ -100,7 +100,7 @@ def test_status_and_summary_know_a_table_by_its_place(spark, folder):
     )
     try:
         for name in ("BY_NAME", f"{folder}/t/", f"delta.`{folder}/link`"):
-            (row,) = sql_ext.call(spark, "status", table=name).collect()
+            (row,) = sql_ext.call(spark, "status", table=name, details=True).collect()
             assert (row.location, row.state) == (f"file:{folder}/t", SCHEDULED)
         rows = sql_ext.metastore_summary(spark).where("name in ('by_name', 'by_link') OR catalog IS NULL").collect()
         assert sorted((row.name, row.state) for row in rows) == [("by_link", SCHEDULED), ("by_name", SCHEDULED)]

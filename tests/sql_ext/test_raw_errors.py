@@ -232,7 +232,7 @@ def test_a_sick_table_does_not_hide_the_others(spark, folder):
     away = "hdfs://127.0.0.1:1/t"
     application().automations.put(Automation(f"spark_catalog.delta.`{away}`", away, SCHEDULED))
     try:
-        (known,) = sql_ext.call(spark, "status").where(F.col("location") == away).collect()
+        (known,) = sql_ext.call(spark, "status", details=True).where(F.col("location") == away).collect()
         assert known.state == FAILED
         assert known.last_error.startswith("USE_FILE_SYSTEM: ")
         (out_of_reach,) = sql_ext.metastore_summary(spark).where(F.col("location") == away).collect()

@@ -12,7 +12,10 @@ import sql_ext
 
 TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
 # A test session lives for minutes: the optimizing compiler would take more time than it saves.
-_JVM = "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
+_JVM = (
+    "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m "
+    "-XX:MetaspaceSize=512m -Xmn600m"
+)
 
 
 def start_session(folder: Path) -> SparkSession:
@@ -32,7 +35,7 @@ def start_session(folder: Path) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "4")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
         # Hundreds of small queries: compiling each, or adapting it to its size, takes longer than running it.
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
