@@ -88,7 +88,11 @@ def _parameters(declared: Sequence[Parameter]) -> str:
 
 
 def _columns(ddl: str, header: str = "column") -> str:
-    return _table((header, "type"), ((_code(name), _code(data_type)) for name, data_type in columns_of(ddl)))
+    # A browser wraps code at blanks only.
+    return _table(
+        (header, "type"),
+        ((_code(name), _code(re.sub(r",(?=\S)", ", ", data_type))) for name, data_type in columns_of(ddl)),
+    )
 
 
 def _call(procedure: Procedure) -> str:
@@ -174,7 +178,11 @@ def command_pages() -> str:
         context = click.Context(command, parent=parent, info_name=name)
         usage = f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
         records = [param.get_help_record(context) for param in command.get_params(context)]
-        rows = [(_code(declared), _plain(text)) for declared, text in filter(None, records)]
+        # A browser wraps code at blanks only.
+        rows = [
+            (_code(declared.replace("|", " | ") if len(declared) > COLUMN_WIDTH // 2 else declared), _plain(text))
+            for declared, text in filter(None, records)
+        ]
         help_text = _plain(inspect.cleandoc(command.help or ""))
         parts.append(
             f"## {COMMAND} {name}\n\n{help_text}\n\n```text\n{usage}\n```\n\n{_table(('option', 'meaning'), rows)}"

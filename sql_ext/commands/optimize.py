@@ -48,7 +48,7 @@ COMMAND = rows_command(
     outcome_of,
     shown=(
         "use-spark optimize --table-location=/data/flights",
-        "use-spark optimize --table db.flights --strategy CubeDefragmentation --max-duration '1 hour'",
+        "use-spark optimize --table db.flights --max-duration '1 hour'",
         "use-spark optimize --table db.flights --dry-run --json",
         "use-spark optimize --table db.flights --plan 3f2a91c04b7d --group 17",
     ),

@@ -23,7 +23,7 @@ _EXAMPLES = {
     ),
     "approximate": (
         "use-spark approximate 'SELECT avg(distance) FROM db.flights' --tolerance 0.01",
-        "use-spark approximate 'SELECT carrier, count(*) FROM db.flights GROUP BY 1' --on-miss estimate --json",
+        "use-spark approximate 'SELECT count(*) FROM db.flights' --on-miss estimate --json",
     ),
     "explain_skipping": ("use-spark explain-skipping 'SELECT * FROM db.flights WHERE distance < 100'",),
     "cancel": ("use-spark cancel --id 3f2a91c04b7d",),

@@ -80,8 +80,8 @@ COMMAND = click.Command(
     help="Runs SQL statements, including CALL use.…: one per argument, or several separated by semicolons. "
     "- reads them from stdin. The command stops at the first error.",
     epilog=examples(
-        "use-spark sql --warehouse /data/wh 'SELECT * FROM flights TABLESAMPLE (1 PERCENT)' --limit 20",
-        "use-spark sql --warehouse /data/wh \"CALL use.optimize('flights'); SELECT * FROM flights.revisions\"",
+        "use-spark sql --warehouse wh 'SELECT * FROM flights TABLESAMPLE (1 PERCENT)' --limit 20",
+        "use-spark sql --warehouse wh \"CALL use.optimize('t'); SELECT * FROM t.revisions\"",
         "use-spark sql --warehouse /data/wh --json - < report.sql",
     )
     + f"\n\n{exit_codes_text()}",
