@@ -290,6 +290,18 @@ class MissingPackageError(UseError):
         return cls(f'The Python package {package} is not installed: pip install "use-spark[{extra}]".')
 
 
+class UnusableJavaError(UseError):
+    """Spark cannot start because Java is missing or has an unsupported version."""
+
+    code = "USE_UNUSABLE_JAVA"
+    sql_state = "55000"
+
+    @classmethod
+    def of(cls, trouble: str, advice: str) -> UnusableJavaError:
+        """Builds the error from the problem and how to solve it."""
+        return cls(f"Spark cannot start: {trouble}; {advice}.")
+
+
 class NotAttachedError(UseError):
     """Python is not attached to the Spark application, so SQL cannot call procedures."""
 

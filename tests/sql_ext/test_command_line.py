@@ -405,6 +405,7 @@ def test_no_rows_are_said():
         ("index", "--table=t", "--columns= "),
         ("index", "--table=t", "--columns=a", "--cube-size=0"),
         ("quantiles", "--table=t", "--column=a", "--n=1"),
+        ("quantiles", "--table=t", "--column= "),
         ("clustering-information", "--table=t", "--columns= "),
         ("clustering-information", "--table=t", "--columns=a,,b"),
         ("inspect", "no/such/folder"),
