@@ -169,6 +169,8 @@ class TableError(UseError):
     @classmethod
     def invalid_name(cls, name: str, detail: str) -> TableError:
         """The table name cannot be parsed."""
+        if "/" in name and "`" not in name:
+            detail = "relative paths are not accepted"
         text = (
             f"table = '{name}' is not a table name: {detail.strip().rstrip('.')}. Write db.table, with parts like "
             "`a b` in backquotes, or an absolute path."
