@@ -169,6 +169,8 @@ class TableError(UseError):
     @classmethod
     def invalid_name(cls, name: str, detail: str) -> TableError:
         """The table name cannot be parsed."""
+        if "/" in name and "`" not in name:
+            detail = "relative paths are not accepted"
         text = (
             f"table = '{name}' is not a table name: {detail.strip().rstrip('.')}. Write db.table, with parts like "
             "`a b` in backquotes, or an absolute path."
@@ -288,6 +290,18 @@ class MissingPackageError(UseError):
     def of(cls, package: str, extra: str) -> MissingPackageError:
         """Builds the error from the package and the extra of this project that has it."""
         return cls(f'The Python package {package} is not installed: pip install "use-spark[{extra}]".')
+
+
+class UnusableJavaError(UseError):
+    """Spark cannot start because Java is missing or has an unsupported version."""
+
+    code = "USE_UNUSABLE_JAVA"
+    sql_state = "55000"
+
+    @classmethod
+    def of(cls, trouble: str, advice: str) -> UnusableJavaError:
+        """Builds the error from the problem and how to solve it."""
+        return cls(f"Spark cannot start: {trouble}; {advice}.")
 
 
 class NotAttachedError(UseError):

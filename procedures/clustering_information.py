@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -112,6 +114,11 @@ def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_
     return measured
 
 
+def _validate(arguments: Mapping[str, Any]) -> None:
+    if arguments["columns"] is not None:
+        _names(arguments["columns"])
+
+
 def _names(text: str) -> list[str]:
     try:
         entries = split_names(text)
@@ -214,4 +221,5 @@ CLUSTERING_INFORMATION = Procedure(
     ),
     ddl_of(ClusteringInformationRow),
     _run,
+    _validate,
 )

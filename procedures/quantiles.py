@@ -27,6 +27,8 @@ _RELATIVE_ERRORS = (0.0001, 0.5)
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
+    if not arguments["column"].strip():
+        raise InvalidArgumentError.of("column", arguments["column"], "the name of a column")
     count, error = arguments["n"], arguments["relative_error"]
     if not 2 <= count <= MOST_QUANTILES:
         raise InvalidArgumentError.of("n", count, f"a whole number from 2 to {MOST_QUANTILES}")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import IndexUnreadableError, UseError, first_line
+from catalog.errors import IndexUnreadableError, UnknownNameError, UseError, first_line
 from catalog.insights.consumption import add_scans
 from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error
@@ -41,6 +41,7 @@ from sql_ext.bridge_operations import (
     CheckOptions,
     CheckTable,
     CheckVersion,
+    CheckVirtualTable,
     IndexSettings,
     ManualTrigger,
     PlanRead,
@@ -152,6 +153,13 @@ def _system_table(spark: SparkSession, request: SystemTableRows) -> DataFrame:
 def _check_table(spark: SparkSession, request: CheckTable) -> None:
     # A damaged log may be found out only when a version is read.
     ManagedTable.find(spark, request.table).state()
+
+
+@_answers(CheckVirtualTable)
+def _check_virtual_table(spark: SparkSession, request: CheckVirtualTable) -> None:
+    ManagedTable.find(spark, request.table)
+    if request.name.lower() not in VIRTUAL_TABLES:
+        raise UnknownNameError.of("virtual table", request.name, VIRTUAL_TABLES)
 
 
 @_answers(CheckVersion)

@@ -92,6 +92,20 @@ class CheckTable(Arguments):
 
 
 @dataclass(frozen=True)
+class CheckVirtualTable(Arguments):
+    """Refuse a virtual table that does not exist, or one of something that is no Delta table.
+
+    Attributes:
+        table: name of the table.
+        name: name after it.
+    """
+
+    operation: ClassVar[str] = "check_virtual_table"
+    table: Text
+    name: Text
+
+
+@dataclass(frozen=True)
 class CheckVersion(Arguments):
     """Refuse time travel to a version that was reclaimed.
 
@@ -267,6 +281,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         VirtualTableRows,
         SystemTableRows,
         CheckTable,
+        CheckVirtualTable,
         CheckVersion,
         PlanSample,
         PlanRead,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
+# A slash outside of backquotes and after no scheme is in no name of a table.
+_RELATIVE_PATH = re.compile(r"(?!/|[a-zA-Z][a-zA-Z0-9+.-]*:)[^`]*/[^`]*")
 # Settings of USE that a command accepts.
 _PREFIX = PROGRESS.name.rpartition(".")[0] + "."
 # Maximum rows of a printed table.
@@ -99,7 +102,7 @@ def _checked(parameter: Parameter) -> Callable[[click.Context, click.Parameter, 
         elif parameter.type.startswith("ARRAY"):
             value = list(value) or None
         if parameter.name in _TABLES:
-            checked_name(ctx, option, value)
+            value = checked_name(ctx, option, value)
         try:
             return parameter.check(value)
         except InvalidArgumentError as error:
@@ -124,11 +127,24 @@ def checked_setting(setting: Setting[object]) -> Callable[[click.Context, click.
 
 
 def checked_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Checks that the name of a table is not blank, or none of several names."""
-    names = value if isinstance(value, (tuple, list)) else [value]
-    if any(name is not None and not name.strip() for name in names):
+    """Returns the name of a table, or several names, with relative paths as absolute ones.
+
+    Raises:
+        click.BadParameter: a name is blank, or a relative path names no folder.
+    """
+    if isinstance(value, (tuple, list)):
+        return type(value)(checked_name(ctx, option, name) for name in value)
+    if value is None:
+        return None
+    if not value.strip():
         raise click.BadParameter("it is empty: give a table name or a path.", ctx, option)
-    return value
+    if not _RELATIVE_PATH.fullmatch(value):
+        return value
+    folder = Path.cwd() / value
+    if not folder.is_dir():
+        raise click.BadParameter(f"there is no folder '{value}' in {Path.cwd()}.", ctx, option)
+    # A path without a scheme would belong to the default file system, which need not be the local one.
+    return f"file:{folder.resolve()}"
 
 
 def _checked_conf(

@@ -90,3 +90,10 @@ def test_a_missing_table_has_a_hint():
 def test_tables(error, code, state):
     assert (error.code, error.sql_state) == (code, state)
     assert isinstance(error, UseError)
+
+
+def test_a_relative_path_is_named_as_such():
+    assert "relative paths are not accepted. Write" in str(
+        TableError.invalid_name("spark-warehouse/t", "must be quoted")
+    )
+    assert "must be quoted. Write" in str(TableError.invalid_name("spark-warehouse", "must be quoted"))

@@ -208,6 +208,17 @@ def test_bad_arguments(spark, arguments, text):
 
 
 @pytest.mark.slow
+def test_a_path_with_a_backquote(spark, tmp_path):
+    path = f"{tmp_path}/a`b"
+    spark.range(3000).selectExpr("id", "id % 100 AS v").coalesce(1).write.format("delta").save(path)
+    maintenance = sql_ext.table(spark, path).maintenance
+    maintenance.index("id", target_file_bytes=5000)
+    maintenance.optimize()
+    name = "delta.`{}`".format(path.replace("`", "``"))
+    (row,) = approximate(spark, f"SELECT avg(v) AS m FROM {name}", tolerance=0.5)
+    assert row.lower <= 49.5 <= row.upper
+
+
 def test_draws_are_disjoint_and_complete(spark, table):
     draws = [sql_ext.sample(table.data, 0.25, draw=number) for number in (1, 2, 3, 4)]
     counts = [draw.count() for draw in draws]

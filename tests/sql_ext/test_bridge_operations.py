@@ -24,6 +24,7 @@ VALUES = {
     "virtual_table": {"table": "t", "kind": "cubes"},
     "system_table": {"kind": "metastore_summary", "columns": "a,b"},
     "check_table": {"table": "t"},
+    "check_virtual_table": {"table": "t", "name": "cubez"},
     "check_version": {"location": "file:/t", "version": 3},
     "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1},
     "plan_read": {"configuration": "{}", "conditions": "[]"},

@@ -116,6 +116,24 @@ def asked_by(*arguments):
     return runner.asked[0][0]
 
 
+def test_relative_paths_are_those_of_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "data" / "a b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "data")
+    for name, expected in {
+        "./a b": f"file:{tmp_path}/data/a b",
+        "../data": f"file:{tmp_path}/data",
+        "a b/": f"file:{tmp_path}/data/a b",
+        "/a/b": "/a/b",
+        "s3a://a/b": "s3a://a/b",
+        "delta.`/a/b`": "delta.`/a/b`",
+        "db.`a/b`": "db.`a/b`",
+        "db.t": "db.t",
+    }.items():
+        runner = FakeRunner(row("committed"))
+        assert run(runner, "optimize", f"--table={name}").exit_code == ExitCode.DONE
+        assert runner.asked[0][0]["table"] == expected
+
+
 def test_the_command_of_the_reference():
     given = asked_by("--revision-id=1", "--bytes-per-iter=5000000", "--revision-rewrite=true")
     expected = {"table": "/t", "revision_id": 1, "bytes_per_iter": 5_000_000, "revision_rewrite": True}
@@ -387,6 +405,11 @@ def test_no_rows_are_said():
         ("index", "--table=t", "--columns= "),
         ("index", "--table=t", "--columns=a", "--cube-size=0"),
         ("quantiles", "--table=t", "--column=a", "--n=1"),
+        ("quantiles", "--table=t", "--column= "),
+        ("clustering-information", "--table=t", "--columns= "),
+        ("clustering-information", "--table=t", "--columns=a,,b"),
+        ("inspect", "no/such/folder"),
+        ("optimize", "--table=../no_such_folder"),
         ("quantiles", "--table=t", "--column=a", "--relative-error=2"),
         ("optimize", "--table=t", "--parallelism=0"),
         ("sql",),

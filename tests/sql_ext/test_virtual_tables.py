@@ -122,13 +122,51 @@ def test_a_table_without_optimizations_has_no_rows(spark, new_table):
     [
         "default.no_such_table.optimizations",
         "use_catalog.spark_catalog.default.nothing.optimizations",
-        "{t}.optimisations",
+        "no_such_table.optimisations",
+        "default.no_such_table",
     ],
 )
 def test_what_is_not_there(spark, table, name):
     with pytest.raises(AnalysisException) as missing:
-        spark.sql(f"SELECT * FROM {name.format(t=table.name)}").collect()
+        spark.sql(f"SELECT * FROM {name}").collect()
     assert missing.value.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+
+
+def test_mistyped_virtual_tables_are_refused_with_the_nearest_name(spark, table):
+    short = table.name.rpartition(".")[2]
+    for name in (
+        table.name,
+        short,
+        f"spark_catalog.{table.name}",
+        f"delta.`{table.path}`",
+        f"use_catalog.spark_catalog.{table.name}",
+    ):
+        with pytest.raises(AnalysisException) as unknown:
+            spark.sql(f"SELECT * FROM {name}.Optimisations")
+        assert unknown.value.getCondition() == "USE_UNKNOWN_VIRTUAL_TABLE"
+        assert "no virtual table 'Optimisations'. Did you mean optimizations?" in str(unknown.value)
+    assert not spark.catalog.tableExists(f"{short}.optimisations")
+    spark.sql(f"DROP TABLE IF EXISTS {short}.optimisations")
+
+
+def test_only_delta_tables_have_virtual_tables(spark, table):
+    spark.sql(f"CREATE VIEW default.view_of_table AS SELECT * FROM {table.name}")
+    spark.sql(f"CREATE TEMPORARY VIEW temporary_view AS SELECT * FROM {table.name}")
+    spark.sql("CREATE TABLE default.parquet_table (a INT) USING parquet")
+    try:
+        for name, code in (
+            ("default.view_of_table", "USE_NOT_A_TABLE"),
+            ("view_of_table", "USE_NOT_A_TABLE"),
+            ("temporary_view", "USE_NOT_A_TABLE"),
+            ("default.parquet_table", "USE_NOT_A_DELTA_TABLE"),
+        ):
+            with pytest.raises(AnalysisException) as refused:
+                spark.sql(f"SELECT * FROM {name}.consumption")
+            assert refused.value.getCondition() == code
+    finally:
+        spark.sql("DROP VIEW default.view_of_table")
+        spark.sql("DROP VIEW temporary_view")
+        spark.sql("DROP TABLE default.parquet_table")
 
 
 @pytest.mark.parametrize("name", ["{t}.optimizations", "use_catalog.spark_catalog.{t}.optimizations"])

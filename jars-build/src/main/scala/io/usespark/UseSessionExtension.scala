@@ -14,6 +14,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
       new ParameterParser(delta)
     }
     extensions.injectPostHocResolutionRule(session => IndexedWriteRules(session))
+    extensions.injectPostHocResolutionRule(session => UnknownVirtualTables(session))
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))
   }

@@ -27,7 +27,11 @@ import org.apache.spark.sql.types.StructType
  */
 class UseDeltaCatalog extends DeltaCatalog {
   override def loadTable(identifier: Identifier): Table =
-    virtualTable(identifier).getOrElse(super.loadTable(identifier))
+    virtualTable(identifier).getOrElse {
+      // Without a virtual table of that name, there is no `db.t.name`. Spark would ask for a shorter name.
+      if (identifier.namespace().length == 2) throw new NoSuchTableException(identifier)
+      super.loadTable(identifier)
+    }
 
   /** Loads a table to write to it. */
   override def loadTable(identifier: Identifier, privileges: ju.Set[TableWritePrivilege]): Table = {

@@ -50,7 +50,8 @@ final class ScanCounts private (
 ) {
 
   /** The name in the catalog, or the path as delta.`path`. */
-  def table: String = index.catalogTableOpt.fold(s"delta.`${index.path}`")(_.identifier.unquotedString)
+  def table: String =
+    Identifiers.quoted(index.catalogTableOpt.fold(Seq("delta", index.path.toString))(_.identifier.nameParts))
 
   private val selected: FileCount = FileCount.of(ScanCounts.candidates(index))
 
