@@ -132,13 +132,14 @@ class Parameter:
 DETAILS = "details"
 
 
-def details_parameter(*others: str) -> Parameter:
-    """The parameter with which a procedure shows all its result columns.
+def details_parameter(*others: str, default: bool) -> Parameter:
+    """The parameter that says whether a procedure shows all its result columns.
 
     Args:
         others: columns that are shown only with it.
+        default: its default.
     """
-    return Parameter(DETAILS, "BOOLEAN", f"Also shows {', '.join(others)}.", False)
+    return Parameter(DETAILS, "BOOLEAN", f"With false, rows fit a terminal, without {', '.join(others)}.", default)
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Procedure:
         result: DDL of the result rows; a contract with users.
         run: runs the procedure and returns rows of that schema.
         validate: rejects values that are invalid for every table; gets the arguments by name.
-        short: columns of the result without ``details``, so that rows fit a terminal; all columns when empty.
+        short: columns of the result with ``details => false``, so that rows fit a terminal; all columns when empty.
     """
 
     name: str
@@ -211,7 +212,7 @@ class Procedure:
 
     @property
     def short_result(self) -> str:
-        """DDL of the result rows without ``details``."""
+        """DDL of the result rows with ``details => false``."""
         if not self.short:
             return self.result
         columns = self._columns()

@@ -49,7 +49,7 @@ def _of(procedure: Procedure) -> list[_Row]:
     for parameter in procedure.parameters:
         default = "(required)" if parameter.required else parameter.default_text
         rows.append((parameter.name, parameter.type, default, parameter.doc))
-    rows.append(("result", "columns", None, procedure.short_result))
+    rows.append(("result", "columns", None, procedure.result))
     if procedure.short:
-        rows.append((f"result with {DETAILS}", "columns", None, procedure.result))
+        rows.append((f"result without {DETAILS}", "columns", None, procedure.short_result))
     return rows

@@ -12,12 +12,9 @@ from procedures.optimizer.optimize_settings import OptimizeSettings
 from procedures.optimizer.runs import CALL, Run
 from procedures.result_rows import OptimizeRow, data_frame_of, ddl_of
 
-SHORT = (
-    *("strategy", "reason", "state", "input_files", "input_bytes", "output_files", "output_bytes", "version"),
-    "message",
-)
-"""The result columns without ``details``."""
-SHOW_DETAILS = details_parameter("iteration", "rows", "duration_ms")
+SHORT = ("strategy", "reason", "state", "input_files", "output_files", "rows", "version", "message")
+"""The result columns with ``details => false``."""
+SHOW_DETAILS = details_parameter("iteration", "input_bytes", "output_bytes", "duration_ms", default=True)
 
 
 def _run(call: Call) -> DataFrame:

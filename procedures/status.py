@@ -146,7 +146,7 @@ STATUS = Procedure(
     "Shows the runs of this process, the tables that its service optimizes, and the leases on them.",
     (
         Parameter("table", "STRING", "Shows only this table; all by default.", None),
-        details_parameter(*_DETAILS),
+        details_parameter(*_DETAILS, default=False),
     ),
     ddl_of(StatusRow),
     _run,

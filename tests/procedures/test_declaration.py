@@ -222,7 +222,7 @@ def test_short_results_need_the_parameter_that_shows_all_columns():
         def select(self, *columns):
             return columns
 
-    details = details_parameter("b")
+    details = details_parameter("b", default=False)
     short = Procedure("p", "d", (details,), "a int, b map<string,string>", lambda _: Rows(), short=("a",))
     assert (short.short_result, short.call(None, {})) == ("a int", ("a",))
     assert short.call(None, {"details": True}).columns == ("a", "b")
@@ -239,7 +239,7 @@ def test_help_lists_every_declared_parameter(monkeypatch):
     assert [r[0] for r in listed] == sorted(found)
     for name, procedure in found.items():
         rows = help_procedure(lambda: found).call(None, {"procedure": f"USE.{name}"})
-        results = ["result", "result with details"] if procedure.short else ["result"]
+        results = ["result", "result without details"] if procedure.short else ["result"]
         assert [r[0] for r in rows] == [name, *(p.name for p in procedure.parameters), *results]
         assert all(r[3] for r in rows)
     with pytest.raises(UnknownNameError, match=r"Did you mean vacuum\?"):

@@ -46,7 +46,7 @@ def test_small_passes_start_few_jobs(spark, appended):
     with _at_most(spark, 0):
         spark.sql(f"CALL use.optimize('{name}', dry_run => true)").collect()
     with _at_most(spark, 8):
-        report = spark.sql(f"CALL use.optimize('{name}', details => true)").collect()
+        report = spark.sql(f"CALL use.optimize('{name}')").collect()
     assert [(row.state, row.rows) for row in report] == [("committed", 1000 * APPENDS)]
     with _at_most(spark, 2):
         (nothing,) = spark.sql(f"CALL use.optimize('{name}')").collect()

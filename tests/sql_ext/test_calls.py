@@ -54,9 +54,9 @@ CALLS = {
 @pytest.mark.parametrize("statement", CALLS.values(), ids=CALLS)
 def test_ways_to_write_a_call(spark, table, statement):
     rows = spark.sql(statement.format(t=table.name, p=table.path))
-    assert rows.dtypes == [tuple(part.split()) for part in OPTIMIZE.short_result.split(", ")]
+    assert rows.dtypes == [tuple(part.split()) for part in OPTIMIZE.result.split(", ")]
     (row,) = rows.collect()
-    assert (row.state, row.input_files) == ("planned", 1)
+    assert (row.state, row.input_files, row.rows) == ("planned", 1, 50)
 
 
 def test_the_current_database_applies(spark, table):
@@ -83,7 +83,7 @@ def test_help_lists_procedures_and_every_parameter(spark):
     assert {r.name for r in listed} >= {"help", "optimize", "vacuum"}
     for name, procedure in registry.procedures().items():
         rows = spark.sql(f"CALL use.help('{name}')").collect()
-        results = ["result", "result with details"] if procedure.short else ["result"]
+        results = ["result", "result without details"] if procedure.short else ["result"]
         assert [r.name for r in rows] == [name, *(p.name for p in procedure.parameters), *results]
         assert [r.type for r in rows][1 : -len(results)] == [p.type for p in procedure.parameters]
     assert_pyspark_df_equal(spark.sql("CALL use.help('optimize')"), sql_ext.call(spark, "help", procedure="optimize"))

@@ -43,7 +43,7 @@ class DeltaTable:
         return self
 
     def optimize(self, **arguments) -> list[Row]:
-        return sql_ext.call(self.spark, "optimize", table=self.name, details=True, **arguments).collect()
+        return sql_ext.call(self.spark, "optimize", table=self.name, **arguments).collect()
 
     def index(self) -> "DeltaTable":
         """Indexes what is not indexed yet, without looking for more to do: a quick way to set a test up."""
