@@ -106,6 +106,7 @@ def test_estimates_are_those_of_the_sample(spark, table):
     assert less.fraction < fraction
 
 
+@pytest.mark.slow
 def test_all_steps_read_one_version(spark, new_table, monkeypatch):
     table = new_table("id BIGINT, v DOUBLE", index="id", cube_size=500)
     table.append(spark.range(20_000).selectExpr("id", "rand(7) AS v")).index()

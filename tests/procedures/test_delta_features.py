@@ -32,6 +32,7 @@ def test_a_partitioned_table(spark, new_table):
     assert table.optimize()[0].reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_column_mapping_and_a_renamed_column(spark, new_table):
     table = new_table(
         COLUMNS,

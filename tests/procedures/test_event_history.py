@@ -63,6 +63,7 @@ def test_runs_and_leases_and_what_plain_delta_does_to_our_files(spark, table, se
     assert summary.severity == "ok"
 
 
+@pytest.mark.slow
 def test_the_history_is_that_of_the_log_and_of_the_store(spark, table):
     table.index()
     managed = table.managed

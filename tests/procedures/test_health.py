@@ -86,6 +86,7 @@ def test_a_plain_table(spark, new_table):
     assert _health(table)[1]["failures"].value == 0
 
 
+@pytest.mark.slow
 def test_an_indexed_table(spark, new_table):
     """A fresh index is healthy; appended files make samples expensive, and the call that is advised mends it."""
     table = new_table(NUMBERS, index="x,y", cube_size=500, file_bytes="8kb", properties=VECTORS)

@@ -146,6 +146,7 @@ def test_a_missing_package_is_named(monkeypatch):
     assert raised.value.code == "USE_MISSING_PACKAGE"
 
 
+@pytest.mark.slow
 def test_the_report_of_a_table(spark, new_table, tmp_path):
     table = new_table(NUMBERS, index="x,y", cube_size=200, file_bytes="8kb")
     table.append(numbers(spark, 2_000)).index()

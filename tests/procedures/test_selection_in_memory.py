@@ -194,7 +194,7 @@ def test_selection_in_memory_is_selection_by_jobs(spark, part):
     """The same files, levels, notes and skipped groups, for every strategy, restricted or not."""
     calls = CALLS[part::4]
 
-    @settings(max_examples=4, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=2, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(file_lists())
     def check(files):
         rows = [file.of_log() for file in files]

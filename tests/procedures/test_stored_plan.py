@@ -123,6 +123,7 @@ def test_indexed_files_keep_their_revision_cubes_and_bands(spark, new_table):
     assert sql_ext.call(spark, "plan", table=table.name, max_file_bytes=40_000).count() < len(groups)
 
 
+@pytest.mark.slow
 def test_groups_whose_files_have_changed_are_stale(spark, new_table, monkeypatch):
     table = _pairs(spark, new_table, properties=VECTORS)
     plan_id, _ = _store(table, columns="id", max_file_bytes=3000)

@@ -197,6 +197,7 @@ def test_an_old_revision_that_cannot_be_read(two_revisions, configured):
     assert plan, "its files are indexed again"
 
 
+@pytest.mark.slow
 @pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("values", [{"qbeast.revision.2": "{"}, {"qbeast.revision.2": None}], ids=["broken", "missing"])
 def test_a_newest_revision_that_cannot_be_read(two_revisions, configured, values):

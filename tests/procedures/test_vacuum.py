@@ -406,6 +406,7 @@ def test_a_killed_vacuum_is_resumed_by_the_next(table):
     assert second.version == history[0].version
 
 
+@pytest.mark.slow
 def test_a_file_that_another_writer_restores_meanwhile_stays(table):
     """The file was removed when the vacuum made its list, and is live again when its turn comes."""
     (removed,) = table.on_disk() - table.paths

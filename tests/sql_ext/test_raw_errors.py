@@ -122,6 +122,7 @@ def test_names_and_places(spark, folder, name, code, said):
     assert said in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("where", ["garbage", "gap", "no_protocol"])
 def test_every_procedure_on_a_damaged_log(spark, folder, where):

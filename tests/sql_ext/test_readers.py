@@ -83,7 +83,7 @@ def arrow_rows(found):
     return sorted(rows)
 
 
-@pytest.mark.quick_sample(4)
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_rows_and_files_of_a_box_and_a_sample(table, where):
     path = str(table.path)
