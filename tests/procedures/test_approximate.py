@@ -220,6 +220,7 @@ def test_a_path_with_a_backquote(spark, tmp_path):
     assert row.lower <= 49.5 <= row.upper
 
 
+@pytest.mark.slow
 def test_draws_are_disjoint_and_complete(spark, table):
     draws = [sql_ext.sample(table.data, 0.25, draw=number) for number in (1, 2, 3, 4)]
     counts = [draw.count() for draw in draws]

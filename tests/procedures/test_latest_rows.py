@@ -38,7 +38,7 @@ def _append(table, *rows):
 
 
 @pytest.mark.quick_sample(1)
-@pytest.mark.parametrize("properties", [FEATURES, FEED], ids=["features", "plain"])
+@pytest.mark.parametrize("properties", [FEED, FEATURES], ids=["plain", "features"])
 def test_only_the_latest_row_of_each_key_stays(spark, new_table, properties):
     table = new_table(KEYED, properties=properties, tail="PARTITIONED BY (p)")
     odd = "ä/b 50%+"
