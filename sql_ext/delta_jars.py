@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 RESOLVED = {
@@ -24,6 +26,8 @@ RESOLVED = {
 
 # Ivy's default folder in this release of Spark.
 _IVY = ".ivy2.5.2"
+# A JVM takes HOME instead of a shorter home, such as "/".
+_SHORTEST_HOME = 3
 # Settings that change what or where Ivy resolves.
 _IVY_SETTINGS = ("spark.jars.packages", "spark.jars.excludes", "spark.jars.ivySettings", "spark.jars.repositories")
 
@@ -57,7 +61,18 @@ def ivy_folder(settings: Mapping[str, str], environment: Mapping[str, str]) -> P
         settings: settings of the session.
         environment: variables.
     """
-    return Path(settings.get("spark.jars.ivy") or Path(environment.get("HOME", str(Path.home()))) / _IVY)
+    return Path(settings.get("spark.jars.ivy") or Path(_account_home() or environment.get("HOME", "/")) / _IVY)
+
+
+def _account_home() -> str | None:
+    """Returns the home that a JVM uses: the one of the account, whatever HOME is; None if the account has none."""
+    with suppress(ImportError, KeyError):
+        import pwd
+
+        home = pwd.getpwuid(os.getuid()).pw_dir
+        if len(home) >= _SHORTEST_HOME:
+            return home
+    return None
 
 
 def _cached(ivy: Path, coordinates: str) -> Path:

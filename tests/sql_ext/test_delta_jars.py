@@ -2,14 +2,17 @@
 
 import json
 import os
+import pwd
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
 
+from sql_ext import delta_jars
 from sql_ext.configuration import configure, spark_conf
 from sql_ext.delta_jars import RESOLVED, downloaded_jars
 
@@ -31,7 +34,8 @@ def fill(ivy):
 
 def test_downloaded_jars_replace_the_resolution(tmp_path, monkeypatch):
     ivy = fill(tmp_path / ".ivy2.5.2")
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(delta_jars, "_account_home", lambda: str(tmp_path))
+    monkeypatch.setenv("HOME", "/elsewhere")
     options = configure(SparkSession.Builder().config("spark.jars", "/mine.jar"))._options
     assert not {PACKAGES, "spark.jars.excludes"} & set(options)
     first, shim, *jars = options["spark.jars"].split(",")
@@ -52,7 +56,20 @@ def test_an_incomplete_cache_is_left_to_ivy(tmp_path):
     assert downloaded_jars(DELTA, settings, {}) is None
     jars[-1].unlink()
     assert downloaded_jars(DELTA, settings, {}) is None
-    assert downloaded_jars(DELTA, {}, {"HOME": str(tmp_path)}) is None
+    assert downloaded_jars(DELTA, {"spark.jars.ivy": str(tmp_path)}, {}) is None
+
+
+@pytest.mark.parametrize(("home", "expected"), [("/home/me", "/home/me"), ("/", "/h"), (None, "/h")])
+def test_the_home_is_that_of_the_account(monkeypatch, home, expected):
+    """As Java's ``user.home``: HOME counts only for an account without a home."""
+
+    def entry(_):
+        if home is None:
+            raise KeyError
+        return SimpleNamespace(pw_dir=home)
+
+    monkeypatch.setattr(pwd, "getpwuid", entry)
+    assert delta_jars.ivy_folder({}, {"HOME": "/h"}) == Path(expected, ".ivy2.5.2")
 
 
 @pytest.mark.parametrize("key", [PACKAGES, "spark.jars.excludes", "spark.jars.ivySettings", "spark.jars.repositories"])

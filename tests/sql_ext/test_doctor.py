@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from catalog.errors import TableError, WriteDeniedError
+from sql_ext import delta_jars as jars_of_delta
 from sql_ext.commands import doctor
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.doctor_checks import live_session, network, places, programs, spark_setup
@@ -139,7 +140,8 @@ def test_defaults_as_spark_reads_them(tmp_path, text):
     assert spark_setup.defaults_of(tmp_path / "f") == {"a.b": "c d"}
 
 
-def test_where_the_jars_of_delta_come_from(tmp_path):
+def test_where_the_jars_of_delta_come_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(jars_of_delta, "_account_home", lambda: None)
     home, environment = spark(tmp_path / "spark", "4.2.0"), {"HOME": str(tmp_path)}
     file = "delta-spark_4.2_2.13-4.4.0.jar"
 
@@ -159,7 +161,7 @@ def test_where_the_jars_of_delta_come_from(tmp_path):
 
 
 def test_delta_given_as_files_is_not_fetched(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))  # no cache of Ivy
+    monkeypatch.setattr(jars_of_delta, "_account_home", lambda: str(tmp_path))  # no cache of Ivy
     builder = SparkSession.Builder().config("spark.jars", "/opt/a.jar,/opt/io.delta_delta-spark_4.2_2.13-4.4.0.jar")
     options = configure(builder)._options
     assert "spark.jars.packages" not in options
