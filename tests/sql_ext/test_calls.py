@@ -204,7 +204,7 @@ def test_unpinned_threads_are_refused(spark, monkeypatch):
 def test_configure_keeps_what_the_caller_set(tmp_path, monkeypatch):
     from pyspark.sql import SparkSession
 
-    monkeypatch.setenv("HOME", str(tmp_path))  # no cache of Ivy
+    monkeypatch.setattr("sql_ext.delta_jars._account_home", lambda: str(tmp_path))  # no cache of Ivy
     builder = SparkSession.Builder()
     builder.config("spark.jars", "/mine.jar").config("spark.sql.extensions", "my.Extension")
     options = sql_ext.configure(builder)._options
