@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from pyspark.errors import AnalysisException
+from spark_jobs import jobs_started
 from tables import NUMBERS, numbers
 
 import sql_ext
@@ -181,7 +182,6 @@ def test_few_jobs(spark, new_table):
 
 
 def _jobs(spark, table):
-    store = spark.sparkContext._jsc.sc().statusStore()
-    before = store.jobsList(None).size()
+    before = jobs_started(spark)
     sql_ext.call(spark, "health", table=table.name)
-    return store.jobsList(None).size() - before
+    return jobs_started(spark) - before

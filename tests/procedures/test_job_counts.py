@@ -1,30 +1,11 @@
 """How many Spark jobs small passes start: the measure of their cost that no other work on the machine changes."""
 
-from contextlib import contextmanager
-
 import pytest
+from spark_jobs import at_most
 
 from procedures.service.watched_tables import SparkTables
 
 APPENDS = 10
-
-
-def _last_job(spark):
-    context = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    jobs = context.statusStore().jobsList(None)
-    return max((jobs.apply(i).jobId() for i in range(jobs.size())), default=-1)
-
-
-@contextmanager
-def _at_most(spark, jobs):
-    before = _last_job(spark)
-    yield
-    context = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    found = context.statusStore().jobsList(None)
-    names = [found.apply(i).name() for i in range(found.size()) if found.apply(i).jobId() > before]
-    assert len(names) <= jobs, names
 
 
 @pytest.fixture
@@ -40,20 +21,20 @@ def appended(spark, new_table, set_conf):
 
 def test_small_passes_start_few_jobs(spark, appended):
     name = appended.name
-    with _at_most(spark, 2):
+    with at_most(spark, 2):
         (planned,) = spark.sql(f"CALL use.optimize('{name}', dry_run => true)").collect()
     assert (planned.state, planned.input_files) == ("planned", APPENDS)
-    with _at_most(spark, 0):
+    with at_most(spark, 0):
         spark.sql(f"CALL use.optimize('{name}', dry_run => true)").collect()
-    with _at_most(spark, 8):
+    with at_most(spark, 8):
         report = spark.sql(f"CALL use.optimize('{name}')").collect()
     assert [(row.state, row.rows) for row in report] == [("committed", 1000 * APPENDS)]
-    with _at_most(spark, 2):
+    with at_most(spark, 2):
         (nothing,) = spark.sql(f"CALL use.optimize('{name}')").collect()
     assert nothing.reason == "NOTHING_TO_DO"
-    with _at_most(spark, 2):
+    with at_most(spark, 2):
         assert len(spark.sql(f"SELECT * FROM {name}.optimizations").collect()) == 1
-    with _at_most(spark, 0):
+    with at_most(spark, 0):
         assert spark.sql("CALL use.help()").collect()
         assert spark.sql("CALL use.help('optimize')").collect()
         spark.sql("CALL use.status()").collect()
@@ -63,7 +44,7 @@ def test_small_passes_start_few_jobs(spark, appended):
 def test_the_summary_starts_no_job_per_table(spark, appended, new_table):
     others = [new_table("id bigint", index="id").append(spark.range(5)) for _ in range(3)]
     query = "SELECT name, unindexed_files FROM use_catalog.system_lake_tables.metastore_summary"
-    with _at_most(spark, 2):
+    with at_most(spark, 2):
         rows = {row.name: row.unindexed_files for row in spark.sql(query).collect()}
     for table, files in [(appended, APPENDS), *((other, 1) for other in others)]:
         assert rows[table.name.split(".")[-1]] == files
@@ -72,7 +53,7 @@ def test_the_summary_starts_no_job_per_table(spark, appended, new_table):
 def test_an_idle_table_starts_no_job(spark, appended):
     tables = SparkTables(spark, [appended.name])
     (location,) = tables.listed()
-    with _at_most(spark, 0):
+    with at_most(spark, 0):
         for _ in range(3):
             (sighting,) = tables.look([(location, appended.version)])
     assert sighting.state == "unchanged"
