@@ -14,7 +14,7 @@ from procedures.approximation.answer import ON_MISS, Answer, Request
 from procedures.approximation.estimation import Goal
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ApproximateRow, data_frame_of, ddl_of
-from procedures.skipping.queries import checked_query
+from procedures.skipping.queries import QUERY, checked_query
 
 _LEAST_CONFIDENCE = 0.5
 _MOST_CONFIDENCE = 0.999999
@@ -61,7 +61,7 @@ APPROXIMATE = Procedure(
     "approximate",
     "Answers an aggregate query from samples of an indexed table, with a confidence interval for each aggregate.",
     (
-        Parameter("query", "STRING", "SELECT with aggregates over an indexed table."),
+        Parameter("query", "STRING", "SELECT with aggregates over an indexed table.", not_blank=QUERY),
         Parameter(
             "tolerance", "DOUBLE", "Half the length of each interval at most, in proportion to the estimate.", 0.05
         ),

@@ -17,7 +17,7 @@ def _run(call: Call) -> DataFrame:
 CANCEL = Procedure(
     "cancel",
     "Asks a run to stop at the next boundary between groups. Committed groups stay.",
-    (Parameter("id", "STRING", "The run's id, as use.status shows it."),),
+    (Parameter("id", "STRING", "The run's id, as use.status shows it.", not_blank="the id of a run"),),
     ddl_of(CancelRow),
     _run,
 )

@@ -124,7 +124,7 @@ def _names(text: str) -> list[str]:
         entries = split_names(text)
     except ValueError as error:
         raise InvalidArgumentError.of("columns", text, f"{error}; {_ACCEPTED}") from error
-    if not all(name and not kind for name, kind in entries):
+    if not all(name and not kind for name, kind in entries) or len({name for name, _ in entries}) < len(entries):
         raise InvalidArgumentError.of("columns", text, _ACCEPTED)
     return [name for name, _ in entries]
 

@@ -21,6 +21,8 @@ from procedures.selection.outdated_rows import ALL_TIES
 
 _OPTIONS = ("min_deleted_ratio", "min_deleted_rows")
 _KEY_OPTIONS = ("primary_key", "order_by", "ties")
+# What is accepted as a primary key.
+_KEY = "at least one column, each once"
 
 
 def _settings(arguments: Mapping[str, Any]) -> OptimizeSettings:
@@ -41,8 +43,8 @@ def _validate(arguments: Mapping[str, Any]) -> None:
     DeleteCompaction().check_options(arguments)
     LatestRowCompaction().check_options(arguments)
     key, order = arguments["primary_key"], arguments["order_by"]
-    if key is not None and not key:
-        raise InvalidArgumentError.of("primary_key", "array()", "at least one column")
+    if key is not None and not 0 < len(set(key)) == len(key):
+        raise InvalidArgumentError.of("primary_key", f"array({', '.join(key)})", _KEY)
     if key is not None and order is None:
         raise InvalidArgumentError.missing(
             "order_by", "primary_key needs the column whose greatest value is the latest"
@@ -76,8 +78,15 @@ COMPACT = Procedure(
             "ARRAY<STRING>",
             "Columns that together name a row. Of the rows of one key only the latest stays; the others are removed.",
             None,
+            not_blank=_KEY,
         ),
-        Parameter("order_by", "STRING", "With primary_key: the column whose greatest value is the latest.", None),
+        Parameter(
+            "order_by",
+            "STRING",
+            "With primary_key: the column whose greatest value is the latest.",
+            None,
+            not_blank="the name of one column",
+        ),
         Parameter(
             "ties",
             "STRING",

@@ -94,7 +94,13 @@ CONSOLIDATE_LOG = Procedure(
     (
         Parameter(TABLE, "STRING", "Table name, delta.`path` or path.", None),
         Parameter(TABLES, "ARRAY<STRING>", "Several tables, in place of one.", None),
-        Parameter(SCHEMA, "STRING", "All Delta tables of this schema, in place of one table.", None),
+        Parameter(
+            SCHEMA,
+            "STRING",
+            "All Delta tables of this schema, in place of one table.",
+            None,
+            not_blank="the name of a schema",
+        ),
         Parameter(
             "modes",
             "ARRAY<STRING>",

@@ -69,6 +69,7 @@ class Parameter:
         default: Python value; absent for a required parameter.
         accepts: types of Python whose values are accepted beside those of ``type``; the procedure tells them apart.
         accepted: what values are accepted, for errors; the type when empty.
+        not_blank: what is accepted in place of blank text, for errors; blank text is accepted when empty.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Parameter:
     default: Any = _REQUIRED
     accepts: PythonTypes = ()
     accepted: str = ""
+    not_blank: str = ""
 
     @property
     def required(self) -> bool:
@@ -116,7 +118,7 @@ class Parameter:
         """Returns the value if it fits the declared type, or the default for NULL.
 
         Raises:
-            InvalidArgumentError: the value has another type, or is NULL and there is no default.
+            InvalidArgumentError: the value has another type, is NULL and there is no default, or is blank.
         """
         if value is None:
             if self.required:
@@ -126,7 +128,15 @@ class Parameter:
             return value
         if not _fits(value, self.type):
             raise InvalidArgumentError.of(self.name, value, self.accepted or expected(self.type))
+        if self.not_blank:
+            self._refuse_blank(value)
         return float(value) if self.type == "DOUBLE" else value
+
+    def _refuse_blank(self, value: str | list[str]) -> None:
+        texts = [value] if isinstance(value, str) else value
+        if not all(text.strip() for text in texts):
+            shown = value if isinstance(value, str) else f"array({', '.join(map(repr, value))})"
+            raise InvalidArgumentError.of(self.name, shown, self.not_blank)
 
 
 DETAILS = "details"

@@ -9,7 +9,7 @@ from catalog.properties.session_settings import PRUNING_ENABLED
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ExplainSkippingRow, data_frame_of, ddl_of
 from procedures.skipping.explanation import explanation_rows
-from procedures.skipping.queries import planned_query
+from procedures.skipping.queries import QUERY, planned_query
 
 
 def _run(call: Call) -> DataFrame:
@@ -22,7 +22,7 @@ def _run(call: Call) -> DataFrame:
 EXPLAIN_SKIPPING = Procedure(
     "explain_skipping",
     "Plans a query without executing it, and shows which files it skips and which conditions do not help.",
-    (Parameter("query", "STRING", "One query. Commands are refused."),),
+    (Parameter("query", "STRING", "One query. Commands are refused.", not_blank=QUERY),),
     ddl_of(ExplainSkippingRow),
     _run,
 )

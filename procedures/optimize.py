@@ -62,7 +62,13 @@ OPTIMIZE = Procedure(
         Parameter("max_bytes", "BIGINT", "Starts no further group after this many bytes were rewritten.", None),
         Parameter("max_duration", "STRING", "Starts no further group after this time, for example '10 minutes'.", None),
         Parameter("where", "STRING", "Rewrites only files that may contain rows that match this predicate.", None),
-        Parameter("files", "ARRAY<STRING>", "Rewrites only these files, with paths as in `index_files`.", None),
+        Parameter(
+            "files",
+            "ARRAY<STRING>",
+            "Rewrites only these files, with paths as in `index_files`.",
+            None,
+            not_blank="paths of files",
+        ),
         Parameter(
             "revision_rewrite",
             "BOOLEAN",

@@ -264,7 +264,13 @@ RECOMMEND = Procedure(
     "Measures on a sample of the rows which index columns save some queries the most bytes, and whether any do.",
     (
         Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("queries", "ARRAY<STRING>", "Queries, each one SELECT over the table.", None),
+        Parameter(
+            "queries",
+            "ARRAY<STRING>",
+            "Queries, each one SELECT over the table.",
+            None,
+            not_blank=f"queries, each {ACCEPTED}",
+        ),
         Parameter("sample_rows", "INT", "Rows of the sample, 1,000 to 1,000,000.", 100_000),
     ),
     ddl_of(RecommendRow),

@@ -97,6 +97,7 @@ REPORT = Procedure(
             "ARRAY<STRING>",
             "The one or two indexed columns over which cubes are drawn; the first two.",
             None,
+            not_blank="one or two indexed columns",
         ),
     ),
     ddl_of(ReportRow),

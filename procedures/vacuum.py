@@ -102,6 +102,7 @@ VACUUM = Procedure(
             "STRING",
             "Table, or path of a Delta or Parquet table, that lists the existing files; replaces the listing.",
             None,
+            not_blank="a table or a path",
         ),
         Parameter("force", "BOOLEAN", "Allows a retention below the table's own.", False),
         Parameter(

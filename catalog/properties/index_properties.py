@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -72,6 +73,10 @@ def column_entries(key: str, text: str) -> list[tuple[str, str]]:
             raise UnknownNameError.of("transformation", kind, offered)
     if len(entries) > _MOST_COLUMNS:
         raise InvalidArgumentError.of(key, text, f"at most {_MOST_COLUMNS} columns")
+    # Names that differ in case only are one column or two, as the session says: the schema shows it.
+    twice = next((name for name, count in Counter(name for name, _ in entries).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidArgumentError.of(key, text, f"column '{twice}' must be named once")
     return [(name, kind.lower()) for name, kind in entries]
 
 

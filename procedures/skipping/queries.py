@@ -8,6 +8,9 @@ from catalog.errors import InvalidArgumentError, UseError
 from catalog.jvm.java_errors import as_one_line
 from catalog.jvm.skipping_report import SkippingPlan, command_in, plan_of_query
 
+# What is accepted in place of a blank query.
+QUERY = "a query is required, such as SELECT … FROM … WHERE …"
+
 
 def planned_query(spark: SparkSession, query: str) -> SkippingPlan:
     """Parses and plans a query.
@@ -37,7 +40,7 @@ def checked_query(spark: SparkSession, query: str) -> str:
     """
     query = query.strip().removesuffix(";")
     if not query.strip():
-        raise InvalidArgumentError.of("query", query, "a query is required, such as SELECT … FROM … WHERE …")
+        raise InvalidArgumentError.of("query", query, QUERY)
     try:
         with as_one_line(spark):
             command = command_in(spark, query)

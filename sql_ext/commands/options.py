@@ -45,8 +45,9 @@ class KeyValue(click.ParamType[tuple[str, str]]):
 
 
 KEY_VALUE = KeyValue()
-# A slash outside of backquotes and after no scheme is in no name of a table.
-_RELATIVE_PATH = re.compile(r"(?!/|[a-zA-Z][a-zA-Z0-9+.-]*:)[^`]*/[^`]*")
+_PATH = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:")
+# A slash outside of backquotes is in no name of a table.
+_RELATIVE_PATH = re.compile(r"[^`]*/[^`]*")
 # Settings of USE that a command accepts.
 _PREFIX = PROGRESS.name.rpartition(".")[0] + "."
 # Maximum rows of a printed table.
@@ -130,7 +131,7 @@ def checked_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any
     """Returns the name of a table, or several names, with relative paths as absolute ones.
 
     Raises:
-        click.BadParameter: a name is blank, or a relative path names no folder.
+        click.BadParameter: a name is blank or malformed, or a relative path names no folder.
     """
     if isinstance(value, (tuple, list)):
         return type(value)(checked_name(ctx, option, name) for name in value)
@@ -138,6 +139,10 @@ def checked_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any
         return None
     if not value.strip():
         raise click.BadParameter("it is empty: give a table name or a path.", ctx, option)
+    if _PATH.match(value):
+        return value
+    if value.count("`") % 2:
+        raise click.BadParameter(f"a backquote in '{value}' is not closed.", ctx, option)
     if not _RELATIVE_PATH.fullmatch(value):
         return value
     folder = Path.cwd() / value
