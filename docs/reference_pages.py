@@ -58,7 +58,12 @@ def commands() -> dict[str, click.Command]:
 def columns_of(ddl: str) -> list[tuple[str, str]]:
     """Names and types of a schema in DDL, as declarations write it: ``a string, b struct<c: int>``."""
     pairs = (column.split(" ", 1) for column in _COLUMN.split(_outside_brackets(ddl)))
-    return [(name, data_type.replace("\0", ",").upper()) for name, data_type in pairs]
+    return [(name, _type(data_type.replace("\0", ","))) for name, data_type in pairs]
+
+
+def _type(text: str) -> str:
+    """The type in capitals, the fields of its structs as they are."""
+    return re.sub(r"\b\w+\b(?!:)", lambda word: word[0].upper(), text)
 
 
 def _outside_brackets(ddl: str) -> str:
@@ -182,6 +187,7 @@ def command_pages() -> str:
         rows = [
             (_code(declared.replace("|", " | ") if len(declared) > COLUMN_WIDTH // 2 else declared), _plain(text))
             for declared, text in filter(None, records)
+            if text  # arguments are in the usage
         ]
         help_text = _plain(inspect.cleandoc(command.help or ""))
         parts.append(
