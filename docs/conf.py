@@ -17,7 +17,14 @@ author = "the USE for Spark authors"
 copyright = f"{author}. Apache License 2.0"  # noqa: A001  # the name that Sphinx reads
 release = importlib.metadata.version("use-spark")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "repository_links", "reference_pages"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "repository_links",
+    "reference_pages",
+    "name_breaks",
+]
 exclude_patterns = ["**/.ipynb_checkpoints"]
 smartquotes = False  # names of options stay as they are typed
 suppress_warnings = ["myst.header"]  # a page may begin below its first level, as the changelog's parts do

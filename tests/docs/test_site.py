@@ -11,6 +11,7 @@ import pytest
 from pages import ROOT, blocks, pages
 
 sys.path.insert(0, str(ROOT / "docs"))
+import name_breaks
 import reference_pages
 import repository_links
 
@@ -164,3 +165,19 @@ def test_commands_are_accepted(words):
 )
 def test_links_of_the_repository_become_links_of_the_site(text, at_root, expected):
     assert repository_links.to_site(text, at_root) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<td>{use.cubeSize}</td>", "<td>{use.<wbr>cube<wbr>Size}</td>"),
+        ("<td>\n<p>{a_b}, {CAST}</p></td>", "<td>\n<p>{a_<wbr>b}, {CAST}</p></td>"),
+        ("<td>a_b {&lt;table&gt;}</td>", "<td>a_b {&lt;table&gt;}</td>"),
+        ("<p>{a_b}</p>", "<p>{a_b}</p>"),
+    ],
+)
+def test_names_in_tables_wrap_between_their_words(html, expected):
+    def written(text):
+        return text.replace("{", '<code><span class="pre">').replace("}", "</span></code>")
+
+    assert name_breaks.with_breaks(written(html)) == written(expected)

@@ -13,7 +13,8 @@ from pages import ROOT
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
 
-# Loads each page in a frame, and writes down how wide it is and how large the letters of its pictures are.
+# Loads each page in a frame, and writes down how wide it is, how large the letters of its pictures are, and how much
+# its tables hide.
 HARNESS = """<pre id="found"></pre><script>
 (async () => {
   const found = [];
@@ -25,7 +26,9 @@ HARNESS = """<pre id="found"></pre><script>
     await new Promise(loaded => frame.onload = loaded);
     const scale = [...frame.contentDocument.images].filter(image => image.src.endsWith('.svg') && image.naturalWidth)
       .map(image => image.getBoundingClientRect().width / image.naturalWidth);
-    found.push([page, frame.contentDocument.scrollingElement.scrollWidth, Math.min(1, ...scale)]);
+    const tables = [...frame.contentDocument.querySelectorAll('.table-wrapper')];
+    const hidden = Math.max(0, ...tables.map(table => table.scrollWidth - table.clientWidth));
+    found.push([page, frame.contentDocument.scrollingElement.scrollWidth, Math.min(1, ...scale), hidden]);
     frame.remove();
   }
   document.getElementById('found').textContent = JSON.stringify(found);
@@ -59,9 +62,15 @@ def _measured(site, width):
 
 @pytest.mark.parametrize("width", [390, 1300])
 def test_no_page_scrolls_sideways(site, width):
-    assert [(page, wide) for page, wide, _ in _measured(site, width) if wide > width] == []
+    assert [(page, wide) for page, wide, *_ in _measured(site, width) if wide > width] == []
 
 
 def test_letters_of_pictures_are_readable_on_a_phone(site):
     """A picture has letters of 12 pixels or more, and is scaled down to the width of the page."""
-    assert [(page, scale) for page, _, scale in _measured(site, 390) if scale * 12 < 8] == []
+    assert [(page, scale) for page, _, scale, _ in _measured(site, 390) if scale * 12 < 8] == []
+
+
+def test_no_table_hides_a_column_on_a_screen(site):
+    tables_of_figures = ("/ingestion.html", "/decisions/068-clustering-follows-the-commits.html")
+    hidden = [(page, pixels) for page, _, _, pixels in _measured(site, 1300) if pixels]
+    assert [page for page in hidden if not page[0].endswith(tables_of_figures)] == []
