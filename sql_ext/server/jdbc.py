@@ -18,6 +18,7 @@ _SETTINGS = "hive.server2."
 _AUTHENTICATION_CLASS = "hive.server2.custom.authentication.class"
 _IMPERSONATION = f"{_SETTINGS}enable.doAs"
 _LOG_FOLDER = f"{_SETTINGS}logging.operation.log.location"
+_SCRATCH_FOLDER = "hive.exec.local.scratchdir"
 
 
 class JdbcServer:
@@ -43,8 +44,11 @@ class JdbcServer:
             # would also close the file systems of a client that disconnects, while its rewrites still use them.
             hadoop.set(_IMPERSONATION, "false")
         # All servers of a user would share Hive's default folder, and the first one that stops would delete it.
-        self._logs = Path(tempfile.mkdtemp(prefix="use-spark-"))
-        hadoop.set(_LOG_FOLDER, str(self._logs))
+        self._folder = Path(tempfile.mkdtemp(prefix="use-spark-"))
+        hadoop.set(_LOG_FOLDER, str(self._folder))
+        if hadoop.get(_SCRATCH_FOLDER) is None:
+            # At the end of a session, Hive logs an error if the folder does not exist, and nothing creates its default.
+            hadoop.set(_SCRATCH_FOLDER, str(self._folder))
         if settings.auth == NONE:
             hadoop.set(f"{_SETTINGS}authentication", "NONE")
         else:
@@ -69,4 +73,4 @@ class JdbcServer:
     def stop(self) -> None:
         """Closes the port and all sessions."""
         self._server.stop()
-        shutil.rmtree(self._logs, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
