@@ -28,7 +28,8 @@ def part(name, value, lost=0.0, advice=None):
     return {"part": name, "value": value, "unit": "commits", "points_lost": lost, "advice": advice}
 
 
-FACTS = TableFacts("db.t", "db.t", OVERVIEW, [part("total", 100.0), part("log_length", 3.0)], SET, [])
+HEALTH = [part("total", 100.0), part("log_length", 3.0)]
+FACTS = TableFacts("db.t", "--warehouse wh --table db.t", OVERVIEW, HEALTH, SET, [])
 
 
 def seen(**changes):
@@ -58,10 +59,11 @@ def test_a_table_with_everything_set():
     [
         ({"write_error": "USE_WRITE_DENIED: no"}, "write access", FAIL, "allow this user"),
         ({"errors": ["x is wrong", "y is wrong"]}, "properties", FAIL, "x is wrong (1 more)"),
+        ({"clustering": ["a"], **overview(index_columns=None)}, "clustering", WARN, "CLUSTER BY NONE, or use no index"),
         (overview(index_columns=None), "index", WARN, "use-spark recommend"),
-        (overview(unindexed_bytes=60_000), "unindexed", WARN, "use-spark optimize --table db.t"),
+        (overview(unindexed_bytes=60_000), "unindexed", WARN, "use-spark optimize --warehouse wh --table db.t"),
         (overview(automatic={"type": None, "state": "off"}), "automatic", WARN, "autoOptimize.enabled' = 'true'"),
-        (overview(automatic={"type": "x", "state": "suspended"}), "automatic", WARN, "use-spark resume --table db.t"),
+        (overview(automatic={"type": "x", "state": "suspended"}), "automatic", WARN, "use-spark resume --warehouse wh"),
         ({"health": [part("total", 70.0), part("small_files", 9, 20.0, "CALL use.x")]}, "health", WARN, "CALL use.x"),
         ({"health": [part("total", 99.0), part("log_length", 90, 1.0, "CALL use.y")]}, "log", WARN, "CALL use.y"),
         ({"configuration": {}}, "retention", WARN, "use.retention.hours' = '720'"),
@@ -85,6 +87,11 @@ def test_a_long_line_is_broken_before_its_advice():
     finding = Finding("index", WARN, "none", "set one")
     assert finding.fitted(80) == "warn  index        none -> set one"
     assert finding.fitted(20).splitlines() == ["warn  index        none", "                   -> set one"]
+    finding = Finding("table", OK, "t, version 4: 3 files, 201,000 rows, 3.0 MB")
+    assert finding.fitted(50).splitlines() == [
+        "ok    table        t, version 4: 3 files, 201,000",
+        "                   rows, 3.0 MB",
+    ]
 
 
 def test_a_table_alone():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 OK, WARN, FAIL = "ok", "warn", "fail"
+# Columns of a terminal before the message, and for it.
+_MARGIN, _LEAST_WIDTH = 19, 20
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,22 @@ class Finding:
         return f"{self.state:<5} {self.check:<12} {self.message}"
 
     def fitted(self, width: int) -> str:
-        """Returns the finding for a terminal: the advice has a line of its own if one line is too long.
+        """Returns the finding for a terminal.
+
+        If one line is too long, the message is wrapped. The advice then has a line of its own, which is not wrapped,
+        because it may be a command to copy.
 
         Args:
             width: of the terminal, in characters.
         """
-        if self.advice is None or len(self.line) <= width:
+        if len(self.line) <= width:
             return self.line
-        return f"{self._first_part}\n{'':<19}-> {self.advice}"
+        lines = textwrap.wrap(
+            self._first_part,
+            max(width, _MARGIN + _LEAST_WIDTH),
+            subsequent_indent=" " * _MARGIN,
+            drop_whitespace=True,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return "\n".join([*lines, *([f"{'':<{_MARGIN}}-> {self.advice}"] if self.advice else [])])

@@ -8,10 +8,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from catalog.errors import UseError
+from catalog.errors import TableError, UseError
 from catalog.table.managed_table import ManagedTable
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, Finding
-from sql_ext.commands.doctor_checks.table_setup import TableFacts, table_findings
+from sql_ext.commands.doctor_checks.table_setup import TableFacts, options_of, table_findings
 from sql_ext.commands.exits import spark_line
 from sql_ext.commands.sessions import SessionSettings, for_metadata, session
 
@@ -43,10 +43,18 @@ def findings_about(session_settings: SessionSettings, name: str) -> Iterator[Fin
     """
     try:
         with session(for_metadata(session_settings)) as spark:
-            yield from table_findings(TableFacts.of(spark, name))
+            yield from table_findings(TableFacts.of(spark, name, session_settings.warehouse))
     except (UseError, PySparkException, Py4JError, RuntimeError) as error:
         text = f"{error.code}: {error.message}" if isinstance(error, UseError) else spark_line(error)
-        yield Finding("table", FAIL, text, "check the name and --warehouse; use-spark doctor checks the installation")
+        yield Finding("table", FAIL, text, _advice_after(error, options_of(name, session_settings.warehouse)))
+
+
+def _advice_after(error: Exception, options: str) -> str | None:
+    if isinstance(error, TableError) and "(parquet)" in error.message:
+        return f"use-spark index {options} --columns … --convert makes it a Delta table in place"
+    if isinstance(error, TableError) and error.code != "USE_TABLE_NOT_FOUND":
+        return None  # the message says what to do
+    return "check the name and --warehouse; use-spark doctor checks the installation"
 
 
 def table_finding(spark: SparkSession, name: str) -> Finding:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -34,7 +36,10 @@ _UNINDEXED_SHARE = 0.05
 _LOG_PART = "log_length"
 _MILLIS_PER_DAY = 86_400_000
 # Advice about these is worth following before the others.
-_ORDER = ("write access", "properties", "index", "unindexed", "health", "automatic", "log", "retention", "insights")
+_ORDER = (
+    *("write access", "properties", "clustering", "index", "unindexed", "health"),
+    *("automatic", "log", "retention", "insights"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,29 +48,32 @@ class TableFacts:
 
     Attributes:
         name: name for SQL statements.
-        option: name for the options of commands.
+        options: the options of commands that name the table, such as ``--warehouse wh --table t``.
         overview: the row of ``overview``.
         health: rows of ``use.health``, the total first.
         configuration: properties of the table.
         errors: what is wrong with them.
         write_error: why no file can be written below the table; None if files can be written.
+        clustering: columns of the table's CLUSTER BY.
     """
 
     name: str
-    option: str
+    options: str
     overview: Row
     health: Sequence[Row]
     configuration: Mapping[str, str]
     errors: Sequence[str]
     write_error: str | None = None
+    clustering: Sequence[str] = ()
 
     @classmethod
-    def of(cls, spark: SparkSession, name: str) -> TableFacts:
+    def of(cls, spark: SparkSession, name: str, warehouse: Path | None = None) -> TableFacts:
         """Reads the facts from the metadata of a table, and writes and deletes an empty file below it.
 
         Args:
             spark: an attached session.
             name: name or path of the table.
+            warehouse: as the command's option names it.
 
         Raises:
             TableError: there is no such table.
@@ -79,13 +87,25 @@ class TableFacts:
         snapshot = table.snapshot()
         return cls(
             name=f"delta.`{name}`" if name.startswith("/") or ":/" in name.split("`", maxsplit=1)[0] else name,
-            option=name if "`" not in name and " " not in name else f"'{name}'",
+            options=options_of(name, warehouse),
             overview=overview(table),
             health=[row.asDict() for row in procedure("health").call(spark, {"table": name}).collect()],
             configuration=snapshot.configuration,
             errors=[error.message for error in snapshot.property_errors],
             write_error=write_error,
+            clustering=spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]["clusteringColumns"],
         )
+
+
+def options_of(name: str, warehouse: Path | None) -> str:
+    """Returns the options of commands that name a table.
+
+    Args:
+        name: name or path of the table.
+        warehouse: as the command's option names it; None without this option.
+    """
+    place = "" if warehouse is None else f"--warehouse {shlex.quote(str(warehouse))} "
+    return f"{place}--table {shlex.quote(name)}"
 
 
 def table_findings(facts: TableFacts) -> list[Finding]:
@@ -104,7 +124,7 @@ def table_findings(facts: TableFacts) -> list[Finding]:
 
 def _findings(facts: TableFacts) -> Iterator[Finding]:
     row = facts.overview
-    files = f"{row['files']:,} files, {row['rows']:,} rows, {size_text(row['bytes'])}"
+    files = f"{counted(row['files'], 'file')}, {counted(row['rows'], 'row')}, {size_text(row['bytes'])}"
     yield Finding("table", OK, f"{row['name']}, version {row['version']}: {files}")
     if facts.write_error is None:
         yield Finding("write access", OK, f"files can be written below {row['location']}")
@@ -114,6 +134,10 @@ def _findings(facts: TableFacts) -> Iterator[Finding]:
     for error in facts.errors[:1]:
         more = f" ({len(facts.errors) - 1} more)" if len(facts.errors) > 1 else ""
         yield Finding("properties", FAIL, f"{error}{more}", f"ALTER TABLE {facts.name} SET or UNSET TBLPROPERTIES")
+    if facts.clustering:
+        columns = ", ".join(facts.clustering)
+        message = f"CLUSTER BY ({columns}): files that OPTIMIZE clusters have no index"
+        yield Finding("clustering", WARN, message, f"ALTER TABLE {facts.name} CLUSTER BY NONE, or use no index")
     yield from _index(facts)
     yield _health(facts)
     yield _automatic(facts)
@@ -125,7 +149,7 @@ def _findings(facts: TableFacts) -> Iterator[Finding]:
 def _index(facts: TableFacts) -> Iterator[Finding]:
     row = facts.overview
     if not row["index_columns"]:
-        advice = f"use-spark index --table {facts.option} --columns …, or use-spark recommend for a measured choice"
+        advice = f"use-spark index {facts.options} --columns …, or use-spark recommend for a measured choice"
         yield Finding("index", WARN, f"none: {COLUMNS_KEY} is not set", advice)
         return
     columns = ", ".join(row["index_columns"])
@@ -133,7 +157,7 @@ def _index(facts: TableFacts) -> Iterator[Finding]:
     share = row["unindexed_bytes"] / row["bytes"] if row["bytes"] else 0.0
     text = f"{counted(row['unindexed_files'], 'file')}, {share:.0%} of the bytes"
     if share > _UNINDEXED_SHARE:
-        yield Finding("unindexed", WARN, text, f"use-spark optimize --table {facts.option}")
+        yield Finding("unindexed", WARN, text, f"use-spark optimize {facts.options}")
     else:
         yield Finding("unindexed", OK, text)
 
@@ -151,7 +175,7 @@ def _health(facts: TableFacts) -> Finding:
 def _automatic(facts: TableFacts) -> Finding:
     automatic = facts.overview["automatic"]
     if automatic["state"] == SUSPENDED:
-        return Finding("automatic", WARN, "suspended", f"use-spark resume --table {facts.option}")
+        return Finding("automatic", WARN, "suspended", f"use-spark resume {facts.options}")
     if automatic["type"] is None:
         return Finding("automatic", WARN, "automatic optimization is off", _set(facts, AUTO_ENABLED_KEY, "true"))
     return Finding("automatic", OK, f"{automatic['state']}: {automatic['type']}; needs a running service")
@@ -166,9 +190,7 @@ def _retention(facts: TableFacts) -> Finding:
         return Finding("retention", WARN, error.message)
     text = f"removed files {days:g} days, log {log_days:g} days"
     if policy is None:
-        advice = (
-            f"run use-spark vacuum --table {facts.option} now and then, or {_set(facts, RETENTION_HOURS.name, '720')}"
-        )
+        advice = f"run use-spark vacuum {facts.options} now and then, or {_set(facts, RETENTION_HOURS.name, '720')}"
         return Finding("retention", WARN, f"{text}; nothing is deleted automatically", advice)
     limit = "by Delta's retention" if policy.hours is None else f"after {policy.hours:g} hours"
     return Finding("retention", OK, f"{text}; deleted automatically {limit}")
@@ -189,6 +211,8 @@ def _insights(facts: TableFacts) -> Finding:
 def _log(facts: TableFacts) -> Finding:
     part = next((part for part in facts.health if part["part"] == _LOG_PART), None)
     text = "" if part is None else f"{part['value']:,.0f} {part['unit']}"
+    if part is not None and part["value"] == 1:
+        text = text.replace("commits", "commit")
     try:
         policy = log_policy(facts.configuration)
     except InvalidArgumentError as error:
