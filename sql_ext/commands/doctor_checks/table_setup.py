@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from catalog.counted_nouns import counted
+from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UseError
 from catalog.properties.index_properties import COLUMNS_KEY
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED, INGESTION_ENABLED
@@ -124,7 +124,8 @@ def table_findings(facts: TableFacts) -> list[Finding]:
 
 def _findings(facts: TableFacts) -> Iterator[Finding]:
     row = facts.overview
-    files = f"{counted(row['files'], 'file')}, {counted(row['rows'], 'row')}, {size_text(row['bytes'])}"
+    nouns = (agreeing(row["files"], "file", "files"), agreeing(row["rows"], "row", "rows"))
+    files = f"{row['files']:,} {nouns[0]}, {row['rows']:,} {nouns[1]}, {size_text(row['bytes'])}"
     yield Finding("table", OK, f"{row['name']}, version {row['version']}: {files}")
     if facts.write_error is None:
         yield Finding("write access", OK, f"files can be written below {row['location']}")
