@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from sql_ext.commands.doctor_checks import network, places, programs, spark_setu
 from sql_ext.commands.doctor_checks.finding import FAIL, WARN, Finding
 from sql_ext.commands.doctor_checks.live_session import findings_about, session_findings
 from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.options import checked_name, examples, format_options, output_format_of, session_options
 from sql_ext.commands.output import print_rows
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
@@ -114,8 +114,9 @@ def _doctor(
     if output_format.is_for_programs:
         print_rows(map(asdict, rows()), output_format)
     else:
+        width = terminal_width()
         for finding in rows():
-            click.echo(finding.line if not sys.stdout.isatty() else finding.fitted(shutil.get_terminal_size().columns))
+            click.echo(finding.line if width is None else finding.fitted(width))
     ctx.exit(ExitCode.FAILED if FAIL in states else ExitCode.DONE)
 
 

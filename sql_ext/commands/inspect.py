@@ -9,6 +9,7 @@ import click
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.registry import procedure
 from sql_ext.commands.exits import exit_codes_text, guarded
+from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.options import (
     checked_name,
     examples,
@@ -55,7 +56,7 @@ def _inspect(
         if output_format.is_for_programs:
             print_rows([overview], output_format)
         else:
-            click.echo(overview_text(overview))
+            click.echo(overview_text(overview, terminal_width()))
         return
     most = rows_wanted(limit, output_format)
     if chosen in VIRTUAL_TABLES:

@@ -18,10 +18,13 @@ from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.application import application
+from sql_ext.commands.hanging_lines import hanging
 from sql_ext.commands.output import Row
 from sql_ext.commands.readable_values import size_text
 
 OFF = "off"
+# Where facts begin.
+_MARGIN = 19
 _SHOWN = ("optimization_name", "state", "trigger", "finished_at", "version", "error_code", "error")
 
 
@@ -47,11 +50,12 @@ def overview(table: ManagedTable) -> Row:
     }
 
 
-def overview_text(row: Row) -> str:
-    """Formats an overview with one line per fact.
+def overview_text(row: Row, width: int | None = None) -> str:
+    """Formats an overview with one line per fact, or several on a narrow terminal.
 
     Args:
         row: the result of ``overview``.
+        width: of the terminal, in characters; None for one line per fact.
     """
     last, automatic = row["last_optimization"], row["automatic"]
     unknown = "" if row["rows_known"] else " or more (some files have no statistics)"
@@ -67,7 +71,8 @@ def overview_text(row: Row) -> str:
         "last optimization": "none recorded" if last is None else _last_text(last),
         "automatic": automatic["state"] + (f" ({automatic['type']})" if automatic["type"] else ""),
     }
-    return "\n".join(f"{name:<19}{fact}" for name, fact in facts.items())
+    lines = [f"{name:<{_MARGIN}}{fact}" for name, fact in facts.items()]
+    return "\n".join(lines if width is None else [hanging(line, _MARGIN, width) for line in lines])
 
 
 def _files(table: ManagedTable, snapshot: TableSnapshot) -> dict[str, Any]:

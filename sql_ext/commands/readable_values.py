@@ -1,4 +1,4 @@
-"""Values of results as people read them: bytes and durations with units, large numbers in groups of digits."""
+"""Values of results as people read them: bytes, durations and times with units, large numbers in groups of digits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 _BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _SECOND, _MINUTE, _HOUR = 1000, 60_000, 3_600_000
+# Smaller numbers are no epoch milliseconds of a table, such as the 0 of the first revision.
+_FIRST_MOMENT = 1_000_000_000_000
 
 
 def size_text(size: int) -> str:
@@ -45,6 +47,9 @@ def readable(column: str, value: Any) -> Any:
         return size_text(value)
     if column.endswith("_ms"):
         return duration_text(value)
+    if _is_moment(column) and value >= _FIRST_MOMENT:
+        # As Spark's timestamps are shown: in the time zone of this process.
+        return datetime.fromtimestamp(value / 1000).isoformat(" ", "seconds")  # noqa: DTZ006
     return str(value) if _is_number_of(column) else f"{value:,}"
 
 
@@ -54,7 +59,12 @@ def readable_name(column: str) -> str:
 
 
 def _is_size(column: str) -> bool:
-    return column in ("bytes", "size") or column.endswith("_bytes")
+    return column in ("bytes", "size", "cost_per_read") or column.endswith("_bytes")
+
+
+def _is_moment(column: str) -> bool:
+    """Whether the values are epoch milliseconds."""
+    return column in ("timestamp", "modification_time") or column.endswith("_at")
 
 
 def _is_number_of(column: str) -> bool:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from sql_ext.commands import output
 from sql_ext.commands.output import OutputFormat, print_rows
+from sql_ext.commands.overview import overview_text
 from sql_ext.commands.readable_values import duration_text, readable, size_text
 from sql_ext.commands.terminal_table import terminal_table
 
@@ -81,6 +82,10 @@ def test_units():
     assert readable("input_bytes", 806_679) == "806.7 kB"
     assert readable("rows", 100_000) == "100,000"
     assert readable("version", 100_000) == "100000"
+    assert readable("cost_per_read", 806_679) == "806.7 kB"
+    noon = datetime(2026, 1, 2, 12, 0, 7)  # noqa: DTZ001  # in the time zone of this process, as Spark's times
+    assert readable("started_at", int(noon.timestamp() * 1000)) == readable("time", noon) == "2026-01-02 12:00:07"
+    assert readable("timestamp", 0) == "0"
     assert readable("dry", True) is True
     assert readable("share", 0.123456) == "0.1235"
     assert readable("at", datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=timezone.utc)) == "2026-01-02 03:04:05+00:00"
@@ -114,3 +119,20 @@ def test_csv(capsys):
     assert capsys.readouterr().out == "a,b\n"
     print_rows([], OutputFormat.CSV)
     assert capsys.readouterr().out == ""
+
+
+def test_an_overview_fits_a_narrow_terminal():
+    last = {"optimization_name": "UnindexedFiles", "state": "committed", "trigger": "call", "finished_at": "2026-01-02"}
+    numbers = dict.fromkeys(("files", "indexed_files", "unindexed_files", "rows", "indexed_rows", "unindexed_rows"), 3)
+    row = {
+        "name": "spark_catalog.default.flights", "location": "file:/a/rather/long/path/of/a/table", "version": 4,
+        "index_columns": ["time_hour", "distance", "carrier"], "revisions": 1, "newest_revision": 1, **numbers,
+        "bytes": 9, "unindexed_bytes": 3, "rows_known": True, "automatic": {"state": "off", "type": None},
+        "last_optimization": {**last, "error_code": None},
+    }  # fmt: skip
+    lines = overview_text(row).splitlines()
+    assert "last optimization  UnindexedFiles committed by call at 2026-01-02" in lines
+    narrow = overview_text(row, 45).splitlines()
+    assert [line for line in narrow if len(line) > 45] == ["location           file:/a/rather/long/path/of/a/table"]
+    assert "last optimization  UnindexedFiles committed" in narrow
+    assert " " * 19 + "by call at 2026-01-02" in narrow

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 
+from sql_ext.commands.hanging_lines import hanging
+
 OK, WARN, FAIL = "ok", "warn", "fail"
-# Columns of a terminal before the message, and for it.
-_MARGIN, _LEAST_WIDTH = 19, 20
+# Where messages begin.
+_MARGIN = 19
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,5 @@ class Finding:
         """
         if len(self.line) <= width:
             return self.line
-        lines = textwrap.wrap(
-            self._first_part,
-            max(width, _MARGIN + _LEAST_WIDTH),
-            subsequent_indent=" " * _MARGIN,
-            drop_whitespace=True,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        return "\n".join([*lines, *([f"{'':<{_MARGIN}}-> {self.advice}"] if self.advice else [])])
+        text = hanging(self._first_part, _MARGIN, width)
+        return f"{text}\n{'':<{_MARGIN}}-> {self.advice}" if self.advice else text
