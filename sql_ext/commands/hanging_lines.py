@@ -19,8 +19,9 @@ def hanging(line: str, margin: int, width: int) -> str:
         width: of the terminal, in characters.
     """
     return textwrap.fill(
-        line,
+        line[margin:],
         max(width, margin + _LEAST_WIDTH),
+        initial_indent=line[:margin],
         subsequent_indent=" " * margin,
         break_long_words=False,
         break_on_hyphens=False,

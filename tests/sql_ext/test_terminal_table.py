@@ -132,7 +132,7 @@ def test_an_overview_fits_a_narrow_terminal():
     }  # fmt: skip
     lines = overview_text(row).splitlines()
     assert "last optimization  UnindexedFiles committed by call at 2026-01-02" in lines
-    narrow = overview_text(row, 45).splitlines()
-    assert [line for line in narrow if len(line) > 45] == ["location           file:/a/rather/long/path/of/a/table"]
-    assert "last optimization  UnindexedFiles committed" in narrow
-    assert " " * 19 + "by call at 2026-01-02" in narrow
+    narrow = overview_text(row, 49).splitlines()
+    assert [line for line in narrow if len(line) > 49] == ["location           file:/a/rather/long/path/of/a/table"]
+    assert "last optimization  UnindexedFiles committed by" in narrow
+    assert " " * 19 + "call at 2026-01-02" in narrow
