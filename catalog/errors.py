@@ -224,6 +224,16 @@ class TableError(UseError):
         return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
 
     @classmethod
+    def without_effect(cls, name: str, provider: str, key: str) -> TableError:
+        """A property of ours is set on a table of another format."""
+        convert = ", or convert it with CALL use.index(…, convert => true)" if provider.lower() == "parquet" else ""
+        text = (
+            f"table = '{name}' is not a Delta table ({provider}), so {key} would have no effect: create it USING "
+            f"delta{convert}."
+        )
+        return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
+
+    @classmethod
     def not_delta(cls, name: str, provider: str) -> TableError:
         """The table has another format."""
         text = f"table = '{name}' is not a Delta table ({provider}): only Delta tables are accepted."

@@ -29,7 +29,7 @@ from procedures.service.manual import trigger
 from procedures.service.running_services import CatalogChange
 from procedures.table_health.health import table_score
 from procedures.writing.indexed_write import write_indexed
-from procedures.writing.metadata_changes import checked_change
+from procedures.writing.metadata_changes import check_other_format, checked_change
 from procedures.writing.write_options import check_options
 from procedures.writing.write_settings import index_settings
 from sql_ext.bridge_arguments import Arguments
@@ -39,6 +39,7 @@ from sql_ext.bridge_operations import (
     CatalogChanged,
     CheckMetadata,
     CheckOptions,
+    CheckOtherFormat,
     CheckTable,
     CheckVersion,
     CheckVirtualTable,
@@ -185,6 +186,11 @@ def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
 @_answers(CheckMetadata)
 def _check_metadata(_: SparkSession, request: CheckMetadata) -> str:
     return json.dumps(checked_change(request.before, request.after))
+
+
+@_answers(CheckOtherFormat)
+def _check_other_format(_: SparkSession, request: CheckOtherFormat) -> None:
+    check_other_format(request.table, request.provider, request.properties)
 
 
 @_answers(CheckOptions)

@@ -164,6 +164,22 @@ class CheckMetadata(Arguments):
 
 
 @dataclass(frozen=True)
+class CheckOtherFormat(Arguments):
+    """Refuse properties of ours on a table that is not a Delta table.
+
+    Attributes:
+        table: name of the table.
+        provider: its format.
+        properties: what the statement sets.
+    """
+
+    operation: ClassVar[str] = "check_other_format"
+    table: Text
+    provider: Text
+    properties: JsonMap
+
+
+@dataclass(frozen=True)
 class CheckOptions(Arguments):
     """Check the options of a write.
 
@@ -286,6 +302,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         PlanSample,
         PlanRead,
         CheckMetadata,
+        CheckOtherFormat,
         CheckOptions,
         IndexSettings,
         WriteFiles,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from catalog.errors import IndexConfigurationError, UseError
+from catalog.errors import IndexConfigurationError, TableError, UseError
 from catalog.properties.alert_properties import HEALTH_PREFIX
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
@@ -85,6 +85,24 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)
     return moved
+
+
+def check_other_format(table: str, provider: str, properties: Mapping[str, str]) -> None:
+    """Refuses properties that would have no effect, because the table is not a Delta table.
+
+    Properties below ``use.`` that USE does not have may be somebody else's.
+
+    Args:
+        table: name of the table.
+        provider: its format.
+        properties: what a statement sets.
+
+    Raises:
+        TableError: one of the properties is of USE.
+    """
+    ours = sorted(key for key in properties if in_namespace(key) and unknown_property(key) is None)
+    if ours:
+        raise TableError.without_effect(table, provider, ours[0])
 
 
 def _with(configuration: Mapping[str, str], entries: Mapping[str, str | None]) -> dict[str, str]:

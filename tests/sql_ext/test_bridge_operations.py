@@ -29,6 +29,7 @@ VALUES = {
     "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1},
     "plan_read": {"configuration": "{}", "conditions": "[]"},
     "check_metadata": {"before": json.dumps({**METADATA, "schema": None}), "after": json.dumps(METADATA)},
+    "check_other_format": {"table": "t", "provider": "parquet", "properties": "{}"},
     "check_options": {"options": "{}", "others": '["x"]', "of_delta": "[]"},
     "index_settings": {
         "options": '{"cubeSize": "5"}', "configuration": "{}", "schema": SCHEMA, "partition_columns": '["a"]',

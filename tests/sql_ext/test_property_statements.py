@@ -57,6 +57,32 @@ def test_properties_are_refused_by_every_statement(spark, plain, tmp_path, state
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.quick_sample(3)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE {new} (x INT) {clause}",
+        "CREATE TABLE {new} USING parquet {clause} AS SELECT 1 x",
+        "CREATE TABLE IF NOT EXISTS {new} (x STRING) USING csv {clause}",
+        "ALTER TABLE {parquet} SET {clause}",
+    ],
+)
+def test_tables_of_other_formats_refuse_properties_of_use(spark, statement):
+    new, parquet = "default.refused", "default.of_parquet"
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {parquet} USING parquet AS SELECT 1 x")
+    try:
+        text = statement.format(new=new, parquet=parquet, clause="TBLPROPERTIES ('use.index.columns' = 'x')")
+        with pytest.raises(AnalysisException, match=r"USE_NOT_A_DELTA_TABLE.*use\.index\.columns.*USING delta"):
+            spark.sql(text)
+        assert not spark.catalog.tableExists(new)
+        assert spark.sql(f"SHOW TBLPROPERTIES {parquet}").where("key LIKE 'use%'").count() == 0
+        others = "TBLPROPERTIES ('use.of.somebody' = 'x', 'a' = 'b')"
+        spark.sql(statement.format(new=new, parquet=parquet, clause=others))
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {new}")
+        spark.sql(f"DROP TABLE {parquet}")
+
+
 @pytest.mark.quick_sample(4)
 @pytest.mark.parametrize(
     "statement",
@@ -184,7 +210,7 @@ def test_a_renamed_column_before_the_first_indexing(new_table, spark):
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns' = 's,x')")
     row = table.optimize()[0]
     assert (row.reason, row.state) == ("NOTHING_TO_DO", "skipped")
-    assert "1 files are indexed as before use.index.columns was changed (x:linear, z:linear)" in row.message
+    assert "1 file is indexed as before use.index.columns was changed (x:linear, z:linear)" in row.message
     assert "revision_rewrite => true" in row.message
     table.optimize(revision_rewrite=True)
     assert "before use.index.columns" not in table.optimize()[0].message

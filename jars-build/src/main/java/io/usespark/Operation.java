@@ -19,6 +19,8 @@ public final class Operation {
   public static final Operation PLAN_SAMPLE = new Operation("plan_sample", "configuration", "lower", "upper");
   public static final Operation PLAN_READ = new Operation("plan_read", "configuration", "conditions");
   public static final Operation CHECK_METADATA = new Operation("check_metadata", "before", "after");
+  public static final Operation CHECK_OTHER_FORMAT =
+      new Operation("check_other_format", "table", "provider", "properties");
   public static final Operation CHECK_OPTIONS = new Operation("check_options", "options", "others", "of_delta");
   public static final Operation INDEX_SETTINGS =
       new Operation(

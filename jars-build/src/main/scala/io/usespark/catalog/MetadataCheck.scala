@@ -44,10 +44,13 @@ object MetadataCheck {
 
   private def concernsUs(before: Metadata, after: Metadata): Boolean =
     (before.configuration != after.configuration || before.schemaString != after.schemaString) &&
-      (before.configuration.keys ++ after.configuration.keys).exists { key =>
-        val lower = key.toLowerCase(Locale.ROOT)
-        lower.startsWith("use.") || lower.startsWith("qbeast.")
-      }
+      areOurs(before.configuration.keys ++ after.configuration.keys)
+
+  /** Whether a property may be ours. */
+  def areOurs(keys: Iterable[String]): Boolean = keys.exists { key =>
+    val lower = key.toLowerCase(Locale.ROOT)
+    lower.startsWith("use.") || lower.startsWith("qbeast.")
+  }
 
   private def facts(metadata: Metadata): String = {
     val mapper = new ObjectMapper()
