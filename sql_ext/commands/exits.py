@@ -50,7 +50,8 @@ def guarded(work: Callable[[], Result]) -> Result:
     except SuggestedNameError as suggested:
         fail(f"SPARK: {spark_line(suggested.error)}. Did you mean {suggested.name}?", ExitCode.FAILED)
     except (PySparkException, Py4JError) as error:
-        fail(f"SPARK: {spark_line(error)}", ExitCode.FAILED)
+        line = spark_line(error)
+        fail(line if line.startswith("[USE_") else f"SPARK: {line}", ExitCode.FAILED)
     except KeyboardInterrupt:
         fail("INTERRUPTED: stopped at once; uncommitted groups have no effect", ExitCode.FAILED)
 

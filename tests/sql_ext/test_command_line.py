@@ -549,6 +549,9 @@ def test_an_error_of_sql_is_one_line_with_its_state():
     result = run(FakeRunner(error), "sql", "x")
     assert result.exit_code == ExitCode.FAILED
     assert result.stderr == "use-spark: SPARK: [PARSE] Syntax error at 'x'. SQLSTATE: 42601 (line 1, pos 0)\n"
+    error = AnalysisException("[USE_TABLE_NOT_FOUND] table = 't' was not found. SQLSTATE: 42P01")
+    result = run(FakeRunner(error), "sql", "CALL use.optimize('t')")
+    assert result.stderr == "use-spark: [USE_TABLE_NOT_FOUND] table = 't' was not found. SQLSTATE: 42P01\n"
 
 
 def test_an_overview():
