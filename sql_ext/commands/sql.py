@@ -60,10 +60,19 @@ def _sql(ctx: click.Context, /, texts: tuple[str, ...], limit: int | None, **opt
         fail("USE_INVALID_ARGUMENT: STATEMENT is empty: give at least one SQL statement.", ExitCode.USAGE)
     most, runner = rows_wanted(limit, output_format), runner_of(ctx)
 
+    finished: list[None] = []
+
     def show(result: QueryResult) -> None:
         show_result(result, output_format)
+        finished.append(None)
 
-    if not guarded(lambda: runner.statements(parsed, most, session_settings, show)):
+    try:
+        is_complete = guarded(lambda: runner.statements(parsed, most, session_settings, show))
+    except click.exceptions.Exit:
+        if finished:
+            say(f"this was statement {len(finished) + 1} of {len(parsed)}; the ones before it have taken effect")
+        raise
+    if not is_complete:
         ctx.exit(ExitCode.STOPPED)
 
 

@@ -72,6 +72,8 @@ class FakeRunner:
     def statements(self, texts, limit, session_settings, show):
         self.asked.append((texts, limit))
         for result in self.optimize(texts, session_settings):
+            if isinstance(result, BaseException):
+                raise result
             show(result)
         return True
 
@@ -552,6 +554,16 @@ def test_an_error_of_sql_is_one_line_with_its_state():
     error = AnalysisException("[USE_TABLE_NOT_FOUND] table = 't' was not found. SQLSTATE: 42P01")
     result = run(FakeRunner(error), "sql", "CALL use.optimize('t')")
     assert result.stderr == "use-spark: [USE_TABLE_NOT_FOUND] table = 't' was not found. SQLSTATE: 42P01\n"
+
+
+def test_the_failed_one_of_many_statements_is_named():
+    runner = FakeRunner(QueryResult((), []), AnalysisException("[PARSE] no"))
+    result = run(runner, "sql", "SET a = 1; SELEC; SET b = 2")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr.splitlines() == [
+        "use-spark: SPARK: [PARSE] no",
+        "use-spark: this was statement 2 of 3; the ones before it have taken effect",
+    ]
 
 
 def test_an_overview():
