@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -79,9 +78,6 @@ class OptimizeSettings:
         where, files, groups = arguments["where"], arguments["files"], arguments.get("groups")
         if files is not None and not files:
             raise InvalidArgumentError.of("files", "array()", "at least one file; leave it out for all")
-        twice = next((name for name, count in Counter(files or ()).items() if count > 1), None)
-        if twice is not None:
-            raise InvalidArgumentError.of("files", twice, "each file once")
         predicate = None if where is None else RowPredicate.parse("where", where)
         strategies = _strategies(arguments)
         texts: dict[str, str] = dict(arguments["options"])

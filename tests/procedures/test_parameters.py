@@ -117,7 +117,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(spark, table):
         assert (row.state, row.strategy, row.reason) == ("planned", group.strategy, group.reason)
         assert (row.input_files, row.input_bytes, row.rows) == (len(group.files), group.bytes, group.rows)
         assert (row.version, row.output_files) == (table.version, 0)
-        assert all(f.path in row.message for f in group.files)
+        assert sum(f.path in row.message for f in group.files) == min(len(group.files), 3)
     assert table.state() == before
 
 

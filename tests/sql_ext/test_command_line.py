@@ -397,7 +397,6 @@ def test_no_rows_are_said():
         ("compact", "--table=t", "--primary-key=", "--order-by=t"),
         ("compact", "--table=t", "--primary-key=id", "--order-by= "),
         ("optimize", "--table=t", "--files="),
-        ("optimize", "--table=t", "--files=a", "--files=b", "--files=a"),
         ("index", "--table=t", "--columns=a,b,a"),
         ("clustering-information", "--table=t", "--columns=a,a"),
         ("vacuum", "--table=t", "--inventory= "),

@@ -116,9 +116,10 @@ def test_sql(spark, new_table):
     assert rows[0] == {"n": 30, "n_2": 30}
     assert rows[1]["state"] == "committed"
     assert rows[-1] == {"state": "committed", "m": {"k": "NaN"}, "b": "AA=="}
-    code, rows, (line,) = typed("sql", f"SELECT 1 AS one; SELECT no_such FROM {table.name}; SELECT 2")
+    code, rows, (line, which) = typed("sql", f"SELECT 1 AS one; SELECT no_such FROM {table.name}; SELECT 2")
     assert (code, rows) == (ExitCode.FAILED, [{"one": 1}])
     assert line.startswith("use-spark: SPARK: [UNRESOLVED_COLUMN")
+    assert which == "use-spark: this was statement 2 of 3; the ones before it have taken effect"
     assert "SQLSTATE: 42703" in line
     code, rows, (line,) = typed("sql", "CALL use.optimize('no.such')")
     assert (code, "SQLSTATE: 42P01" in line) == (ExitCode.FAILED, True)

@@ -361,7 +361,7 @@ def test_reports_are_the_rows_of_sql(spark, indexed):
             "quantiles",
             "column => 'y', n => 3, relative_error => 0.1",
         ),
-        (table.inspect.status(), "status", ""),
+        (table.inspect.status(), "status", "details => true"),
         (table.maintenance.vacuum(dry_run=True), "vacuum", "dry_run => true"),
     ):
         more = f", {arguments}" if arguments else ""

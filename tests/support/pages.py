@@ -44,7 +44,7 @@ class Block:
     @property
     def runs(self) -> bool:
         """Whether a session is all that it needs."""
-        return self.language in ("sql", "python") and not {"server", "cluster"} & set(self.info.split())
+        return self.language in ("sql", "python") and not {"server", "cluster", "recipe"} & set(self.info.split())
 
     @property
     def is_output(self) -> bool:
