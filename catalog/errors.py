@@ -150,6 +150,9 @@ class TableError(UseError):
     code = "USE_TABLE_NOT_FOUND"
     sql_state = "42P01"
 
+    # The format of a table that is not a Delta table, where it is known.
+    provider: str | None = None
+
     @property
     def is_missing(self) -> bool:
         """Whether the table does not exist, in contrast to another problem with it."""
@@ -237,7 +240,9 @@ class TableError(UseError):
     def not_delta(cls, name: str, provider: str) -> TableError:
         """The table has another format."""
         text = f"table = '{name}' is not a Delta table ({provider}): only Delta tables are accepted."
-        return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
+        error = cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
+        error.provider = provider
+        return error
 
 
 class IndexConfigurationError(UseError):

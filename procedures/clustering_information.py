@@ -24,11 +24,12 @@ from pyspark.sql.types import (
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.jvm.session import described_jobs
-from catalog.table.column_names import find_column, split_names, written_name
+from catalog.table.column_names import find_column, written_name
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.checking.clustering_overlap import Overlap, overlap_of
 from procedures.declaration import Call, Parameter, Procedure
+from procedures.planning.table_plan import column_names
 from procedures.result_rows import ClusteringInformationRow, data_frame_of, ddl_of
 
 # Shares above which the advice is to act.
@@ -107,7 +108,7 @@ def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_
             raise IndexConfigurationError.no_columns(table.name, "clustering_information without columns")
         names = list(index.logical_columns)
     else:
-        names = _names(text)
+        names = column_names(text)
     measured = [_MeasuredColumn.of(snapshot, name) for name in names]
     if len({column.path for column in measured}) != len(measured):
         raise InvalidArgumentError.of("columns", text, _ACCEPTED)
@@ -116,17 +117,7 @@ def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_
 
 def _validate(arguments: Mapping[str, Any]) -> None:
     if arguments["columns"] is not None:
-        _names(arguments["columns"])
-
-
-def _names(text: str) -> list[str]:
-    try:
-        entries = split_names(text)
-    except ValueError as error:
-        raise InvalidArgumentError.of("columns", text, f"{error}; {_ACCEPTED}") from error
-    if not all(name and not kind for name, kind in entries) or len({name for name, _ in entries}) < len(entries):
-        raise InvalidArgumentError.of("columns", text, _ACCEPTED)
-    return [name for name, _ in entries]
+        column_names(arguments["columns"])
 
 
 def _run(call: Call) -> DataFrame:

@@ -8,8 +8,6 @@ import enum
 import io
 import json
 import math
-import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import click
 from pyspark.sql import Row as SparkRow
 
+from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.readable_values import readable, readable_name
 
 Row = Mapping[str, Any]
@@ -137,10 +136,11 @@ def table_text(
     texts = [[_cell(cell) for cell in row] for row in rows]
     if numeric is None:
         numeric = [_is_numeric([row[i] for row in rows]) for i in range(len(header))]
-    if sys.stdout.isatty():
+    width = terminal_width()
+    if width is not None:
         from sql_ext.commands.terminal_table import terminal_table
 
-        fitted = terminal_table(header, texts, numeric, shutil.get_terminal_size().columns, hidden_first)
+        fitted = terminal_table(header, texts, numeric, width, hidden_first)
         if fitted.hidden:
             say(f"hidden to fit the terminal: {', '.join(fitted.hidden)}; --json prints all columns")
         return fitted.text

@@ -69,7 +69,7 @@ def _sql(ctx: click.Context, /, texts: tuple[str, ...], limit: int | None, **opt
     try:
         is_complete = guarded(lambda: runner.statements(parsed, most, session_settings, show))
     except click.exceptions.Exit:
-        if finished:
+        if 0 < len(finished) < len(parsed):
             say(f"this was statement {len(finished) + 1} of {len(parsed)}; the ones before it have taken effect")
         raise
     if not is_complete:

@@ -50,8 +50,9 @@ class Watched:
         self.rows = Counter({row: n for row, n in self.rows.items() if row[0] % 10 != 3})
 
     def update(self):
-        self.table.sql("UPDATE {t} SET v = v + 1 WHERE id % 9 = 1")
-        self.rows = Counter((n, p, v + (n % 9 == 1)) for n, p, v in self.rows.elements())
+        # Of one partition, since an update of all files may leave too few of them to merge.
+        self.table.sql("UPDATE {t} SET v = v + 1 WHERE id % 9 = 1 AND p = 0")
+        self.rows = Counter((n, p, v + (n % 9 == 1 and p == 0)) for n, p, v in self.rows.elements())
 
     def merge(self):
         first, end = self.next_id - 30, self.next_id + 10
@@ -77,11 +78,7 @@ class Watched:
         """Runs a strategy; ``action`` happens before its step."""
         table, settings = self.table.managed, settings_of(strategy=strategy)
         report = optimize(table, settings, Run.of(table, "call", {}), At(step, action))
-        if not any(row.state == "committed" for row in report):
-            # An update of all files leaves too few of them to merge.
-            assert [row.reason for row in report] == ["USE_CONCURRENT_CHANGE"], (strategy, step, report)
-            (row,) = optimize(table, settings, Run.of(table, "call", {}))
-            assert row.reason == "NOTHING_TO_DO", (strategy, step, row)
+        assert any(row.state == "committed" for row in report), (strategy, step, report)
         self.versions[self.table.version] = Counter(self.rows)
 
     def follow(self):
@@ -141,8 +138,6 @@ def test_another_writer_before_each_step(spark, tmp_path, strategy, writer):
         watched.prepare(strategy)
         watched.run(strategy, step, getattr(watched, writer))
         assert rows_of(watched.table.data) == watched.rows, step
-    watched.prepare(strategy)
-    watched.run(strategy, STEPS[0], lambda: None)
     watched.check()
 
 

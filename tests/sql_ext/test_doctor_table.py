@@ -94,6 +94,23 @@ def test_a_long_line_is_broken_before_its_advice():
     ]
 
 
+@pytest.mark.slow
+def test_tables_that_an_index_does_not_suit(spark):
+    def rows_about(name):
+        done = CliRunner().invoke(cli, ["doctor", name, "--json"])
+        return {row["check"]: row for row in map(json.loads, done.stdout.splitlines())}
+
+    clustered, of_parquet = "default.clustered_by", "default.of_parquet"
+    spark.sql(f"CREATE TABLE {clustered} (id INT) USING delta CLUSTER BY (id)")
+    spark.sql(f"CREATE TABLE {of_parquet} (id INT) USING parquet")
+    try:
+        assert "CLUSTER BY (id)" in rows_about(clustered)["clustering"]["message"]
+        assert "--convert" in rows_about(of_parquet)["table"]["advice"]
+    finally:
+        spark.sql(f"DROP TABLE {clustered}")
+        spark.sql(f"DROP TABLE {of_parquet}")
+
+
 def test_a_table_alone():
     result = CliRunner().invoke(cli, ["doctor", "t", "--table=u"])
     assert (result.exit_code, "checked alone" in result.stderr) == (ExitCode.USAGE, True)

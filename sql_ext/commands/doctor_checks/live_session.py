@@ -50,9 +50,9 @@ def findings_about(session_settings: SessionSettings, name: str) -> Iterator[Fin
 
 
 def _advice_after(error: Exception, options: str) -> str | None:
-    if isinstance(error, TableError) and "(parquet)" in error.message:
+    if isinstance(error, TableError) and error.provider == "parquet":
         return f"use-spark index {options} --columns … --convert makes it a Delta table in place"
-    if isinstance(error, TableError) and error.code != "USE_TABLE_NOT_FOUND":
+    if isinstance(error, TableError) and not error.is_missing:
         return None  # the message says what to do
     return "check the name and --warehouse; use-spark doctor checks the installation"
 

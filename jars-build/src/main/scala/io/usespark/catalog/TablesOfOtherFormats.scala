@@ -30,7 +30,7 @@ case class TablesOfOtherFormats(session: SparkSession) extends Rule[LogicalPlan]
 
   private def check(table: CatalogTable): Unit = check(table.identifier, table.provider, table.properties)
 
-  private def check(name: TableIdentifier, provider: Option[String], properties: Map[String, String]): Unit =
+  private def check(name: TableIdentifier, provider: => Option[String], properties: Map[String, String]): Unit =
     if (MetadataCheck.areOurs(properties.keys))
       Python.text(
         Operation.CHECK_OTHER_FORMAT,
