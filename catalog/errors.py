@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from catalog.counted_nouns import agreeing
 
@@ -78,12 +79,22 @@ def nearest_names(name: str, known: Iterable[str], cutoff: float = 0.5) -> list[
         cutoff: minimum similarity, from 0 to 1.
     """
     by_lower = {n.lower(): n for n in sorted(known)}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=_MOST_NEAR_NAMES, cutoff=cutoff)
-    alike = [difflib.SequenceMatcher(None, other, name.lower()).ratio() for other in near]
-    least = max(alike, default=0.0)
+    similar = {other: _similarity(name.lower(), other) for other in by_lower}
+    near = sorted((other for other in similar if similar[other] >= cutoff), key=lambda other: -similar[other])
+    least = max(similar.values(), default=0.0)
     if least < _VERY_SIMILAR:
         least -= _ALMOST_AS_SIMILAR
-    return [by_lower[n] for n, ratio in zip(near, alike, strict=True) if ratio >= least]
+    return [by_lower[other] for other in near[:_MOST_NEAR_NAMES] if similar[other] >= least]
+
+
+def _similarity(name: str, other: str) -> float:
+    """Returns the similarity of two names from 0 to 1, without the dotted prefix that they share.
+
+    All properties of a family begin alike, which makes none of them similar.
+    """
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
+    shared = name.rfind(".", 0, alike) + 1
+    return difflib.SequenceMatcher(None, other[shared:], name[shared:]).ratio()
 
 
 def _listed(kind: str, names: Sequence[str]) -> str:
@@ -259,6 +270,15 @@ class IndexConfigurationError(UseError):
             f"ALTER TABLE {name} SET TBLPROPERTIES ('use.index.columns' = 'a,b')."
         )
         return cls(" ".join([text, *(mistake.message for mistake in mistakes)]))
+
+    @classmethod
+    def missing_for(cls, strategy: str) -> IndexConfigurationError:
+        """A statement asks for a strategy that needs index columns, for a table that has none."""
+        text = (
+            f"The table has no index columns, which {strategy} needs: set use.index.columns = 'a,b' in the same "
+            "statement or in one before it."
+        )
+        return cls(text)
 
     @classmethod
     def not_indexed(cls, name: str) -> IndexConfigurationError:

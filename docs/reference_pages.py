@@ -134,7 +134,8 @@ def strategy_pages() -> str:
             for o in found.options
         ]
         options = _table(("option", "table property", "type", "default", "meaning"), rows) if rows else "No options.\n"
-        parts.append(f"## {name}\n\n{_plain(found.doc)}\n\n{options}")
+        aliases = f" Also accepted as {' or '.join(map(_code, found.aliases))}." if found.aliases else ""
+        parts.append(f"## {name}\n\n{_plain(found.doc)}{aliases}\n\n{options}")
     return "\n".join(parts)
 
 

@@ -71,7 +71,9 @@ def _run(call: Call) -> DataFrame:
     snapshot = table.snapshot()
     ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.configuration)
     cutoff = _cutoff(call, table, snapshot)
-    settings = ReclamationSettings(cutoff, 0.0 if ratio is None else ratio, dry_run=call["dry_run"])
+    settings = ReclamationSettings(
+        cutoff, 0.0 if ratio is None else ratio, dry_run=call["dry_run"], whole_log=call["force"]
+    )
     parameters = {name: str(value) for name, value in call.arguments.items() if name != "table" and value is not None}
     rows = Reclamation(table, settings, call.trigger, parameters).run()
     return data_frame_of(call.spark, PurgeRow, rows)
@@ -92,7 +94,12 @@ PURGE = Procedure(
             ACCEPTED,
         ),
         Parameter("dry_run", "BOOLEAN", "Shows what would be deleted and lost, and changes nothing.", False),
-        Parameter("force", "BOOLEAN", "Allows a limit below the table's own retention.", False),
+        Parameter(
+            "force",
+            "BOOLEAN",
+            "Allows a limit below the table's own retention, and deletes every log entry that no version needs.",
+            False,
+        ),
     ),
     ddl_of(PurgeRow),
     _run,

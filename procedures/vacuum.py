@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from catalog.errors import InvalidArgumentError, RetentionError
 from catalog.history.events import DELETED
 from catalog.jvm.session import described_jobs, work_session
+from catalog.properties.retention_properties import MOST_HOURS
 from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
@@ -26,8 +27,8 @@ MODES = ("full", "lite")
 
 def _validate(arguments: Mapping[str, Any]) -> None:
     hours = arguments["retention_hours"]
-    if hours is not None and (math.isnan(hours) or math.isinf(hours) or hours < 0):
-        raise InvalidArgumentError.of("retention_hours", hours, "a number of hours of at least 0")
+    if hours is not None and not 0 <= hours <= MOST_HOURS:  # NaN neither
+        raise InvalidArgumentError.of("retention_hours", hours, f"a number of hours from 0 to {MOST_HOURS}")
     if arguments["mode"].lower() not in MODES:
         raise InvalidArgumentError.of("mode", arguments["mode"], f"one of {', '.join(MODES)}")
     if arguments["parallelism"] is not None and arguments["parallelism"] < 1:

@@ -233,8 +233,8 @@ class OptimizationProperties:
         triggers = _triggers(ours)
         if AUTO_ENABLED_KEY in ours:
             # The newer family decides, also where it says no.
-            has_index = _has_index(configuration)
-            return _newer(ours, triggers, has_index=has_index) if AUTO_ENABLED.optional_value(ours) else None
+            indexed = has_index(configuration)
+            return _newer(ours, triggers, indexed=indexed) if AUTO_ENABLED.optional_value(ours) else None
         return None if TYPE_KEY not in ours else _older(ours, triggers)
 
     @classmethod
@@ -251,6 +251,12 @@ class OptimizationProperties:
             raise NotSupportedError(
                 f"ALTER TABLE of {', '.join(outside)} is not available here: a manual trigger takes keys below "
                 f"{PREFIX} and changes no property. Use the table's own name."
+            )
+        automatic = sorted(key for key in properties if key in (*NEWER_FAMILY, *_SHARED))
+        if automatic:
+            raise NotSupportedError(
+                f"{', '.join(automatic)} is not available here: it configures automatic optimization, and a manual "
+                f"trigger takes {', '.join(OLDER_FAMILY)} and options of strategies. Use the table's own name."
             )
         _check_keys(properties, OLDER_FAMILY, options)
         if TYPE_KEY not in properties:
@@ -283,13 +289,13 @@ def _effective_optimization(configuration: Mapping[str, str]) -> str | None:
     if enabled.strip().lower() != "true":
         return None
     try:
-        has_index = _has_index(configuration)
-        return ",".join(_newer(configuration, Triggers(), has_index=has_index).strategies)
+        return ",".join(_newer(configuration, Triggers(), indexed=has_index(configuration)).strategies)
     except UseError:
         return f"{_UNINDEXED},{_COMPACTION},{_MERGES}"
 
 
-def _has_index(configuration: Mapping[str, str]) -> bool:
+def has_index(configuration: Mapping[str, str]) -> bool:
+    """Whether a table has index columns, or a revision that names them."""
     return COLUMNS_KEY in configuration or LAST_REVISION_KEY in configuration
 
 
@@ -318,7 +324,7 @@ def _older(properties: Mapping[str, str], triggers: Triggers) -> OptimizationPro
     )
 
 
-def _newer(properties: Mapping[str, str], triggers: Triggers, *, has_index: bool) -> OptimizationProperties:
+def _newer(properties: Mapping[str, str], triggers: Triggers, *, indexed: bool) -> OptimizationProperties:
     revision_id = AUTO_REVISION_ID.optional_value(properties)
     unindexed = UNINDEXED_ENABLED.value(properties)
     first = UNINDEXED_PRIORITIZE.value(properties)
@@ -337,7 +343,7 @@ def _newer(properties: Mapping[str, str], triggers: Triggers, *, has_index: bool
         strategies = (*strategies, _MERGES)
     consolidates = STEPS_ENABLED.value(properties)
     if consolidates:
-        strategies = (*(strategies if has_index else ()), _CONSOLIDATION)
+        strategies = (*(strategies if indexed else ()), _CONSOLIDATION)
     options: dict[str, str] = {}
     if _UNINDEXED in strategies:
         options["batch_bytes"] = _BATCH_BYTES if batch is None else str(batch)

@@ -14,12 +14,12 @@ VACUUM_PREFIX = "use.vacuum."
 
 
 # More than a century; larger numbers do not fit the arithmetic of Delta.
-_MOST_HOURS = 1_000_000
+MOST_HOURS = 1_000_000
 
 
 def _hours(text: str) -> float:
     hours = float(text)
-    if not (math.isfinite(hours) and 0 < hours <= _MOST_HOURS):
+    if not (math.isfinite(hours) and 0 < hours <= MOST_HOURS):
         raise ValueError(text)
     return hours
 

@@ -7,12 +7,13 @@ one part. ``<id>.writing`` exists while a plan is written; a process that is kil
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import uuid
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 
 from py4j.protocol import Py4JError
@@ -80,6 +81,7 @@ class StoredPlan:
         max_file_bytes: the size that files should have.
         groups: how many.
         first_groups: number of the first group of each part.
+        part_digests: SHA-256 of the text of each part. A part that was edited is refused.
     """
 
     plan_id: str
@@ -89,6 +91,7 @@ class StoredPlan:
     max_file_bytes: int
     groups: int
     first_groups: tuple[int, ...]
+    part_digests: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -123,11 +126,14 @@ def store_plan(table: ManagedTable, plan: StoredPlan, groups: Iterable[StoredGro
         The plan as it is stored.
     """
     first_groups: list[int] = []
+    digests: list[str] = []
     lines: list[str] = []
     names = count = 0
 
     def write_part() -> None:
-        table.write_state(_part(plan, len(first_groups)), "\n".join(lines))
+        text = "\n".join(lines)
+        table.write_state(_part(plan, len(first_groups)), text)
+        digests.append(_digest(text))
 
     table.write_state(f"{plan.folder}{WRITING_ENDING}", json.dumps({"created_at": plan.created_at}))
     for group in groups:
@@ -141,14 +147,27 @@ def store_plan(table: ManagedTable, plan: StoredPlan, groups: Iterable[StoredGro
         count += 1
     if lines:
         write_part()
-    stored = StoredPlan(**{**asdict(plan), "groups": count, "first_groups": tuple(first_groups)})
-    table.write_state(f"{plan.folder}{PLAN_ENDING}", _text(stored))
+    stored = replace(plan, groups=count, first_groups=tuple(first_groups), part_digests=tuple(digests))
+    table.write_state(f"{plan.folder}{PLAN_ENDING}", plan_text(stored))
     table.delete_state(f"{plan.folder}{WRITING_ENDING}")
     return stored
 
 
-def _text(value: StoredPlan | StoredGroup) -> str:
-    return json.dumps(asdict(value), separators=(",", ":"))
+def plan_text(plan: StoredPlan) -> str:
+    """The text of a plan's file, which ends with the digest of the rest."""
+    return _json({**asdict(plan), "digest": _digest(_json(asdict(plan)))})
+
+
+def _text(group: StoredGroup) -> str:
+    return _json(asdict(group))
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _part(plan: StoredPlan, number: int) -> str:
@@ -234,7 +253,7 @@ def _plan(values: Fields, plan_id: str) -> StoredPlan:
     first_groups = values.wholes("first_groups", least=1, most=max(groups, 1))
     if sorted(set(first_groups)) != first_groups or (first_groups[:1] != [1]) != (groups == 0):
         raise FieldError("'first_groups' are not ascending numbers from 1 on")
-    return StoredPlan(
+    plan = StoredPlan(
         plan_id=plan_id,
         table_id=values.text("table_id"),
         version=values.whole("version"),
@@ -242,7 +261,11 @@ def _plan(values: Fields, plan_id: str) -> StoredPlan:
         max_file_bytes=values.whole("max_file_bytes", least=1),
         groups=groups,
         first_groups=tuple(first_groups),
+        part_digests=tuple(values.strings("part_digests")),
     )
+    if len(plan.part_digests) != len(first_groups) or values.text("digest") != _digest(_json(asdict(plan))):
+        raise FieldError("'digest' does not match: the file was changed since it was stored")
+    return plan
 
 
 def parse_group(line: str) -> StoredGroup | Unreadable:
@@ -307,6 +330,8 @@ class PlanGroups:
             raise PlanUnreadableError.of(self._plan.plan_id, f"{self._name(part)}: {access_problem(error)}") from error
         if text is None:
             raise PlanUnreadableError.of(self._plan.plan_id, f"{self._name(part)} is missing")
+        if _digest(text) != self._plan.part_digests[part - 1]:
+            raise PlanUnreadableError.of(self._plan.plan_id, f"{self._name(part)} was changed since it was stored")
         for number, line in enumerate(text.split("\n"), start=1):
             group = parse_group(line)
             if isinstance(group, Unreadable):

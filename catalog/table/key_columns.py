@@ -37,9 +37,14 @@ def key_order(schema: StructType, primary_key: tuple[str, str], order_by: tuple[
 
     Raises:
         UnknownNameError: a column that does not exist.
-        InvalidArgumentError: no names, a name twice, or a column whose values cannot be compared.
+        InvalidArgumentError: no names, a name twice, a column whose values cannot be compared, or an order by a column
+            of the key.
     """
-    return KeyOrder(key_columns(schema, *primary_key), order_column(schema, *order_by))
+    key, order = key_columns(schema, *primary_key), order_column(schema, *order_by)
+    if order.path in {column.path for column in key}:
+        accepted = f"a column outside of the key: all rows with one {primary_key[0]} have the same value of it"
+        raise InvalidArgumentError.of(*order_by, accepted)
+    return KeyOrder(key, order)
 
 
 def key_columns(schema: StructType, parameter: str, text: str) -> tuple[FoundColumn, ...]:

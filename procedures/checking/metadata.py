@@ -41,9 +41,9 @@ class TaggedFiles:
     """The live files of a snapshot with their parsed tags, which may be invalid.
 
     Attributes:
-        files: path, stored (numRecords, including deleted rows), ours BOOLEAN (any tag of USE), text and number of the
-            revision, text, raw maps and typed structs of the blocks, indexed BOOLEAN (whether queries treat the file
-            as indexed), text and both ends of the band, and for known revisions the cube pattern and desired rows.
+        files: path, stored (numRecords, including deleted rows), text and number of the revision, text, raw maps and
+            typed structs of the blocks, indexed BOOLEAN (whether queries treat the file as indexed), text and both
+            ends of the band, and for known revisions the cube pattern and desired rows.
     """
 
     files: DataFrame
@@ -69,7 +69,6 @@ class TaggedFiles:
         files = snapshot.log_files.select(
             "path",
             F.get_json_object("stats", "$.numRecords").try_cast("bigint").alias("stored"),
-            F.exists(F.map_keys("tags"), lambda key: key.startswith("use.")).alias("ours"),
             tag[REVISION_TAG].alias("revision_text"),
             tag[REVISION_TAG].try_cast("bigint").alias("revision_id"),
             tag[BLOCKS_TAG].alias("blocks_text"),
@@ -132,8 +131,9 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
                 problem("HALF_TAGGED", ERROR, F.lit("it has blocks but no revision")),
             ),
             (
-                F.col("revision_text").isNull() & ~has_blocks & F.col("ours"),
-                problem("HALF_TAGGED", ERROR, F.lit("it has other tags of USE but no revision")),
+                # Files that were merged without an index have tags too, but no weights.
+                F.col("revision_text").isNull() & ~has_blocks & F.col("band").isNotNull(),
+                problem("HALF_TAGGED", ERROR, F.lit("it has use.band but no revision")),
             ),
             (
                 indexed & F.col("pattern").isNull(),

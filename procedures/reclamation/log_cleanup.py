@@ -23,18 +23,19 @@ class LogBoundary:
     needs_checkpoint: bool
 
 
-def boundary_of(keep: int, checkpoint: int, oldest: int) -> LogBoundary | None:
+def boundary_of(keep: int, checkpoint: int, oldest: int, worth: int = COMMITS_WORTH_A_CHECKPOINT) -> LogBoundary | None:
     """Decides where the log is to begin; pure.
 
     Args:
         keep: the oldest version that must stay readable.
         checkpoint: the newest checkpoint that is not newer; -1 without one.
         oldest: the oldest version that the log can make.
+        worth: how many commits must be gained for a checkpoint to be written.
 
     Returns:
         None if so little can be deleted that it stays.
     """
-    if keep - max(checkpoint, oldest) >= COMMITS_WORTH_A_CHECKPOINT:
+    if keep - max(checkpoint, oldest) >= worth:
         return LogBoundary(keep, True)
     return None if checkpoint < 0 else LogBoundary(checkpoint, False)
 
@@ -45,13 +46,15 @@ class LogCleanup:
     Args:
         versions: the versions of the table.
         keep: the oldest version that must stay readable.
+        whole: whether every entry goes that no version needs, even if a checkpoint costs more than it saves.
     """
 
-    def __init__(self, versions: TableVersions, keep: int) -> None:
+    def __init__(self, versions: TableVersions, keep: int, *, whole: bool = False) -> None:
         self._versions = versions
         self.guard = versions.log_guard()
         """Why the log is left to Delta; empty if it is not."""
-        boundary = None if self.guard else boundary_of(keep, versions.checkpoint_before(keep), versions.oldest())
+        worth = 1 if whole else COMMITS_WORTH_A_CHECKPOINT
+        boundary = None if self.guard else boundary_of(keep, versions.checkpoint_before(keep), versions.oldest(), worth)
         files = LogFiles(0, 0) if boundary is None else versions.log_before(boundary.version)
         self.boundary = boundary if files.files else None
         self.planned = files

@@ -45,12 +45,14 @@ class ReclamationSettings:
         min_deleted_ratio: files with more old deleted rows than this share are rewritten.
         whole: whether deleted rows, the log and events are reclaimed too, and not only files.
         dry_run: plans only.
+        whole_log: whether every log entry goes that no version needs, even if a checkpoint costs more than it saves.
     """
 
     cutoff: Cutoff
     min_deleted_ratio: float = 0.0
     whole: bool = True
     dry_run: bool = False
+    whole_log: bool = False
 
 
 class Reclamation:
@@ -168,7 +170,7 @@ class Reclamation:
 
     def _log(self) -> PurgeRow:
         self._observe(LOG)
-        cleanup = LogCleanup(self._versions, self._keep)
+        cleanup = LogCleanup(self._versions, self._keep, whole=self._settings.whole_log)
         if cleanup.guard:
             return self._row(LOG, 0, 0, f"the log is left to Delta: {cleanup.guard}")
         if cleanup.boundary is None:

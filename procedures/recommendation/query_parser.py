@@ -9,6 +9,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError, first_line
+from catalog.jvm.metastore import quoted
+from catalog.table.near_names import name_parts
 from procedures.recommendation.conditions import (
     EQUAL,
     IS_NOT_NULL,
@@ -82,7 +84,7 @@ def _parsed(number: int, text: str, is_table: Callable[[str], bool], resolve: Ca
     _resolve_columns(number, select, table, resolve)
     where = select.args.get("where")
     condition = _condition(where.this, wanted=True) if where is not None else AllOf(())
-    text_of_condition = where.this.sql("spark") if where is not None else None
+    text_of_condition = _sql_text(where.this) if where is not None else None
     return WorkloadQuery(number, condition, _fraction(number, text, table), where=text_of_condition)
 
 
@@ -107,6 +109,17 @@ def _resolve_columns(number: int, select: exp.Select, table: exp.Table, resolve:
             ) from error
         if in_condition:
             column.replace(exp.Column(this=exp.Var(this=resolved)))
+
+
+def _sql_text(condition: exp.Expr) -> str:
+    """Returns a condition with resolved columns as SQL, with names in backquotes where they need them."""
+
+    def as_sql(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Var):
+            return exp.Column(this=exp.Var(this=".".join(map(quoted, name_parts(node.this.name)))))
+        return node
+
+    return condition.transform(as_sql).sql("spark")
 
 
 def _fraction(number: int, text: str, table: exp.Table) -> float:

@@ -63,13 +63,14 @@ def register_strategy(strategy: Strategy) -> None:
 
 
 def strategy(name: str) -> Strategy:
-    """Returns the strategy of this name, any case.
+    """Returns the strategy of this name or alias, any case.
 
     Raises:
         UnknownNameError: none of this name; the text gives the nearest match.
     """
     known = strategies()
-    by_lower = {known_name.lower(): registered for known_name, registered in known.items()}
+    by_lower = {alias.lower(): registered for registered in known.values() for alias in registered.aliases}
+    by_lower |= {known_name.lower(): registered for known_name, registered in known.items()}
     registered = by_lower.get(name.strip().lower())
     if registered is None:
         raise UnknownNameError.of("strategy", name.strip(), known)

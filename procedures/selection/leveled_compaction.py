@@ -99,6 +99,7 @@ class LeveledCompaction(Strategy):
     """
 
     name: ClassVar[str] = NAME
+    aliases: ClassVar[tuple[str, ...]] = ("LeveledCompactionSelection",)
     doc: ClassVar[str] = "Merges the blocks of the first fragmented cube: lowest level, then lowest depth."
 
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:

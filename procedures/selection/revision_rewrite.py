@@ -43,6 +43,7 @@ class RevisionRewrite(Strategy):
     """
 
     name: ClassVar[str] = NAME
+    aliases: ClassVar[tuple[str, ...]] = ("RevisionOptimization",)
     doc: ClassVar[str] = "Indexes the files of older revisions again into the newest one, oldest revision first."
     options: ClassVar[tuple[Parameter, ...]] = (
         Parameter("batch_bytes", "BIGINT", "Bytes of files taken in an iteration.", 10_000_000_000),

@@ -78,6 +78,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
     doc: ClassVar[str]
     options: ClassVar[tuple[Parameter, ...]] = ()
     needs_index_columns: ClassVar[bool] = True

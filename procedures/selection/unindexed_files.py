@@ -44,6 +44,7 @@ class UnindexedFiles(Strategy):
     """Joins unindexed files to the newest revision's tree, or starts a new revision when data leaves its space."""
 
     name: ClassVar[str] = NAME
+    aliases: ClassVar[tuple[str, ...]] = ("UnindexedFilesSelection",)
     doc: ClassVar[str] = "Indexes files that plain writers appended, oldest first."
     options: ClassVar[tuple[Parameter, ...]] = (
         Parameter("batch_bytes", "BIGINT", "Bytes of unindexed files taken in an iteration.", 10_000_000_000),

@@ -6,15 +6,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
+from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.alert_properties import AlertPolicy, alert_policy
 from catalog.properties.insight_properties import InsightsPolicy, insights_policy
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.log_properties import LogPolicy, log_policy
 from catalog.properties.names import unknown_property
-from catalog.properties.optimization_properties import TYPE_KEY, OptimizationProperties, Triggers, option_key
+from catalog.properties.optimization_properties import (
+    TYPE_KEY,
+    OptimizationProperties,
+    Triggers,
+    has_index,
+    option_key,
+)
 from catalog.properties.retention_properties import RetentionPolicy, retention_policy
+from otree.revision import stored_revisions
 from procedures.declaration import Parameter
 from procedures.optimize import OPTIMIZE
 from procedures.optimizer.optimize_settings import OptimizeSettings, option_value
@@ -183,6 +190,31 @@ def check_schedule(configuration: Mapping[str, str]) -> None:
         if option_key(name) in known:
             _check_option(option, known[option_key(name)])
     Schedule.of_table(known)
+
+
+def check_index_of_schedule(configuration: Mapping[str, str]) -> None:
+    """Checks that the index exists which the properties of automatic optimization are about.
+
+    The service would otherwise fail in every interval.
+
+    Args:
+        configuration: the properties of a table, accepted by ``check_schedule``.
+
+    Raises:
+        IndexConfigurationError: a strategy needs index columns, and the table has none.
+        UnknownNameError: the table has no revision of the number.
+    """
+    known = {key: value for key, value in configuration.items() if unknown_property(key) is None}
+    properties = OptimizationProperties.of(known, _options())
+    if properties is None:
+        return
+    needing = [name for name in properties.strategies if strategy(name).needs_index_columns]
+    if needing and not has_index(known):
+        raise IndexConfigurationError.missing_for(strategy(needing[0]).name)
+    number = properties.revision_id
+    revisions = stored_revisions(configuration).numbers
+    if number and number not in revisions:
+        raise UnknownNameError.of("revision", str(number), [str(n) for n in sorted(revisions) if n > 0])
 
 
 def _options() -> dict[str, Parameter]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from catalog.properties.retention_properties import MOST_HOURS
+
 _MILLIS_PER_HOUR = 3_600_000
-# More than a century; larger numbers do not fit the arithmetic of Delta's vacuum.
-_MOST_HOURS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Cutoff:
     @property
     def retention_hours(self) -> int:
         """The retention for Delta's history, in whole hours."""
-        return min(-((self.delete_before - self.now) // _MILLIS_PER_HOUR), _MOST_HOURS)
+        return min(-((self.delete_before - self.now) // _MILLIS_PER_HOUR), MOST_HOURS)
 
 
 def _before(hours: float, now: int) -> int:
-    return max(0, now - round(min(hours, _MOST_HOURS) * _MILLIS_PER_HOUR))
+    return max(0, now - round(min(hours, MOST_HOURS) * _MILLIS_PER_HOUR))

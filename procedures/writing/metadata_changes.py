@@ -27,9 +27,10 @@ from catalog.properties.retention_properties import (
     lengthened_retention,
 )
 from catalog.table.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
+from catalog.table.key_columns import key_order
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
-from procedures.service.schedule import check_schedule
+from procedures.service.schedule import check_index_of_schedule, check_schedule
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     Raises:
         UnknownNameError: a property, column, transformation or strategy that does not exist.
         InvalidArgumentError: a value that is not accepted.
-        IndexConfigurationError: an indexed column is dropped, or gets a type that cannot be indexed.
+        IndexConfigurationError: an indexed column is dropped, or gets a type that cannot be indexed, or a strategy
+            needs index columns that the table does not have.
         RetentionError: ``use.retention.hours`` is below Delta's retention.
     """
     given = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
@@ -77,6 +79,11 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
         check_property(key, configuration[key], after.schema, after.partition)
     if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in given):
         check_schedule(configuration)
+    if any(key.startswith(PREFIX) for key in given):
+        check_index_of_schedule(configuration)
+    if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(given):
+        # That both are there was checked before.
+        key_order(after.schema, *((key, configuration[key]) for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY)))
     pair = (RETENTION_HOURS.name, DELTA_RETENTION.name)
     if any(before.configuration.get(key) != configuration.get(key) for key in pair):
         check_retention(configuration)

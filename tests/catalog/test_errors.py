@@ -66,6 +66,12 @@ def test_similar_names():
     assert nearest_names("indexColumns", known) == ["columnStats", "columnsToIndex"]
     assert nearest_names("columnstat", known) == ["columnStats"]
     assert nearest_names("zzz", known) == []
+    # What all names of a family begin with makes none of them similar.
+    known = ["use.optimization.timestamp-end", "use.optimization.type", "use.optimization.revision-id"]
+    assert nearest_names("use.optimization.autoOptimize.enabled", known) == []
+    assert nearest_names("use.optimization.revisionId", known) == ["use.optimization.revision-id"]
+    assert nearest_names("use.optimisation.tpye", known) == ["use.optimization.type"]
+    known = ["columnStats", "columnsToIndex", "cubeSize"]
     hint = UnknownNameError.of("option", "indexColumns", known).message
     assert hint == "There is no option 'indexColumns'. Did you mean columnStats or columnsToIndex?"
 

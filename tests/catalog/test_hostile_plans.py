@@ -5,11 +5,12 @@ import logging
 from pathlib import Path, PurePosixPath
 
 import pytest
-from broken_texts import broken_texts
+from broken_texts import ODD_VALUES, broken_texts
 from fake_clock import LimitedClock
 from folders import FolderHandle, MemoryHandle, folder_table
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from plan_texts import signed, signed_again
 from py4j.protocol import Py4JError
 
 from catalog.errors import InvalidArgumentError, PlanUnreadableError, UnknownNameError, UseError
@@ -93,7 +94,7 @@ def _quiet(caplog):
 
 @pytest.mark.parametrize("plan_id", IDS_THAT_ARE_PATHS, ids=ascii)
 def test_an_id_that_is_a_path_is_refused_before_anything_is_read(plan_id):
-    handle, table = _recorded({f"{ID}.json": json.dumps(PLAN)})
+    handle, table = _recorded({f"{ID}.json": signed(PLAN, "")})
     with pytest.raises(InvalidArgumentError, match="plan"):
         find_plan(table, plan_id, "t")
     assert handle.asked == set()
@@ -101,7 +102,7 @@ def test_an_id_that_is_a_path_is_refused_before_anything_is_read(plan_id):
 
 @given(st.text(max_size=40))
 def test_any_text_as_an_id(plan_id):
-    handle, table = _recorded({f"{ID}.json": json.dumps(PLAN)})
+    handle, table = _recorded({f"{ID}.json": signed(PLAN, "")})
     with pytest.raises((InvalidArgumentError, UnknownNameError)):
         find_plan(table, plan_id, "t")
     assert handle.outside == set()
@@ -124,7 +125,7 @@ def test_a_plan_is_deleted_below_the_name_of_its_file_only(tmp_path, named):
 
 
 def test_a_plan_of_another_table_is_refused():
-    _, table = _recorded({f"{ID}.json": json.dumps(PLAN)})
+    _, table = _recorded({f"{ID}.json": signed(PLAN, "")})
     with pytest.raises(InvalidArgumentError, match="a plan of this table"):
         find_plan(table, ID, "another")
 
@@ -160,13 +161,15 @@ def _used(files, group_ids=(1, 2)):
 
 
 @settings(max_examples=200)
-@given(broken_texts(PLAN))
-@example(json.dumps({**PLAN, "plan_id": "../.."}))
-@example(json.dumps({**PLAN, "plan_id": OTHER}))
-@example(json.dumps({**PLAN, "groups": 10_000_000}))
-@example(json.dumps({**PLAN, "groups": 2, "first_groups": [1, 2]}))
-def test_any_text_as_a_plan(text):
-    _used({f"{ID}.json": text, f"{ID}/part-00001.jsonl": _lines(GROUP, {**GROUP, "group_id": 2})})
+@given(broken_texts(PLAN), st.booleans())
+@example(json.dumps({**PLAN, "plan_id": "../.."}), True)
+@example(json.dumps({**PLAN, "plan_id": OTHER}), True)
+@example(json.dumps({**PLAN, "groups": 10_000_000}), True)
+@example(json.dumps({**PLAN, "groups": 2, "first_groups": [1, 2]}), True)
+def test_any_text_as_a_plan(text, is_signed):
+    part = _lines(GROUP, {**GROUP, "group_id": 2})
+    text = signed_again(text, part) if is_signed else text
+    _used({f"{ID}.json": text, f"{ID}/part-00001.jsonl": part})
 
 
 @settings(max_examples=200)
@@ -178,7 +181,7 @@ def test_any_text_as_a_plan(text):
 @example(json.dumps({**GROUP, "group_id": 2}))
 @example(json.dumps({**GROUP, "bytes": 10**14, "files_out": 0}))
 def test_any_text_as_a_group(text):
-    for group in _used({f"{ID}.json": json.dumps(PLAN), f"{ID}/part-00001.jsonl": text}):
+    for group in _used({f"{ID}.json": signed(PLAN, text), f"{ID}/part-00001.jsonl": text}):
         # A rewrite must take each file once, with one deletion vector, in one run.
         assert len(set(group.paths)) == len(group.paths) == len(group.vectors) > 0
         assert [path for run in group.runs for path in run] == list(group.paths)
@@ -198,7 +201,25 @@ CLAIM_TEXTS = st.one_of(broken_texts(CLAIM), st.just(Py4JError("it is a director
 def test_any_texts_as_claims(claims):
     part = _lines(GROUP, {**GROUP, "group_id": 2})
     files = {f"{ID}/groups/{name}": text for name, text in claims.items()}
-    assert len(_used({f"{ID}.json": json.dumps(PLAN), f"{ID}/part-00001.jsonl": part, **files})) == 2
+    assert len(_used({f"{ID}.json": signed(PLAN, part), f"{ID}/part-00001.jsonl": part, **files})) == 2
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_a_plan_that_was_edited_is_refused(data):
+    """Whatever is changed, a file of the plan or one of its parts: no group of it is rewritten."""
+    handle = MemoryHandle({})
+    table = folder_table(Path("/t"), handle)
+    plan = _stored(table)
+    name = data.draw(st.sampled_from(sorted(file for file in handle.files if file.endswith((".json", ".jsonl")))))
+    text = handle.files[name]
+    sound = json.loads(text.split("\n")[0])
+    key = data.draw(st.sampled_from(sorted(sound)))
+    edited = json.dumps({**sound, key: data.draw(ODD_VALUES.filter(lambda odd: odd != sound[key] or odd is True))})
+    handle.files[name] = "\n".join([edited, *text.split("\n")[1:]])
+    with pytest.raises(UseError) as refused:
+        list(PlanGroups(table, find_plan(table, ID, plan.table_id)))
+    assert refused.value.code == "USE_PLAN_UNREADABLE"
 
 
 # ------------------------------------------------------------------------------------------------------- file systems

@@ -235,3 +235,48 @@ def test_a_table_named_by_its_path(spark, tmp_path):
     table.index()
     for deep in (False, True):
         assert [(r.check, r.severity) for r in check(table, deep=deep)] == [("SUMMARY", "ok")]
+
+
+HOSTILE_NAMES = ("a,b", "a`b", "a.b c", 'A"[b]')
+
+
+@pytest.mark.quick_sample(1)
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_a_renamed_column_with_an_odd_name_is_checked_and_explained(spark, new_table, name):
+    properties = {"delta.columnMapping.mode": "name"}
+    made = new_table("x BIGINT, s STRUCT<y: INT>", index="x,s.y", cube_size=100, properties=properties)
+    made.append(spark.range(400).selectExpr("id x", "named_struct('y', CAST(id % 7 AS INT)) s")).index()
+    quoted = "`" + name.replace("`", "``") + "`"
+    made.sql(f"ALTER TABLE {{t}} RENAME COLUMN x TO {quoted}")
+    [row] = check(made, deep=True)
+    assert (row.check, row.severity) == ("SUMMARY", "ok"), row
+    made.append(spark.range(400, 450).selectExpr(f"id {quoted}", "named_struct('y', 3) s")).optimize()
+    [row] = check(made, deep=True)
+    assert (row.check, row.severity) == ("SUMMARY", "ok"), row
+    query = f"SELECT * FROM {made.name} WHERE {quoted} < 10 AND s.y = 3"
+    assert spark.sql(query).count() == 1
+    for procedure, arguments in (
+        ("health", {"table": made.name}),
+        ("clustering_information", {"table": made.name}),
+        ("quantiles", {"table": made.name, "column": quoted}),
+        ("explain_skipping", {"query": query}),
+        ("recommend", {"table": made.name, "queries": [query], "sample_rows": 1000}),
+    ):
+        assert sql_ext.call(spark, procedure, **arguments).collect() is not None, procedure
+    for view in ("revisions", "cubes", "blocks", "index_files"):
+        assert spark.table(f"{made.name}.{view}").collect(), view
+
+
+@pytest.mark.parametrize("strategy", ["SizeTieredClustering", "StepConsolidation"])
+def test_merged_files_without_an_index_are_no_problem(spark, new_table, strategy):
+    made = new_table(NUMBERS, index="x,y", cube_size=100)
+    made.append(numbers(spark, 300)).index()
+    for part in range(4):
+        made.append(numbers(spark, 20, start=1000 + 20 * part))
+    before = made.checksum()
+    assert any(row.state == "committed" for row in made.optimize(strategy=strategy))
+    assert made.unindexed
+    [row] = check(made, deep=True)
+    assert (row.check, row.severity) == ("SUMMARY", "ok"), row
+    made.index()
+    assert (made.checksum(), made.unindexed, len(check(made))) == (before, [], 1)

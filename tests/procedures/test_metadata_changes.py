@@ -15,6 +15,11 @@ from procedures.writing.metadata_changes import TableMetadata, checked_change
 COLUMNS, STATS = "use.index.columns", "use.index.columnStats"
 NOTHING = TableMetadata({}, StructType())
 
+NO_REVISION = "USE_UNKNOWN_REVISION", "'7'"
+_SPACE = (LinearTransformation(0, 9, 3, "IntegerDataType"),)
+FIRST_REVISION = Revision(1, 0, "/t", 777, (Transformer("linear", "a", "IntegerDataType"),), _SPACE)
+INDEXED = {"use.index.columns": "a", **configuration_of([FIRST_REVISION])}
+
 
 def _field(name, data_type=None, stored=None):
     return StructField(name, data_type or IntegerType(), metadata={"delta.columnMapping.physicalName": stored or name})
@@ -114,6 +119,56 @@ def test_options_of_other_strategies_are_refused_together():
         checked_change(
             before, TableMetadata({**before.configuration, "use.optimization.type": "LeveledCompaction"}, SCHEMA)
         )
+
+
+@pytest.mark.parametrize(
+    ("properties", "code", "named"),
+    [
+        ({"use.optimization.type": "LeveledCompaction"}, "USE_NO_INDEX_COLUMNS", "which LeveledCompaction needs"),
+        ({"use.optimization.type": "SizeTieredClustering,UnindexedFiles"}, "USE_NO_INDEX_COLUMNS", "UnindexedFiles"),
+        ({"use.optimization.autoOptimize.enabled": "true"}, "USE_NO_INDEX_COLUMNS", "use.index.columns = 'a,b'"),
+        ({**INDEXED, "use.optimization.type": "LeveledCompaction", "use.optimization.revision-id": "7"}, *NO_REVISION),
+        (
+            {
+                **INDEXED,
+                "use.optimization.autoOptimize.enabled": "true",
+                "use.optimization.autoOptimize.revisionId": "7",
+            },
+            *NO_REVISION,
+        ),
+    ],
+)
+def test_what_the_service_could_never_run_is_refused(properties, code, named):
+    for before in ({}, {"owner": "x"}):
+        with pytest.raises(UseError) as refused:
+            checked_change(TableMetadata(before, SCHEMA), TableMetadata({**before, **properties}, SCHEMA))
+        assert (refused.value.code, named in refused.value.message) == (code, True), refused.value.message
+    # A statement about something else is not to blame.
+    after = {**properties, "use.index.targetFileBytes": "1000000"}
+    assert checked_change(TableMetadata(properties, SCHEMA), TableMetadata(after, SCHEMA)) == {}
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"use.optimization.type": "SizeTieredClustering,DeleteCompaction,StepConsolidation"},
+        {"use.optimization.type": "LeveledCompactionSelection", **INDEXED},
+        {"use.optimization.type": "RevisionOptimization", "use.optimization.revision-id": "1", **INDEXED},
+        {"use.optimization.type": "UnindexedFilesSelection", "use.optimization.revision-id": "0", **INDEXED},
+        {f"use.optimization.autoOptimize.{key}enabled": "true" for key in ("", "stepConsolidation.")},
+        {"use.optimization.autoOptimize.enabled": "false"},
+    ],
+)
+def test_what_the_service_can_run_is_accepted(properties):
+    assert checked_change(TableMetadata({}, SCHEMA), TableMetadata(properties, SCHEMA)) == {}
+
+
+def test_a_primary_key_is_ordered_by_another_column():
+    key, order = "use.compaction.primaryKey", "use.compaction.orderBy"
+    assert checked_change(NOTHING, TableMetadata({key: "a,s.x", order: "c"}, SCHEMA)) == {}
+    for ordered_by in ("a", "A", "s.x", "s.`x`"):
+        with pytest.raises(UseError, match=r"orderBy.*a column outside of the key"):
+            checked_change(NOTHING, TableMetadata({key: "a,s.x", order: ordered_by}, SCHEMA))
 
 
 def test_a_retention_lengthens_those_of_delta():

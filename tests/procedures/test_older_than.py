@@ -82,13 +82,18 @@ def test_unreferenced_files_stay_for_the_floor(hours, floor, now):
     assert cutoff.delete_before + cutoff.retention_hours * HOUR >= now or cutoff.retention_hours == 1_000_000
 
 
-@given(st.integers(0, 10**6), st.integers(-1, 10**6), st.integers(0, 10**6))
-def test_the_log_keeps_what_must_stay_readable(keep, checkpoint, oldest):
+@given(
+    st.integers(0, 10**6),
+    st.integers(-1, 10**6),
+    st.integers(0, 10**6),
+    st.sampled_from([1, COMMITS_WORTH_A_CHECKPOINT]),
+)
+def test_the_log_keeps_what_must_stay_readable(keep, checkpoint, oldest, worth):
     checkpoint, oldest = min(checkpoint, keep), min(oldest, keep)
-    boundary = boundary_of(keep, checkpoint, oldest)
+    boundary = boundary_of(keep, checkpoint, oldest, worth)
     if boundary is None:
         assert checkpoint < 0
-        assert keep - oldest < COMMITS_WORTH_A_CHECKPOINT
+        assert keep - oldest < worth
     else:
         assert boundary.version <= keep
         assert boundary.needs_checkpoint or boundary.version == checkpoint

@@ -33,6 +33,10 @@ def test_defaults():
     [
         ("LeveledCompaction", ["LeveledCompaction"]),
         (" leveledcompaction , UNINDEXEDFILES ", ["LeveledCompaction", "UnindexedFiles"]),
+        (
+            "UnindexedFilesSelection,leveledCompactionSelection,RevisionOptimization",
+            ["UnindexedFiles", "LeveledCompaction", "RevisionRewrite"],
+        ),
     ],
 )
 def test_strategies_are_a_list_in_any_case_and_keep_their_order(text, names):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from plan_texts import signed
 
 import sql_ext
 from catalog.state.plan_files import PlanGroups, StoredGroup, StoredPlan, find_plan, parse_group, parse_plan, store_plan
@@ -135,5 +136,8 @@ def test_damaged_groups_are_unreadable(change):
     ids=str,
 )
 def test_damaged_plans_are_unreadable(change):
-    assert isinstance(parse_plan(json.dumps(PLAN), PLAN["plan_id"]), StoredPlan)
-    assert isinstance(parse_plan(json.dumps({**PLAN, **change}), PLAN["plan_id"]), Unreadable)
+    assert isinstance(parse_plan(signed(PLAN, "a", "b"), PLAN["plan_id"]), StoredPlan)
+    assert isinstance(parse_plan(signed({**PLAN, **change}, "a", "b"), PLAN["plan_id"]), Unreadable)
+    assert isinstance(parse_plan(signed(PLAN, "a"), PLAN["plan_id"]), Unreadable)
+    edited = signed(PLAN, "a", "b").replace('"version": 1', '"version": 2')
+    assert isinstance(parse_plan(edited, PLAN["plan_id"]), Unreadable)

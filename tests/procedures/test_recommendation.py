@@ -72,6 +72,13 @@ def test_samples_and_aliases():
     assert query.condition == Comparison("a", ">", ("1",))
 
 
+def test_names_of_any_letters_are_written_as_sql_reads_them():
+    query = parse_query(
+        1, """SELECT * FROM t WHERE `a"[b` > 1 AND t.`c d`.`e,f` = 2""", lambda _: True, lambda name: name
+    )
+    assert query.where == """`a"[b` > 1 AND `c d`.`e,f` = 2"""
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

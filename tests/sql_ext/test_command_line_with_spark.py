@@ -313,6 +313,31 @@ def test_commands_in_a_row_on_one_warehouse(tmp_path):
 
 
 @pytest.mark.slow
+def test_cube_defragmentation_by_its_main_class(table, tmp_path):
+    """As jobs start it that were written for another optimizer."""
+    jar = ROOT / "sql_ext" / "jars" / "use-shim.jar"
+    submit = (
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
+        *("--class", "io.qbeast.use.managed.cli.CubeDefragmentationCLI", str(jar)),
+    )
+    environment = {"PYSPARK_PYTHON": sys.executable}
+    table.optimize(strategy="UnindexedFiles", options={"batch_bytes": "1"})
+    before = table.checksum()
+    flags = [f"--table-location={table.path}", "--revision-id=1", "--bytes-per-iter=5000000", "--revision-rewrite=true"]
+    process = start(tmp_path, *flags, "--json", program=submit, **environment)
+    code, rows, _ = finish(process)
+    assert code == ExitCode.DONE
+    assert {r["strategy"] for r in rows if r["state"] == "committed"} == {"RevisionRewrite", "CubeDefragmentation"}
+    assert table.checksum() == before
+    refused = start(tmp_path, "--table-location=x", "--bytes-per-itr=1", program=submit, **environment)
+    assert "--bytes-per-iter" in refused.communicate(timeout=120)[1]
+    assert refused.returncode == ExitCode.USAGE
+    without = start(tmp_path, *flags, program=submit, PYSPARK_PYTHON="/usr/bin/python3", PYTHONPATH="")
+    assert "has no package use-spark" in without.communicate(timeout=120)[1]
+
+
+@pytest.mark.slow
 def test_started_by_spark_submit(table, tmp_path):
     """As in the documentation: settings from ``use-spark conf``, the master and everything else from spark-submit."""
     conf = start(tmp_path, "conf")

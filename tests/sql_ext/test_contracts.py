@@ -56,7 +56,8 @@ def _procedures():
 
 def _strategies():
     options = {n: {o.name: f"{o.type} {o.default_sql}" for o in s.options} for n, s in sorted(strategies().items())}
-    return {"default": list(DEFAULT_STRATEGIES), "options": options}
+    aliases = {alias: name for name, found in sorted(strategies().items()) for alias in found.aliases}
+    return {"default": list(DEFAULT_STRATEGIES), "aliases": aliases, "options": options}
 
 
 def _virtual_tables():

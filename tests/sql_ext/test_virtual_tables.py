@@ -171,14 +171,16 @@ def test_only_delta_tables_have_virtual_tables(spark, table):
 
 @pytest.mark.parametrize("name", ["{t}.optimizations", "use_catalog.spark_catalog.{t}.optimizations"])
 def test_virtual_tables_are_read_only(spark, table, name):
-    for statement in (
-        "INSERT INTO {n} SELECT * FROM {n}",
-        "DELETE FROM {n}",
-        "DROP TABLE {n}",
-        "ALTER TABLE {n} SET TBLPROPERTIES ('a'='b')",
+    for statement, condition in (
+        ("INSERT INTO {n} SELECT * FROM {n}", "USE_NOT_SUPPORTED"),
+        ("DELETE FROM {n}", "USE_NOT_SUPPORTED"),
+        ("UPDATE {n} SET state = 'x'", "USE_NOT_SUPPORTED"),
+        ("DROP TABLE {n}", ""),
+        ("ALTER TABLE {n} SET TBLPROPERTIES ('a'='b')", ""),
     ):
-        with pytest.raises(AnalysisException):
+        with pytest.raises(AnalysisException) as refused:
             spark.sql(statement.format(n=name.format(t=table.name)))
+        assert condition in (refused.value.getCondition() or ""), statement
     assert spark.table(f"{table.name}.optimizations").count() == 2
 
 
@@ -191,6 +193,15 @@ def test_virtual_tables_are_read_only(spark, table, name):
         "CREATE TABLE use_catalog.spark_catalog.default.made_up (a INT)",
         "CREATE NAMESPACE use_catalog.made_up",
         "DROP NAMESPACE use_catalog.spark_catalog",
+        "SELECT * FROM use_catalog.spark_catalog.{t}",
+        "SELECT count(*) FROM {t} WHERE EXISTS (SELECT 1 FROM use_catalog.spark_catalog.{t})",
+        "INSERT INTO use_catalog.spark_catalog.{t} SELECT * FROM {t}",
+        "INSERT OVERWRITE use_catalog.spark_catalog.{t} SELECT * FROM {t}",
+        "DELETE FROM use_catalog.spark_catalog.{t}",
+        "UPDATE use_catalog.spark_catalog.{t} SET x = 1",
+        "MERGE INTO use_catalog.spark_catalog.{t} a USING {t} b ON a.x = b.x WHEN MATCHED THEN DELETE",
+        "TRUNCATE TABLE use_catalog.spark_catalog.{t}",
+        "CREATE OR REPLACE TABLE use_catalog.spark_catalog.{t} AS SELECT 1 AS x",
     ],
 )
 def test_use_catalog_changes_nothing(spark, table, statement):

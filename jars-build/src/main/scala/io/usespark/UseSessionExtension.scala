@@ -16,6 +16,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
     extensions.injectPostHocResolutionRule(session => IndexedWriteRules(session))
     extensions.injectPostHocResolutionRule(session => UnknownVirtualTables(session))
     extensions.injectPostHocResolutionRule(session => TablesOfOtherFormats(session))
+    extensions.injectPostHocResolutionRule(session => ReadOnlyTables(session))
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))
   }

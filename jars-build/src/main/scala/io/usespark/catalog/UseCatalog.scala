@@ -99,10 +99,7 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   override def alterNamespace(namespace: Array[String], changes: NamespaceChange*): Unit = refuse("ALTER NAMESPACE")
   override def dropNamespace(namespace: Array[String], cascade: Boolean): Boolean = refuse("DROP NAMESPACE")
 
-  private def refuse(statement: String): Nothing = throw UseException.notSupported(
-    s"$statement is not available through $catalogName, which is for reading: " +
-      "use the table's own name, and CALL use.optimize(…) to run an optimization."
-  )
+  private def refuse(statement: String): Nothing = throw UseCatalog.refused(statement)
 }
 
 object UseCatalog {
@@ -110,6 +107,13 @@ object UseCatalog {
 
   def isSystem(namespace: Array[String]): Boolean =
     namespace.length == 1 && namespace.head.equalsIgnoreCase(System)
+
+  /** The refusal of a statement that is for tables under their own names. */
+  def refused(statement: String): UseException = UseException.notSupported(
+    s"$statement is not available through use_catalog, which is for looking at tables: use the table's own name. " +
+      "Available are DESCRIBE, SHOW TBLPROPERTIES, virtual tables, and ALTER TABLE … SET TBLPROPERTIES " +
+      "('use.optimization.type' = …), which runs one optimization."
+  )
 }
 
 /** A table as `use_catalog` shows it: its schema and properties, to be described but not read. */

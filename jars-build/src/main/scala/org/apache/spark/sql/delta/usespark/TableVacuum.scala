@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.usespark
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, OutputStream}
 import java.sql.Timestamp
 import java.util.concurrent.TimeUnit
 import java.{util => ju}
@@ -69,17 +69,20 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   /** Deletes files by Delta's vacuum, which looks at the newest version and the inventory only. */
   def deleteAll(mode: String, inventory: DataFrame): Unit = vacuum(mode, inventory, dryRun = false)
 
+  // Delta prints a summary to standard output, which belongs to the caller.
   private def vacuum(mode: String, inventory: DataFrame, dryRun: Boolean): DataFrame =
-    VacuumCommand.gc(
-      session,
-      table,
-      dryRun,
-      Some(retentionHours.toDouble),
-      Option(inventory),
-      Some(mode),
-      Map.empty,
-      clock
-    )
+    Console.withOut(OutputStream.nullOutputStream()) {
+      VacuumCommand.gc(
+        session,
+        table,
+        dryRun,
+        Some(retentionHours.toDouble),
+        Option(inventory),
+        Some(mode),
+        Map.empty,
+        clock
+      )
+    }
 
   /**
    * The files and empty folders among `paths` that the file system has and that are older than the retention, in the
