@@ -214,3 +214,22 @@ def test_a_renamed_column_before_the_first_indexing(new_table, spark):
     assert "revision_rewrite => true" in row.message
     table.optimize(revision_rewrite=True)
     assert "before use.index.columns" not in table.optimize()[0].message
+
+
+def test_properties_of_other_systems_are_warned_about_once(spark, new_table, caplog):
+    table = new_table("x INT")
+
+    def warnings(statement):
+        caplog.clear()
+        with caplog.at_level("WARNING", logger="sql_ext.bridge"):
+            spark.sql(statement.format(t=table.name))
+        return [record.getMessage() for record in caplog.records if record.name == "sql_ext.bridge"]
+
+    (created,) = warnings("CREATE OR REPLACE TABLE {t} (x INT) USING delta OPTIONS (columnsToIndex 'x')")
+    assert "'columnsToIndex' has no effect" in created
+    (altered,) = warnings("ALTER TABLE {t} SET TBLPROPERTIES ('acid.data.retain.hours' = '72', 'Lifecycle' = '3')")
+    assert "'Lifecycle' has no effect" in altered
+    assert "Set 'use.retention.hours' instead." in altered
+    assert spark.sql(f"SHOW TBLPROPERTIES {table.name}").where("key = 'acid.data.retain.hours'").count() == 1
+    assert not warnings("ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'me', 'acid.data.retain.hours' = '72')")
+    assert not warnings("CREATE OR REPLACE TABLE {t} (x INT) USING qbeast OPTIONS (columnsToIndex 'x')")
