@@ -50,6 +50,11 @@ FOREIGN_PROPERTIES = (
     ForeignProperty("acid.data.retain.hours", _instead(RETENTION_HOURS.name)),
     ForeignProperty("acid.", f"'{RETENTION_HOURS.name}' says how long history stays."),
     ForeignProperty(
+        "cdc.data.retain.hours",
+        "'delta.enableChangeDataFeed' turns the change data feed on, which stays as long as the rest of the history: "
+        f"'{RETENTION_HOURS.name}'.",
+    ),
+    ForeignProperty(
         "transactional",
         "Every Delta table is transactional. To keep only the latest row of each key, set "
         f"'{PRIMARY_KEY_KEY}' and '{ORDER_BY_KEY}'.",
