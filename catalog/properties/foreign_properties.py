@@ -115,9 +115,9 @@ def foreign_warning(before: Mapping[str, str], after: Mapping[str, str]) -> str 
             continue
         is_set = before.get(key) != after[key]
         if not foreign.has_effect and is_set:
-            texts.append(f"The table property '{key}' has no effect. {foreign.advice}")
+            texts.append(f"'{key}' has no effect on a Delta table. {foreign.advice}")
         elif foreign.has_effect and _competes(key, after) and (is_set or not _competes(key, before)):
-            texts.append(f"The table property '{key}' works against USE. {foreign.advice}")
+            texts.append(f"'{key}' works against USE. {foreign.advice}")
     return " ".join(texts) or None
 
 

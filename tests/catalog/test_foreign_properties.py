@@ -17,6 +17,7 @@ AUTO_COMPACT = "delta.autoOptimize.autoCompact"
         ("acid.data.retain.hours", "use.retention.hours"),
         ("ACID.Data.Retain.Hours", "use.retention.hours"),
         ("acid.other", "use.retention.hours"),
+        ("cdc.data.retain.hours", "use.retention.hours"),
         ("transactional", "use.compaction.primaryKey"),
         ("write.bucket.num", "use.index.columns"),
         ("lifecycle", "use.retention.hours"),
@@ -32,7 +33,7 @@ AUTO_COMPACT = "delta.autoOptimize.autoCompact"
 )
 def test_a_foreign_property_names_ours(key, ours):
     warning = foreign_warning({}, {key: "1", "owner": "me"})
-    assert warning.startswith(f"The table property '{key}' has no effect. ")
+    assert warning.startswith(f"'{key}' has no effect on a Delta table. ")
     assert f"'{ours}'" in warning
 
 
