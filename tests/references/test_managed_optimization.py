@@ -119,6 +119,12 @@ def test_the_properties_have_the_defaults_of_the_reference():
     assert settings.selection["CubeDefragmentation"].bytes_per_iter == 1_000_000_000
 
 
+def test_revision_rewrite_rewrites_all_files_of_the_revision():
+    asked = {"use.optimization.type": "CubeDefragmentation", "use.optimization.revision-rewrite": "true"}
+    settings = Schedule.of_table(asked).settings()
+    assert [s.name for s in settings.strategies] == ["RevisionRewrite", "CubeDefragmentation"]
+
+
 # FileList takes files that only a call can name.
 @pytest.mark.parametrize("name", [s.name for s in built_in_strategies() if s.name != "FileList"])
 def test_the_type_is_the_name_of_any_strategy(name):

@@ -1,8 +1,10 @@
 """Consolidation of fragments, sentence by sentence (reference E); a fragment is a file with its time and its box."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from listed_tables import choice, unindexed
+from listed_tables import choice, chosen, unindexed
 
 import sql_ext
 from procedures.planning.consolidation_plan import PlanFiles, consolidation_plan
@@ -135,6 +137,12 @@ def test_max_file_bytes_splits_the_result_into_several():
     files = [unindexed(f"f{n}", size=40, time=n) for n in range(4)]
     group = choice(files, "StepConsolidation", options={"max_file_bytes": "100"})
     assert [run.paths for run in group.runs] == [("f0", "f1"), ("f2", "f3")]
+
+
+def test_deleted_rows_are_purged_or_their_files_stay_as_they_are():
+    files = [replace(unindexed("f0"), deleted=1), unindexed("f1"), unindexed("f2")]
+    assert chosen(files, "StepConsolidation") == ["f0", "f1", "f2"]
+    assert chosen(files, "StepConsolidation", options={"purge_deleted": "false"}) == ["f1", "f2"]
 
 
 # ------------------------------------------------------------------------------------- 5. manual list
