@@ -154,6 +154,11 @@ class UnknownNameError(UseError):
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(kind, names)}."
         return cls(f"There is no {kind} '{name}'. {hint}", code=code, sql_state=state)
 
+    @classmethod
+    def of_another_system(cls, kind: str, name: str, advice: str) -> UnknownNameError:
+        """Builds the error from a name that another system has, and what to use instead."""
+        return cls(f"There is no {kind} '{name}'. {advice}", code=f"USE_UNKNOWN_{kind.upper()}", sql_state="42704")
+
 
 class TableError(UseError):
     """The table is missing, or is not a table that USE supports."""

@@ -16,6 +16,7 @@ from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error
 from catalog.jvm.java_time import python_time
 from catalog.jvm.python_handler import Refusal
+from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
 from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.state.reclaimed import check_not_reclaimed
@@ -63,7 +64,7 @@ _Answer = DataFrame | str | None
 
 
 def declarations() -> str:
-    """Procedures, virtual tables and system tables as the shim takes them, as JSON."""
+    """Procedures, virtual tables, system tables and foreign properties as the shim takes them, as JSON."""
     return json.dumps(
         {
             "procedures": [
@@ -78,6 +79,7 @@ def declarations() -> str:
             ],
             "virtual_tables": {table.name: table.schema for table in VIRTUAL_TABLES.values()},
             "system_tables": {table.name: table.schema for table in SYSTEM_TABLES.values()},
+            "foreign_properties": [foreign.name for foreign in FOREIGN_PROPERTIES],
         }
     )
 
@@ -185,7 +187,11 @@ def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
 
 @_answers(CheckMetadata)
 def _check_metadata(_: SparkSession, request: CheckMetadata) -> str:
-    return json.dumps(checked_change(request.before, request.after))
+    entries = checked_change(request.before, request.after)
+    warning = foreign_warning(request.before.configuration, request.after.configuration)
+    if warning is not None:
+        logger.warning("%s", warning)
+    return json.dumps(entries)
 
 
 @_answers(CheckOtherFormat)

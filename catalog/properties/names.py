@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from catalog.errors import UnknownNameError, nearest_name
 from catalog.properties.alert_properties import ALERT_SETTINGS, HEALTH_PREFIX
+from catalog.properties.foreign_properties import foreign_property
 from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
     EXTENSIONS_KEY_PREFIX,
@@ -67,6 +68,9 @@ def unknown_property(key: str) -> UnknownNameError | None:
     """The refusal of a property below ``use.`` that does not exist; None for any other property."""
     if not in_namespace(key) or _exists(key):
         return None
+    foreign = foreign_property(key[len(_NAMESPACE) :])
+    if foreign is not None:
+        return UnknownNameError.of_another_system("property", key, foreign.advice)
     family = next((f for f in _FAMILIES if key.lower().startswith(f)), _NAMESPACE)
     return UnknownNameError.of("property", key, [known for known in _known() if known.startswith(family)])
 

@@ -9,7 +9,7 @@ from pyspark.errors.exceptions import captured
 from tables import another_engine, numbers
 
 import sql_ext
-from sql_ext import read_report
+from sql_ext import bridge, read_report
 
 UNKNOWN = "TBLPROPERTIES ('use.index.colums' = 'x')"
 WRONG = "TBLPROPERTIES ('use.index.columns' = 'zz')"
@@ -214,3 +214,26 @@ def test_a_renamed_column_before_the_first_indexing(new_table, spark):
     assert "revision_rewrite => true" in row.message
     table.optimize(revision_rewrite=True)
     assert "before use.index.columns" not in table.optimize()[0].message
+
+
+def test_properties_of_other_systems_are_warned_about_once(spark, new_table, caplog, monkeypatch):
+    table, asked, answer = new_table("x INT"), [], bridge._HANDLERS["check_metadata"]
+    monkeypatch.setitem(bridge._HANDLERS, "check_metadata", lambda *a: asked.append(a) or answer(*a))
+
+    def warnings(statement):
+        caplog.clear()
+        with caplog.at_level("WARNING", logger="sql_ext.bridge"):
+            spark.sql(statement.format(t=table.name))
+        return [record.getMessage() for record in caplog.records if record.name == "sql_ext.bridge"]
+
+    (created,) = warnings("CREATE OR REPLACE TABLE {t} (x INT) USING delta OPTIONS (columnsToIndex 'x')")
+    assert "'columnsToIndex' has no effect" in created
+    (altered,) = warnings("ALTER TABLE {t} SET TBLPROPERTIES ('acid.data.retain.hours' = '72', 'Lifecycle' = '3')")
+    assert "'Lifecycle' has no effect" in altered
+    assert "Set 'use.retention.hours' instead." in altered
+    assert spark.sql(f"SHOW TBLPROPERTIES {table.name}").where("key = 'acid.data.retain.hours'").count() == 1
+    # One question each, and none for a statement that sets nothing of the kind.
+    assert len(asked) == 2
+    assert not warnings("ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'me', 'acid.data.retain.hours' = '72')")
+    assert len(asked) == 2
+    assert not warnings("CREATE OR REPLACE TABLE {t} (x INT) USING qbeast OPTIONS (columnsToIndex 'x')")

@@ -15,8 +15,10 @@ final case class ProcedureDeclaration(name: String, doc: String, parameters: Seq
 final class Declarations(
     val procedures: Map[String, ProcedureDeclaration],
     val virtualTables: Map[String, StructType],
-    val systemTables: Map[String, StructType]
+    val systemTables: Map[String, StructType],
+    foreignProperties: Seq[String]
 ) {
+  private val (foreignPrefixes, foreignNames) = foreignProperties.partition(_.endsWith("."))
 
   def procedure(name: String): Option[ProcedureDeclaration] = procedures.get(name.toLowerCase(Locale.ROOT))
 
@@ -25,15 +27,22 @@ final class Declarations(
 
   /** The schema of the table about all tables `name`, such as `metastore_summary`. */
   def systemTable(name: String): Option[StructType] = systemTables.get(name.toLowerCase(Locale.ROOT))
+
+  /** Whether Python has advice on a table property, because another system has one of this name. */
+  def isForeignProperty(key: String): Boolean = {
+    val lower = key.toLowerCase(Locale.ROOT)
+    foreignNames.contains(lower) || foreignPrefixes.exists(lower.startsWith)
+  }
 }
 
 object Declarations {
-  val empty: Declarations = new Declarations(Map.empty, Map.empty, Map.empty)
+  val empty: Declarations = new Declarations(Map.empty, Map.empty, Map.empty, Nil)
 
   def parse(json: String): Declarations = {
     val root = new ObjectMapper().readTree(json)
     val procedures = root.get("procedures").elements().asScala.map(procedure).map(p => p.name -> p).toMap
-    new Declarations(procedures, schemas(root.get("virtual_tables")), schemas(root.get("system_tables")))
+    val foreign = root.get("foreign_properties").elements().asScala.map(_.asText()).toSeq
+    new Declarations(procedures, schemas(root.get("virtual_tables")), schemas(root.get("system_tables")), foreign)
   }
 
   private def procedure(node: JsonNode): ProcedureDeclaration = ProcedureDeclaration(

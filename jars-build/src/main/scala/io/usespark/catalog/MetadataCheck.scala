@@ -44,7 +44,13 @@ object MetadataCheck {
 
   private def concernsUs(before: Metadata, after: Metadata): Boolean =
     (before.configuration != after.configuration || before.schemaString != after.schemaString) &&
-      areOurs(before.configuration.keys ++ after.configuration.keys)
+      (areOurs(before.configuration.keys ++ after.configuration.keys) || setsForeign(before, after))
+
+  /** Whether the statement sets a property that another system has; Python then logs what to set instead. */
+  private def setsForeign(before: Metadata, after: Metadata): Boolean = after.configuration.exists {
+    case (key, value) =>
+      !before.configuration.get(key).contains(value) && Bridge.declarations().isForeignProperty(key)
+  }
 
   /** Whether a property may be ours. */
   def areOurs(keys: Iterable[String]): Boolean = keys.exists { key =>

@@ -224,7 +224,11 @@ class UseDeltaCatalog extends DeltaCatalog {
     val provider =
       table.properties.getOrDefault(TableCatalog.PROP_PROVIDER, spark.sessionState.conf.defaultDataSourceName)
     if (IndexedTables.isQbeast(provider) || IndexedTables.isDelta(provider)) {
-      val additions = MetadataCheck.created(table.ownProperties, table.schema, table.plainPartitionColumns)
+      // Delta ignores what are options of qbeast.
+      val ignored =
+        if (IndexedTables.isQbeast(provider)) Map.empty[String, String]
+        else table.options.filter { case (key, _) => Bridge.declarations().isForeignProperty(key) }
+      val additions = MetadataCheck.created(table.ownProperties ++ ignored, table.schema, table.plainPartitionColumns)
       if (IndexedTables.isQbeast(provider)) IndexedWrite.checkedOptions(table.options)
       table.withProperties(additions)
     } else table
