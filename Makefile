@@ -24,7 +24,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-commands dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -112,6 +112,9 @@ bench-stories: $(INSTALLED) ## the same stories without Spark, in minutes
 
 bench-long-log: java $(INSTALLED) ## load a table with 20,000 commits before and after its log is consolidated (minutes)
 	@$(BIN)/python bench/long_log.py $(ARGS)
+
+bench-intervals: $(INSTALLED) ## how often intervals of approximate answers miss, by distribution (ARGS="--repetitions 1000")
+	@$(BIN)/python bench/interval_coverage.py $(ARGS)
 
 bench-commands: java $(INSTALLED) ## compare commands with the start of a bare session (ten minutes)
 	@$(BIN)/python bench/command_start.py $(ARGS)

@@ -12,6 +12,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.jvm.java_errors import as_one_line
 from procedures.approximation.answer import ON_MISS, Answer, Request
 from procedures.approximation.estimation import Goal
+from procedures.approximation.group_rows import rows_by_group
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ApproximateRow, data_frame_of, ddl_of
 from procedures.skipping.queries import QUERY, checked_query
@@ -50,11 +51,24 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         raise InvalidArgumentError.of("on_miss", on_miss, f"one of {', '.join(ON_MISS)}")
 
 
+def answer_by_group(data: DataFrame, request: Request) -> DataFrame:
+    """Answers a query, and returns one row per group; see ``rows_by_group``.
+
+    Args:
+        data: the query.
+        request: how it is answered.
+    """
+    answer = Answer.of(data, request)
+    return rows_by_group(data.sparkSession, answer.rows(), answer.source.query.outputs, data.schema)
+
+
 def _run(call: Call) -> DataFrame:
     query = checked_query(call.spark, call["query"])
     with as_one_line(call.spark):
-        rows = Answer.of(call.spark.sql(query), request_of(call.arguments)).rows()
-    return data_frame_of(call.spark, ApproximateRow, rows)
+        data, request = call.spark.sql(query), request_of(call.arguments)
+        if call["by_group"]:
+            return answer_by_group(data, request)
+        return data_frame_of(call.spark, ApproximateRow, Answer.of(data, request).rows())
 
 
 APPROXIMATE = Procedure(
@@ -82,6 +96,13 @@ APPROXIMATE = Procedure(
             default=False,
         ),
         Parameter("dry_run", "BOOLEAN", "Read the first sample only, and show the fraction expected.", default=False),
+        Parameter(
+            "by_group",
+            "BOOLEAN",
+            "Returns the columns of the query, one row per group, and the ends of each interval in columns _lower and "
+            "_upper, with met and fraction.",
+            default=False,
+        ),
     ),
     ddl_of(ApproximateRow),
     _run,

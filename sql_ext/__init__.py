@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sql_ext.local_session import session
     from sql_ext.notifications import on_event
     from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
-    from sql_ext.sampling import sample, tolerance
+    from sql_ext.sampling import sample, tolerance, tolerance_by_group
     from sql_ext.skipping import SkippingExplanation, explain
 
 __all__ = [
@@ -119,6 +119,7 @@ __all__ = [
     "status",
     "table",
     "tolerance",
+    "tolerance_by_group",
 ]
 
 # The module of each name. It is imported with the first use of the name: ``sql_ext.readers`` works without Spark.
@@ -206,6 +207,7 @@ _MODULES = {
     ),
     "sql_ext.sampling": (
         "sample",
+        "tolerance_by_group",
         "tolerance",
     ),
     "sql_ext.skipping": (

@@ -20,6 +20,7 @@ from procedures.service.service_settings import ServiceSettings
 from sql_ext.bridge import answer, declarations
 from sql_ext.callback_server import start_callback_server
 from sql_ext.configuration import EXTENSION
+from sql_ext.dataframe_methods import add_dataframe_methods
 from sql_ext.remote_calls import call_from_client, is_client, refuse_client
 
 # How long the end of the interpreter waits for a group that is being written; a killed one leaves files behind.
@@ -62,6 +63,7 @@ def attach(spark: SparkSession) -> None:
     atexit.unregister(_flush_scans)
     atexit.register(_flush_scans)
     _declare(spark)
+    add_dataframe_methods()
     if ServiceSettings.of(spark.conf.get).enabled:
         application().services.start_attached(lambda: Service(spark))
     elif application().services.attached is None:

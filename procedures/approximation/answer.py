@@ -153,8 +153,9 @@ class Answer:
         while True:
             part = self.source.rows(WeightRange.of_sample(self._fraction, upper), shifts)
             part_bytes = _bytes_of(part)
-            if request.on_miss == EXACT and not request.dry_run and part_bytes >= exact_bytes > _SMALL_BYTES:
-                why = f"a sample from {self._fraction:g} to {upper:g} would read as many bytes"
+            would_read = self._bytes_read + part_bytes
+            if request.on_miss == EXACT and not request.dry_run and would_read >= exact_bytes > _SMALL_BYTES:
+                why = f"samples of up to {upper:g} would read {would_read:,} bytes, all rows {exact_bytes:,}"
                 return self._exact_rows(exact, exact_bytes, why)
             self._bytes_read += part_bytes
             keys, made = self._step(shifted, part, upper)
@@ -162,7 +163,7 @@ class Answer:
             is_met = bool(keys) and all(one.is_met.all() for one in made)
             if is_met or request.dry_run or upper >= request.max_fraction:
                 break
-            upper = self._next(upper, needed)
+            upper = next_fraction(upper, needed, request.max_fraction)
             if upper > request.max_fraction:
                 if request.on_miss == EXACT:
                     break
@@ -192,16 +193,6 @@ class Answer:
         made = estimation.estimates(sums, found, upper, self.request.goal)
         logger.info("%.4g of %s was read; %.4g is expected to be needed", upper, self.source.table, _needed(made))
         return sums.keys, made
-
-    def _next(self, upper: float, needed: float) -> float:
-        """Returns the next fraction, at most 1."""
-        if math.isnan(needed):
-            return min(_MOST_GROWTH / 2 * upper, 1.0)
-        reserved = min(max(_RESERVE * needed, _LEAST_GROWTH * upper), _MOST_GROWTH * upper, 1.0)
-        if reserved > self.request.max_fraction and upper < _PILOT_FRACTION <= self.request.max_fraction:
-            return _PILOT_FRACTION
-        digits = 2 - math.ceil(math.log10(reserved))
-        return min(math.ceil(reserved * 10.0**digits) / 10.0**digits, 1.0)
 
     def _described(
         self,
@@ -320,6 +311,23 @@ class Answer:
                         )
                     )
         return rows
+
+
+def next_fraction(upper: float, needed: float, most: float) -> float:
+    """Returns the fraction that the next look reads, at most 1.
+
+    Args:
+        upper: fraction that was read.
+        needed: fraction that is expected to be needed; NaN if unknown.
+        most: the largest fraction that is read.
+    """
+    if math.isnan(needed):
+        return min(_MOST_GROWTH / 2 * upper, 1.0)
+    reserved = min(max(_RESERVE * needed, _LEAST_GROWTH * upper), _MOST_GROWTH * upper, 1.0)
+    if reserved > most and upper < _PILOT_FRACTION <= most:
+        return _PILOT_FRACTION
+    digits = 2 - math.ceil(math.log10(reserved))
+    return min(math.ceil(reserved * 10.0**digits) / 10.0**digits, 1.0)
 
 
 def _bytes_of(data: DataFrame) -> int:

@@ -14,6 +14,8 @@ from procedures.approximation.intervals import Bools, Influences, Intervals, Met
 from procedures.approximation.sample_sums import ACCURACY, Clusters, QuantileShare, SampleSums, grid
 from procedures.approximation.value_bounds import Range
 
+# Clusters that show a value of one row in a thousand with a probability of 95 %.
+_FEWEST_WITHOUT_RANGE = 3000
 # A row count of the sample that misses the known one by more standard deviations shows a weight with very many rows.
 _LARGEST_DEVIATION = 4.0
 
@@ -145,7 +147,8 @@ class Estimation:
             scale = _scale(value.value)
             possible = self._possible(value, sums, found) / scale
             interval = intervals(_influences(found.influences[number], possible), fraction, confidence)
-            below, above = interval.below * scale, interval.above * scale
+            is_shown = np.ones(len(scale), np.bool_) if self._is_bounded(value) else sums.rows >= self._fewest(found)
+            below, above = (np.where(is_shown, end * scale, np.nan) for end in (interval.below, interval.above))
             is_unknown = np.isnan(value.value)
             margin = np.where(is_unknown, np.nan, np.maximum(below, above))
             allowed = goal.allowed(value.value)
@@ -203,6 +206,14 @@ class Estimation:
             low, high = self._range(number, sums)
             total += _largest(slopes, low, high)
         return total * self._rows_of_a_cluster(found)
+
+    def _is_bounded(self, value: Value) -> bool:
+        """Whether the range of each input is known."""
+        return all(math.isfinite(end) for term in value.slopes for end in self.ranges[term.input])
+
+    def _fewest(self, found: Clusters) -> float:
+        """The rows of a group without which a sample says nothing of values whose range is unknown."""
+        return _FEWEST_WITHOUT_RANGE * self._rows_of_a_cluster(found)
 
     def _range(self, number: int, sums: SampleSums) -> Range:
         """The range of an input; where it is unknown, three times that of the sample."""

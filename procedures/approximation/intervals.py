@@ -28,6 +28,11 @@ Bools = NDArray[np.bool_]
 
 # With fewer clusters that matter, the sample says too little about the distribution.
 _FEWEST_CLUSTERS = 8.0
+# With a larger influence in proportion to the root of the sum of squares, one cluster that was not read can matter as
+# much as the spread of those that were (Lindeberg's condition).
+_LARGEST_SHARE = 0.35
+# Of the doubt that is allowed, the share that one look uses. By simulation of the looks: bench/interval_coverage.py.
+_OF_A_LOOK = 0.6
 # An unread cluster is taken to have at most so many times the influence of the largest that was read, where nothing
 # else is known.
 _UNREAD_TO_READ = 2.0
@@ -95,22 +100,25 @@ def intervals(
     """Returns a confidence interval per group.
 
     The number of clusters that matter is the square of the sum of squares over the sum of fourth powers. With 8 or
-    more, the interval is normal: Student's quantile for that number, the transformation of Hall for skewness, and an
-    extension on the side of the tail if the tail is heavy. With fewer, it is bounded.
+    more, and if no cluster can matter as much as the spread of those that were read, the interval is normal: Student's
+    quantile for that number, the transformation of Hall for skewness, and an extension on the side of the tail if the
+    tail is heavy. Otherwise it is bounded: the sample does not show the tail that decides.
 
     Args:
         influences: of the clusters in the sample.
         fraction: of the weights that were read, above 0 and at most 1.
-        confidence: probability with which each interval contains the truth, between 0 and 1.
+        confidence: probability with which each interval contains the truth, between 0 and 1. The interval of one
+            look has a higher one, because the looks before it ended with an interval that was too wide.
         most_clusters: upper limit of the number of clusters that matter, if one is known besides the influences.
 
     Source:
-        Hall: On the Removal of Skewness by Transformation (1992).
+        Hall: On the Removal of Skewness by Transformation (1992). Lindeberg: Eine neue Herleitung des
+        Exponentialgesetzes in der Wahrscheinlichkeitsrechnung (1922).
     """
     if fraction >= 1.0:
         nothing = np.zeros_like(influences.squares)
         return Intervals(nothing, nothing, np.zeros(len(nothing), dtype=np.bool_))
-    doubt = 1.0 - confidence
+    doubt = _OF_A_LOOK * (1.0 - confidence)
     possible = np.where(np.isnan(influences.possible), _UNREAD_TO_READ * influences.largest, influences.possible)
     possible = np.maximum(possible, influences.largest)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -126,7 +134,8 @@ def intervals(
     below = deviation * _unskewed(quantile, skewness) + np.where(skewness < 0.0, extension, 0.0)
     above = -deviation * _unskewed(-quantile, skewness) + np.where(skewness > 0.0, extension, 0.0)
     # Without a spread there is nothing to be normal: all of a constant, or nothing at all.
-    is_bounded = (number < _FEWEST_CLUSTERS) & (possible > 0.0)
+    is_uneven = possible > _LARGEST_SHARE * np.sqrt(influences.squares)
+    is_bounded = ((number < _FEWEST_CLUSTERS) | is_uneven) & (possible > 0.0)
     bound = _bernstein(influences.squares, possible, fraction, doubt)
     is_unknown = np.isnan(influences.squares) | (np.isnan(influences.possible) & (influences.largest == 0.0))
     ends = [np.where(is_bounded, bound, np.where(possible == 0.0, 0.0, end)) for end in (below, above)]

@@ -141,7 +141,7 @@ def _coverage(sets):
                 slack = 1e-9 * abs(truth)
                 holds = bool(np.isnan(lower) or lower - slack <= truth <= upper + slack)
                 held.setdefault((shape, made.name), []).append(holds)
-                if made.name in ("avg", "sum"):
+                if made.name in ("avg", "sum") and shape in ("normal", "correlated", "duplicates"):
                     widths.append((upper - lower) / 2 / _ideal(values, ids, fraction, made.name))
     return held, widths
 
@@ -201,14 +201,14 @@ def test_a_weight_that_the_sample_missed_shows_in_the_number_of_rows():
     """Half of the rows share a weight: an average of the others is met only if nobody knows."""
     rng = np.random.default_rng(4)
     ids = np.concatenate([np.arange(50_000), np.full(50_000, 999_999)])
-    values = np.where(ids == 999_999, 100.0, rng.normal(10, 1, 100_000))
+    values = np.where(ids == 999_999, 100.0, rng.uniform(90, 100, 100_000))
     while True:
         rng = np.random.default_rng(int(rng.integers(1000)))
         state = rng.bit_generator.state
         (_, _, unaware, *_) = _estimates(values, ids, 0.01, rng)
         rng.bit_generator.state = state
         made = _estimates(values, ids, 0.01, rng, rows=100_000)
-        if unaware.estimate[0] < 11:
+        if unaware.estimate[0] < 96:
             break
     assert unaware.is_met[0]
     assert not any(one.is_met[0] for one in made)
