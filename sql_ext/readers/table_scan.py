@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from catalog.errors import InvalidArgumentError, MissingPackageError, NotSupportedError
 from catalog.pruning.read_planning import plan_read, plan_sample
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
-from sql_ext.readers.delta_files import DeltaFile, DeltaFiles
+from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import may_have_rows
-from sql_ext.readers.row_conditions import Condition, columns_in, mask_of, parsed, tree_of
+from sql_ext.readers.row_conditions import Condition, columns_in, parsed, tree_of
+from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
-from sql_ext.readers.table_columns import Column, as_read, stored_name
+from sql_ext.readers.table_columns import Column, as_read, padded, stored_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,14 +149,14 @@ class Scan:
 
     def _rows_of(self, file: DeltaFile, names: Sequence[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
         """Columns of the rows of a file that are asked for, and the number of rows, batch by batch."""
-        kept = self._table.kept_rows(file)
         needed = list(dict.fromkeys([*names, *(column.path[0] for column in self._columns_of_filters)]))
         position = 0
-        with self._table.file_system.open_input_file(file.path) as source:
+        with reading(self.location), self._table.open(file) as source:
+            deleted = self._table.deleted_rows(file)
             parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             for batch in parquet.iter_batches(_BATCH_ROWS, columns=self._stored(parquet, needed)):
                 columns = {name: self._values(name, batch, file) for name in needed}
-                live = None if kept is None else _slice(kept, position, batch.num_rows)
+                live = _live(deleted, position, batch.num_rows)
                 position += batch.num_rows
                 mask = self._mask(columns, batch.num_rows, live)
                 count = batch.num_rows if mask is None else int(mask.sum())
@@ -186,11 +187,11 @@ class Scan:
         field = self._table.columns.field(name)
         if name in self._table.columns.partitioned_by:
             value = file.partition.get(name, file.partition.get(stored_name(field)))
-            return pa.repeat(pa.scalar(value, kind), batch.num_rows)
+            return padded(pa.repeat(pa.scalar(value, kind), batch.num_rows), self._table.columns.find([name]).width)
         stored = stored_name(field)
         if stored not in batch.schema.names:
             return pa.nulls(batch.num_rows, kind)
-        return as_read(batch.column(stored), field["type"])
+        return padded(as_read(batch.column(stored), field["type"]), self._table.columns.find([name]).width)
 
     def _mask(
         self, columns: Mapping[str, pa.Array], rows: int, live: NDArray[np.bool_] | None
@@ -214,10 +215,14 @@ class Scan:
         return mask
 
 
-def _slice(kept: NDArray[np.bool_], start: int, rows: int) -> NDArray[np.bool_]:
-    part = kept[start : start + rows]
-    # A deletion vector says nothing of the rows behind the last one that it deletes.
-    return np.concatenate([part, np.ones(rows - len(part), dtype=np.bool_)])
+def _live(deleted: NDArray[np.int64], start: int, rows: int) -> NDArray[np.bool_] | None:
+    """Which rows of a batch are live; None without deleted rows."""
+    first, end = np.searchsorted(deleted, (start, start + rows))
+    if first == end:
+        return None
+    live = np.ones(rows, dtype=np.bool_)
+    live[deleted[first:end] - start] = False
+    return live
 
 
 def _empty_rows(rows: int) -> pa.RecordBatch:
