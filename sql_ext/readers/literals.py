@@ -44,12 +44,13 @@ _DATE_TEXT = re.compile(_DATE, re.ASCII)
 _MOMENT_TEXT = re.compile(f"{_DATE}(?:{_TIME}{_ZONE}?)?", re.ASCII)
 
 
-def literal(node: exp.Expr, sql_type: str) -> Any:
+def literal(node: exp.Expr, sql_type: str, *, is_listed: bool = False) -> Any:
     """Returns the value of a literal in a column's type; None for NULL.
 
     Args:
         node: the literal; it may have a sign, brackets, and a type.
         sql_type: the type of the column as Spark writes it in lower case.
+        is_listed: whether it is one of the list of IN. Spark compares the whole list in one type.
 
     Raises:
         ValueError: Spark compares the two in another type, or cannot compare them.
@@ -65,9 +66,9 @@ def literal(node: exp.Expr, sql_type: str) -> Any:
     if isinstance(node, exp.Null):
         return None
     if isinstance(node, exp.Literal) and not node.is_string:
-        return _of_number(str(node.this), negative, target, sql_type)
+        return _of_number(str(node.this), negative, target, sql_type, is_listed)
     if target.startswith("decimal") and isinstance(node, exp.Literal):
-        return _of_number(str(node.this), negative, target, sql_type)
+        return _of_number(str(node.this), negative, target, sql_type, is_listed)
     if negative and not (target in FLOATING and sql_type in FLOATING):
         raise ValueError(node)
     value = _of_other(node, target, sql_type)
@@ -146,14 +147,17 @@ def _micros(found: re.Match[str], *, has_zone: bool) -> int:
 # ---------------------------------------------------------------------------------------------------------- numbers
 
 
-def _of_number(text: str, negative: bool, target: str, sql_type: str) -> Any:
+def _of_number(text: str, negative: bool, target: str, sql_type: str, is_listed: bool) -> Any:
     """A number in a column's type, if Spark compares the two without rounding the column."""
     exponent = _matched(_NUMBER, text)[2]
     number = Decimal(text).copy_negate() if negative else Decimal(text)
     kind = target or ("double" if exponent else "decimal" if "." in text else "bigint")
     _check(number, kind, bool(exponent))
+    if kind not in FLOATING and sql_type not in FLOATING:
+        _check_digits(number, kind, sql_type)
     if sql_type in WHOLE_BITS:
-        is_exact = kind not in FLOATING or (kind == "double" and number.copy_abs() < _EXACT_IN_DOUBLE)
+        is_few = number.copy_abs() < _EXACT_IN_DOUBLE and not (is_listed and sql_type == "bigint")
+        is_exact = kind not in FLOATING or (kind == "double" and is_few)
         if not is_exact or not _fits(number, sql_type):
             raise ValueError(text)
         return int(number)
@@ -179,13 +183,35 @@ def _check(number: Decimal, kind: str, has_exponent: bool) -> None:
         raise ValueError(number)
 
 
+def _check_digits(number: Decimal, kind: str, sql_type: str) -> None:
+    """Rejects a number which has so many digits that Spark rounds the column to compare the two."""
+    before, after = 20, 0
+    if sql_type.startswith("decimal"):
+        precision, after = _digits(sql_type)
+        before = precision - after
+    if kind in WHOLE_BITS:
+        before = max(before, 10 if _fits(number, "int") else 20)
+    elif kind == "decimal":
+        after = max(after, -int(number.as_tuple().exponent))
+    else:
+        precision, scale = _digits(kind)
+        before, after = max(before, precision - scale), max(after, scale)
+    if before + after > _MOST_DIGITS:
+        raise ValueError(number)
+
+
+def _digits(sql_type: str) -> tuple[int, int]:
+    precision, scale = sql_type[8:-1].split(",")
+    return int(precision), int(scale)
+
+
 def _fits(number: Decimal, sql_type: str) -> bool:
     end = 2 ** (WHOLE_BITS[sql_type] - 1)
     return -end <= number < end and number == int(number)
 
 
 def _of_decimal(number: Decimal, sql_type: str) -> Decimal:
-    precision, scale = (int(part) for part in sql_type[8:-1].split(","))
+    precision, scale = _digits(sql_type)
     found = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
     if found != number or (number and number.adjusted() >= precision - scale):
         raise ValueError(number)

@@ -150,8 +150,9 @@ class _Parser:
     def _check_parts(self, node: exp.Expr) -> None:
         """Refuses a node that says more than is understood, such as ``SYMMETRIC`` of BETWEEN."""
         known = _PARTS.get(type(node), ("this", "expression"))
-        if any(value for name, value in node.args.items() if name not in known):
-            raise self._refused(node)
+        others = [name for name, value in node.args.items() if value and name not in known]
+        if others:
+            raise self._refused(node, f" ({', '.join(others)})")
 
     def _compared(self, node: exp.Expr, operator: str) -> Comparison:
         if isinstance(_unwrapped(node.this), exp.Column):
@@ -162,7 +163,15 @@ class _Parser:
         of = self._column(node, column)
         if of.collation is not None:
             raise self._refused(node, f": {of.name} has the collation {of.collation}")
-        return Comparison(of, operator, tuple(self._value(literal, of) for literal in literals))
+        values = tuple(self._value(literal, of, is_listed=operator == "in") for literal in literals)
+        # Spark pads the literals of CHAR(n), but not those of BETWEEN.
+        if of.width is not None and operator == "in" and None in values:
+            raise self._refused(
+                node, f": {of.name} is CHAR({of.width}), and Spark pads a list with NULL in another way"
+            )
+        if of.width is not None and not isinstance(node, exp.Between):
+            values = tuple(self._padded(value, of.width, of) for value in values)
+        return Comparison(of, operator, values)
 
     def _is(self, node: exp.Is) -> Comparison:
         column = self._column(node, node.this)
@@ -187,20 +196,19 @@ class _Parser:
             raise self._refused(node)
         return self.find([part.name for part in column.parts])
 
-    def _value(self, node: exp.Expr, column: Column) -> Any:
+    def _value(self, node: exp.Expr, column: Column, *, is_listed: bool) -> Any:
         try:
-            value = literal(node, column.sql_type)
+            return literal(node, column.sql_type, is_listed=is_listed)
         except ValueError:
             text = node.sql(dialect="spark")
             accepted = f"literals of the type of {column.name}, {column.sql_type.upper()}, and {text} is none"
             raise InvalidArgumentError.of("where", self.text, accepted) from None
-        if column.width is None or value is None:
-            return value
-        # Spark pads the shorter one of the two.
-        if len(value) > column.width:
-            accepted = f"texts of at most {column.width} characters for {column.name}, CHAR({column.width})"
+
+    def _padded(self, value: str | None, width: int, column: Column) -> str | None:
+        if value is not None and len(value) > width:
+            accepted = f"texts of at most {width} characters for {column.name}, CHAR({width})"
             raise InvalidArgumentError.of("where", self.text, accepted)
-        return str(value).ljust(column.width)
+        return value if value is None else value.ljust(width)
 
     def _refused(self, node: exp.Expr, reason: str = "") -> InvalidArgumentError:
         accepted = f"{_ACCEPTED}, and not {node.sql(dialect='spark')}{reason}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 _BATCH_ROWS = 65_536
+_LAST_VERSION = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,18 @@ class Scan:
         return ds.dataset(self.to_table())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Returns the rows as a pandas DataFrame."""
-        return self.to_table().to_pandas()
+        """Returns the rows as a pandas DataFrame.
+
+        Raises:
+            NotSupportedError: a value is outside of the types of pandas, such as a date after the year 9999.
+        """
+        table = self.to_table()
+        try:
+            return table.to_pandas()
+        except (ValueError, OverflowError, pa.ArrowException) as error:
+            raise NotSupportedError(
+                f"pandas cannot hold the rows of {self.location} ({error}): use to_table."
+            ) from error
 
     def to_polars(self) -> Any:
         """Returns the rows as a Polars LazyFrame, which reads only the columns that a query needs.
@@ -264,11 +275,12 @@ def scan(
         MissingPackageError: deltalake is not installed.
     """
     bounds = _bounds(fraction, draw)
-    table = DeltaFiles.of(path, version, storage_options or {})
+    _check_version(version)
+    if columns is not None:
+        _check_columns(columns)
+    table = DeltaFiles.of(path, version, _checked_options(storage_options))
     names = tuple(table.columns.schema.names)
     if columns is not None:
-        if isinstance(columns, str) or not columns:
-            raise InvalidArgumentError.of("columns", str(columns), "a list of names of columns")
         names = tuple(table.columns.find([name]).path[0] for name in columns)
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
@@ -305,6 +317,27 @@ def _bounds(fraction: float | None, draw: int) -> tuple[float, float] | None:
         accepted = f"a whole number from 1 to {draws} for a fraction of {fraction:g}"
         raise InvalidArgumentError.of("draw", str(draw), accepted)
     return bounds_of_draw(fraction, draw)
+
+
+def _check_version(version: Any) -> None:
+    is_whole = isinstance(version, int) and not isinstance(version, bool)
+    if version is not None and not (is_whole and 0 <= version <= _LAST_VERSION):
+        raise InvalidArgumentError.of("version", version, "the number of a version, 0 or more")
+
+
+def _check_columns(columns: Any) -> None:
+    is_list = isinstance(columns, Sequence) and not isinstance(columns, (str, bytes))
+    if not is_list or not columns or not all(isinstance(name, str) for name in columns):
+        raise InvalidArgumentError.of("columns", str(columns), "a list of names of columns")
+
+
+def _checked_options(options: Any) -> Mapping[str, str]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(text, str) for pair in options.items() for text in pair):
+        # Values may be secrets.
+        raise InvalidArgumentError.of("storage_options", type(options).__name__, "a dict of texts by texts")
+    return options
 
 
 def _is_number(value: object) -> bool:

@@ -1,7 +1,7 @@
 """Tables for the fuzz target of the readers, with their rows: made by Spark, and stored for tests without Spark.
 
-The values of the rows are Python's, as in ``sql_truth``: dates are days and timestamps microseconds since 1970. Spark gets
-them as literals of SQL and never returns them, so that they are no reader's opinion.
+The values of the rows are Python's, as in ``sql_truth``: dates are days and timestamps microseconds since 1970. Spark
+gets them as literals of SQL, and no reader has read them.
 """
 
 from __future__ import annotations
@@ -24,21 +24,26 @@ if TYPE_CHECKING:
 
 STORED = Path(__file__).with_name("reader_tables.zip")
 _ROWS = "rows.json"
-_NAMES = ("plain", "indexed", "changed", "texts", "values", "widened", "checkpointed")
-
 _DAY = 86_400_000_000
 _LAST_MICROS = 253_402_300_799_999_999
 HOSTILE = (
-    "New York", "b=/%", "%20", "a:b", "it's", "#?&", "back\\slash", "+", "..", " ", "é\u00fc", "\U0001f600", "a", "A", "a%2Fb", '"',
-    "x" * 40, "1", "null", "__HIVE_DEFAULT", "{}[]^`|~<>*", "a\tb",
+    "New York", "b=/%", "%20", "a:b", "it's", "#?&", "back\\slash", "+", "..", " ", "\u00e9\u00fc", "\U0001f600",
+    "a", "A", "a%2Fb", '"', "x" * 40, "1", "null", "__HIVE_DEFAULT", "{}[]^`|~<>*", "a\tb",
 )  # fmt: skip
-_TEXTS = ("", "a", "ab", "abc", "abd", "b", "xyz", "A", "ß", "é\U0001f600", "\ue000", "\U00010000", "it's", "a%", "a_b", "a\\b", " a",
-          "a ", "ab" * 20, "ab" * 20 + "c", "ab" * 16, "\x7f", "z" * 33, "\U0010ffff" * 34, "line\nbreak", "10", "null")  # fmt: skip
-_FLOATS = (math.nan, math.inf, -math.inf, -0.0, 0.0, 5e-324, 1e308, 1.7976931348623157e308, -1.7976931348623157e308, 0.1, 0.30000000000000004,
-           -10.310118564421344, 10.5, 1.0, 1e-9, 123456789.12345679, 2.0**53, 16777217.0)  # fmt: skip
+_TEXTS = (
+    "", "a", "ab", "abc", "abd", "b", "xyz", "A", "\u00df", "\u00e9\U0001f600", "\ue000", "\U00010000", "it's", "a%",
+    "a_b", "a\\b", " a", "a ", "ab" * 20, "ab" * 20 + "c", "ab" * 16, "\x7f", "z" * 33, "\U0010ffff" * 34,
+    "line\nbreak", "10", "null",
+)  # fmt: skip
+_FLOATS = (
+    math.nan, math.inf, -math.inf, -0.0, 0.0, 5e-324, 1e308, 1.7976931348623157e308, -1.7976931348623157e308, 0.1,
+    0.30000000000000004, -10.310118564421344, 10.5, 1.0, 1e-9, 123456789.12345679, 2.0**53, 16777217.0,
+)  # fmt: skip
 _DATES = (0, -1, 18262, -141428, 2932896, -719162, 11016, -141429, 2932897, -719529, 5373484)
-_TIMES = (0, -1, 1, 1_577_836_800_000_000, -12_219_292_800_000_000, 1_577_836_800_123_456, 1_577_836_800_123_999, -999, -1001, _LAST_MICROS,
-          -62_135_596_800_000_000, 253_402_300_800_000_000, 1_000_000_000_000_000_000)  # fmt: skip
+_TIMES = (
+    0, -1, 1, 1_577_836_800_000_000, -12_219_292_800_000_000, 1_577_836_800_123_456, 1_577_836_800_123_999, -999, -1001,
+    _LAST_MICROS, -62_135_596_800_000_000, 253_402_300_800_000_000, 1_000_000_000_000_000_000,
+)  # fmt: skip
 
 
 def single(value: float) -> float:
@@ -60,7 +65,11 @@ def draw(kind: str, random: Random) -> Any:
                 return random.choice((2**most - 1, -(2**most), 0))
             return random.randrange(-(2 ** min(most, 55)), 2 ** min(most, 55)) // random.choice((1, 2**3, 2**6))
         case "double":
-            return random.choice(_FLOATS) if random.random() < 0.3 else random.choice((random.gauss(0, 10), round(random.gauss(0, 9), 2)))
+            return (
+                random.choice(_FLOATS)
+                if random.random() < 0.3
+                else random.choice((random.gauss(0, 10), round(random.gauss(0, 9), 2)))
+            )
         case "float":
             return single(draw("double", random))
         case "string":
@@ -70,7 +79,11 @@ def draw(kind: str, random: Random) -> Any:
         case "date":
             return random.choice(_DATES) if random.random() < 0.3 else random.randrange(18_000, 19_000)
         case "timestamp" | "timestamp_ntz":
-            return random.choice(_TIMES) if random.random() < 0.3 else random.randrange(18_000 * _DAY, 18_100 * _DAY) // random.choice((1, 10**6)) * 1
+            return (
+                random.choice(_TIMES)
+                if random.random() < 0.3
+                else random.randrange(18_000 * _DAY, 18_100 * _DAY) // random.choice((1, 10**6)) * 1
+            )
     if kind.startswith("decimal"):
         precision, scale = digits(kind)
         whole = random.randrange(-(10 ** random.randint(1, precision)) + 1, 10 ** random.randint(1, precision))
@@ -167,8 +180,9 @@ def _decoded(value: Any, kind: str) -> Any:
 # ------------------------------------------------------------------------------------------------------ made by Spark
 
 _ALL = {
-    "id": "bigint", "b": "boolean", "y": "tinyint", "h": "smallint", "i": "int", "l": "bigint", "f": "float", "d": "double",
-    "n": "decimal(10,2)", "w": "decimal(25,4)", "s": "string", "x": "binary", "dt": "date", "ts": "timestamp", "tn": "timestamp_ntz",
+    "id": "bigint", "b": "boolean", "y": "tinyint", "h": "smallint", "i": "int", "l": "bigint", "f": "float",
+    "d": "double", "n": "decimal(10,2)", "w": "decimal(25,4)", "s": "string", "x": "binary", "dt": "date",
+    "ts": "timestamp", "tn": "timestamp_ntz",
 }  # fmt: skip
 _STRUCT = {"st.a": "int", "st.d": "double", "st.s": "string"}
 
@@ -179,8 +193,7 @@ class _Maker:
     def __init__(self, spark: SparkSession, name: str, kinds: Mapping[str, str], seed: int, **wishes: Any) -> None:
         from tables import create
 
-        self.random, self.kinds, self.rows, self.name = Random(seed), dict(kinds), [], name
-        self.stored = dict(kinds)
+        self.random, self.kinds, self.rows, self.name, self.appended = Random(seed), dict(kinds), [], name, 0
         self.table: DeltaTable = create(spark, f"default.readers_{name}", self._ddl(), **wishes)
 
     def _ddl(self) -> str:
@@ -188,21 +201,26 @@ class _Maker:
         outer = [f"{c} {kind}" for c, kind in self.kinds.items() if "." not in c]
         return ", ".join([*outer, *([f"st STRUCT<{inner}>"] if inner else [])])
 
-    def append(self, count: int, nulls: float = 0.1, change: Callable[[dict[str, Any], int], None] | None = None) -> _Maker:
+    def append(
+        self, count: int, nulls: float = 0.1, change: Callable[[dict[str, Any], int], None] | None = None
+    ) -> _Maker:
         """Appends a file of random rows."""
         rows = []
         focus = {c: self.random.random() < 0.5 for c in self.kinds}
         for number in range(count):
-            row = {c: None if self.random.random() < nulls else draw(kind, self.random) for c, kind in self.kinds.items()}
+            row = {
+                c: None if self.random.random() < nulls else draw(kind, self.random) for c, kind in self.kinds.items()
+            }
             for c, kind in self.kinds.items():
                 # Files whose values are few or close have narrow statistics.
                 if focus[c] and rows and row[c] is not None and kind != "boolean" and self.random.random() < 0.6:
                     row[c] = self.random.choice(rows)[c]
-            row["id"] = len(self.rows) + number
+            row["id"] = self.appended + number
             if change is not None:
                 change(row, number)
             rows.append(row)
         self.rows += rows
+        self.appended += count
         values = ",\n".join(f"({', '.join(self._values(row))})" for row in rows)
         self.table.append(self.table.spark.sql(f"SELECT * FROM VALUES {values} AS t({', '.join(self._names())})"))
         return self
@@ -276,11 +294,18 @@ def _changed(spark: SparkSession, seed: int) -> _Maker:
     """Renamed, added and dropped columns, deletion vectors, and texts indexed by hashes."""
     properties = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
     kinds = {**_ALL, "gone": "int", **_STRUCT}
-    made = _Maker(spark, "changed", kinds, seed, index="s:hashing,l,dt", cube_size=10, file_bytes="5kb", properties=properties)
+    made = _Maker(
+        spark, "changed", kinds, seed, index="s:hashing,l,dt", cube_size=10, file_bytes="5kb", properties=properties
+    )
     made.append(24).append(12, 0.3)
     made.table.index()
     made.delete(0)
-    for text in ("RENAME COLUMN l TO `long name`", "DROP COLUMN gone", "ADD COLUMN later DATE", "RENAME COLUMN d TO D2"):
+    for text in (
+        "RENAME COLUMN l TO `long name`",
+        "DROP COLUMN gone",
+        "ADD COLUMN later DATE",
+        "RENAME COLUMN d TO D2",
+    ):
         made.table.sql(f"ALTER TABLE {{t}} {text}")
     kept = {"l": "long name", "d": "D2"}
     inner = {c: made.kinds.pop(c) for c in _STRUCT}
@@ -293,7 +318,9 @@ def _changed(spark: SparkSession, seed: int) -> _Maker:
 def _texts(spark: SparkSession, seed: int) -> _Maker:
     """Partitions by texts that paths have to escape."""
     kinds = {"id": "bigint", "p": "string", "Q": "string", "d": "double", "s": "string"}
-    made = _Maker(spark, "texts", kinds, seed, tail="PARTITIONED BY (p, Q)", index="d,s", cube_size=10, file_bytes="5kb")
+    made = _Maker(
+        spark, "texts", kinds, seed, tail="PARTITIONED BY (p, Q)", index="d,s", cube_size=10, file_bytes="5kb"
+    )
 
     def hostile(row: dict[str, Any], number: int) -> None:
         row["p"] = HOSTILE[number] if number < len(HOSTILE) else None if number % 2 else ""
@@ -307,9 +334,13 @@ def _texts(spark: SparkSession, seed: int) -> _Maker:
 
 def _values_as_partitions(spark: SparkSession, seed: int) -> _Maker:
     """Partitions by values of other types."""
-    parts = {"pd": "double", "pf": "float", "pt": "timestamp", "pq": "timestamp_ntz", "pg": "date", "pn": "decimal(10,2)", "pb": "boolean",
-             "pi": "bigint"}  # fmt: skip
-    made = _Maker(spark, "values", {"id": "bigint", "i": "int", **parts}, seed, tail=f"PARTITIONED BY ({', '.join(parts)})")
+    parts = {
+        "pd": "double", "pf": "float", "pt": "timestamp", "pq": "timestamp_ntz", "pg": "date", "pn": "decimal(10,2)",
+        "pb": "boolean", "pi": "bigint",
+    }  # fmt: skip
+    made = _Maker(
+        spark, "values", {"id": "bigint", "i": "int", **parts}, seed, tail=f"PARTITIONED BY ({', '.join(parts)})"
+    )
 
     def special(row: dict[str, Any], number: int) -> None:
         row["pd"] = _FLOATS[number] if number < len(_FLOATS) else row["pd"]
@@ -324,22 +355,26 @@ def _values_as_partitions(spark: SparkSession, seed: int) -> _Maker:
 def _widened(spark: SparkSession, seed: int) -> _Maker:
     """Widened columns of all kinds, with rows deleted before and after."""
     kinds = {
-        "id": "bigint", "y": "tinyint", "h": "smallint", "i": "int", "k": "int", "e": "int", "f": "float", "n": "decimal(10,2)", "dt": "date",
-        "m": "decimal(10,2)", "s": "string", "st.a": "int", "st.d": "float", "st.s": "string",
+        "id": "bigint", "y": "tinyint", "h": "smallint", "i": "int", "k": "int", "e": "int", "f": "float",
+        "n": "decimal(10,2)", "dt": "date", "m": "decimal(10,2)", "s": "string", "st.a": "int",
+        "st.d": "float", "st.s": "string",
     }  # fmt: skip
     properties = {
         "delta.enableDeletionVectors": "true",
         "delta.enableTypeWidening": "true",
         "delta.feature.timestampNtz": "supported",
     }
-    made = _Maker(spark, "widened", kinds, seed, index="f,i,dt,n", cube_size=10, file_bytes="5kb", properties=properties)
+    made = _Maker(
+        spark, "widened", kinds, seed, index="f,i,dt,n", cube_size=10, file_bytes="5kb", properties=properties
+    )
     made.append(24).append(12, 0.2)
     made.table.index()
     made.append(6, 0).delete(2)
     changes: dict[str, tuple[str, Callable[[Any], Any]]] = {
-        "y": ("int", int), "h": ("bigint", int), "i": ("bigint", int), "k": ("double", float), "e": ("decimal(20,2)", Decimal),
-        "f": ("double", float), "n": ("decimal(14,4)", Decimal), "dt": ("timestamp_ntz", lambda days: days * _DAY),
-        "m": ("decimal(25,6)", Decimal), "st.a": ("bigint", int), "st.d": ("double", float),
+        "y": ("int", int), "h": ("bigint", int), "i": ("bigint", int), "k": ("double", float),
+        "e": ("decimal(20,2)", Decimal), "f": ("double", float), "n": ("decimal(14,4)", Decimal),
+        "dt": ("timestamp_ntz", lambda days: days * _DAY), "m": ("decimal(25,6)", Decimal), "st.a": ("bigint", int),
+        "st.d": ("double", float),
     }  # fmt: skip
     for column, (kind, change) in changes.items():
         made.table.sql(f"ALTER TABLE {{t}} ALTER COLUMN {column} TYPE {kind}")
@@ -358,8 +393,23 @@ def _checkpointed(spark: SparkSession, seed: int) -> _Maker:
         "delta.checkpoint.writeStatsAsJson": "false",
         "delta.enableDeletionVectors": "true",
     }
-    kinds = {"id": "bigint", "p": "string", "pt": "timestamp", **{c: kind for c, kind in _ALL.items() if c != "id"}, **_STRUCT}
-    made = _Maker(spark, "checkpointed", kinds, seed, properties=properties, tail="PARTITIONED BY (p, pt)", index="d,dt", cube_size=10)
+    kinds = {
+        "id": "bigint",
+        "p": "string",
+        "pt": "timestamp",
+        **{c: kind for c, kind in _ALL.items() if c != "id"},
+        **_STRUCT,
+    }
+    made = _Maker(
+        spark,
+        "checkpointed",
+        kinds,
+        seed,
+        properties=properties,
+        tail="PARTITIONED BY (p, pt)",
+        index="d,dt",
+        cube_size=10,
+    )
 
     def place(row: dict[str, Any], number: int) -> None:
         row["p"] = (None, "New York", "b=/%")[number % 3]
