@@ -24,7 +24,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -63,6 +63,9 @@ notebook: java $(INSTALLED) ## run the example notebooks, and store them with th
 
 fuzz: $(INSTALLED) ## try 100,000 random conditions on the planning of reads (ARGS="--seed 7 --count 1" repeats)
 	@$(BIN)/python tests/support/planning_fuzz.py $(ARGS)
+
+fuzz-readers: java $(INSTALLED) test-shim ## try 100,000 random conditions on the readers without Spark (ARGS="--spark" asks Spark, too)
+	@$(BIN)/python tests/support/readers_fuzz.py $(ARGS)
 
 test-mutations: java $(INSTALLED) test-shim ## put small faults into a copy, and show that a test catches each (ARGS="--only lease")
 	@$(BIN)/python tests/support/mutations.py $(ARGS)

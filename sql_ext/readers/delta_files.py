@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,8 +16,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
-from catalog.errors import MissingPackageError, NotSupportedError, TableError
-from sql_ext.readers.log_tags import Tags, tags_of_files
+from catalog.errors import FileSystemError, MissingPackageError, NotSupportedError, TableError
+from sql_ext.readers.deletion_vectors import deleted_positions
+from sql_ext.readers.log_entries import LogEntry, Tags, entries_of_files
 from sql_ext.readers.table_columns import TableColumns
 
 # Reader features of tables whose rows are read correctly here.
@@ -30,7 +33,7 @@ _FEATURES = frozenset(
         "typeWidening-preview",
     }
 )
-_LAST_READER_WITHOUT_FEATURES = 2
+_ABSOLUTE = re.compile("[A-Za-z][A-Za-z0-9+.-]*:/|/")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +43,14 @@ class DeltaFile:
     Attributes:
         path: as in the log.
         bytes: its size.
-        partition: values of the partition columns, by name.
+        partition: values of the partition columns, by name; days and microseconds instead of dates and times.
         minima: smallest values by stored name of a top-level column; None where unknown.
         maxima: largest values.
         nulls: numbers of NULLs.
         rows: number of rows, with deleted ones; None if unknown.
         tags: of the index; empty if unknown.
+        deletion_vector: its descriptor; None without deleted rows.
+        times_are_known: whether ``minima`` and ``maxima`` of TIMESTAMP columns are right.
     """
 
     path: str
@@ -56,6 +61,8 @@ class DeltaFile:
     nulls: Mapping[str, Any]
     rows: int | None
     tags: Tags
+    deletion_vector: Mapping[str, Any] | None = None
+    times_are_known: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,37 +137,78 @@ class DeltaFiles:
 
     @cached_property
     def files(self) -> list[DeltaFile]:
-        """The live files in the order of their paths."""
-        actions = pa.table(self.table.get_add_actions(flatten=False))
-        names = set(actions.column_names)
-        tags = tags_of_files(self.file_system, self.version)
-        found = []
-        for row in actions.to_pylist():
-            statistics = {name: row[name] or {} if name in names else {} for name in ("min", "max", "null_count")}
-            found.append(
-                DeltaFile(
-                    row["path"],
-                    row["size_bytes"],
-                    (row["partition"] if "partition" in names else None) or {},
-                    statistics["min"],
-                    statistics["max"],
-                    statistics["null_count"],
-                    row.get("num_records"),
-                    tags.get(row["path"], tags.get(unquote(row["path"]), {})),
-                )
-            )
-        return sorted(found, key=lambda file: file.path)
+        """The live files in the order of their paths.
 
-    @cached_property
-    def _kept_rows(self) -> dict[str, NDArray[np.bool_]]:
-        """Which rows of a file its deletion vector keeps, by the end of the file's URL."""
-        if "deletionVectors" not in (self.table.protocol().reader_features or ()):
-            return {}
-        vectors = pa.table(self.table.deletion_vectors())
-        masks = (np.array(mask.as_py(), dtype=np.bool_) for mask in vectors["selection_vector"])
-        return {unquote(path.as_py()): mask for path, mask in zip(vectors["filepath"], masks, strict=True)}
+        Raises:
+            FileSystemError: the log cannot be read.
+        """
+        with reading(self.location):
+            actions = pa.table(self.table.get_add_actions(flatten=False))
+            rows = pa.Table.from_arrays([_as_numbers(c) for c in actions.columns], actions.column_names).to_pylist()
+            entries = entries_of_files(self.file_system, self.version)
+        return sorted((self._file(row, entries) for row in rows), key=lambda file: file.path)
 
-    def kept_rows(self, file: DeltaFile) -> NDArray[np.bool_] | None:
-        """Returns which of the first rows of a file are live; rows beyond are live, too. None without deleted rows."""
-        ending = "/" + unquote(file.path)
-        return next((mask for path, mask in self._kept_rows.items() if path.endswith(ending)), None)
+    def _file(self, row: Mapping[str, Any], entries: Mapping[str, LogEntry]) -> DeltaFile:
+        entry = entries.get(row["path"], entries.get(unquote(row["path"])))
+        if entry is None and "deletionVectors" in (self.table.protocol().reader_features or ()):
+            raise FileSystemError.of(self.location, f"its log does not say which rows of {row['path']} are deleted")
+        values = {name: row.get(name) or {} for name in ("partition", "min", "max", "null_count")}
+        return DeltaFile(
+            row["path"],
+            row["size_bytes"],
+            values["partition"],
+            values["min"],
+            values["max"],
+            values["null_count"],
+            row.get("num_records"),
+            {} if entry is None else entry.tags,
+            None if entry is None else entry.deletion_vector,
+            entry is not None and entry.times_are_known,
+        )
+
+    def open(self, file: DeltaFile) -> pa.NativeFile:
+        """Opens a file.
+
+        Raises:
+            NotSupportedError: the file is that of another table, of which this one is a clone.
+        """
+        if _ABSOLUTE.match(file.path):
+            raise NotSupportedError(f"{self.location} has files of another table ({file.path}): read it with Spark.")
+        # The log has paths as URLs have them.
+        return self.file_system.open_input_file(unquote(file.path))
+
+    def deleted_rows(self, file: DeltaFile) -> NDArray[np.int64]:
+        """Returns the positions of the deleted rows of a file, ascending.
+
+        Raises:
+            NotSupportedError: its deletion vector cannot be read.
+        """
+        if file.deletion_vector is None:
+            return np.zeros(0, dtype=np.int64)
+        return deleted_positions(self.file_system, file.deletion_vector).astype(np.int64)
+
+
+@contextmanager
+def reading(location: str) -> Iterator[None]:
+    """Turns errors of other libraries into one that names the table."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
+        detail = str(error).split("\n", 1)[0].rstrip(".") or type(error).__name__
+        raise FileSystemError.of(location, detail) from error
+
+
+def _as_numbers(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Values with days and microseconds instead of dates and times, which may lie outside of Python's types."""
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    kind = array.type
+    if pa.types.is_date32(kind):
+        return array.cast(pa.int32())
+    if pa.types.is_timestamp(kind):
+        return array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    if pa.types.is_struct(kind) and kind.num_fields:
+        parts = [_as_numbers(array.field(number)) for number in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, [field.name for field in kind], mask=array.is_null())
+    return array

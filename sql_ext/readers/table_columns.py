@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +31,9 @@ _ARROW_TYPES = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+_CHAR_TYPE, _CHAR = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"char\((\d+)\)", re.IGNORECASE)
+_COLLATIONS = "__COLLATIONS"
+_TYPE_CHANGES = "delta.typeChanges"
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,17 @@ class Column:
         path: its names from the outermost.
         stored_path: the same as files and statistics have them.
         sql_type: its type as Spark writes it in lower case, such as ``bigint``.
+        width: number of characters of CHAR(n); None for other types.
+        collation: its collation; None for the order of bytes.
+        was_float: a DOUBLE that was widened from FLOAT.
     """
 
     path: tuple[str, ...]
     stored_path: tuple[str, ...]
     sql_type: str
+    width: int | None = None
+    collation: str | None = None
+    was_float: bool = False
 
     @property
     def name(self) -> str:
@@ -97,22 +107,38 @@ class TableColumns:
 def _find(fields: Sequence[Field], names: Sequence[str]) -> Column | None:
     name, *rest = names
     field = next((field for field in fields if field["name"].lower() == name.lower()), None)
-    if field is None:
-        return None
-    if not rest:
-        return Column((field["name"],), (stored_name(field),), sql_type(field["type"]))
+    if field is None or not rest:
+        return None if field is None else _column(field)
     inner = _find(field["type"]["fields"], rest) if _is_struct(field["type"]) else None
-    if inner is None:
-        return None
-    return Column((field["name"], *inner.path), (stored_name(field), *inner.stored_path), inner.sql_type)
+    return None if inner is None else _inside(field, inner)
 
 
 def _leaves(fields: Sequence[Field]) -> Iterator[Column]:
     for field in fields:
-        yield Column((field["name"],), (stored_name(field),), sql_type(field["type"]))
+        yield _column(field)
         if _is_struct(field["type"]):
             for inner in _leaves(field["type"]["fields"]):
-                yield Column((field["name"], *inner.path), (stored_name(field), *inner.stored_path), inner.sql_type)
+                yield _inside(field, inner)
+
+
+def _column(field: Field) -> Column:
+    metadata = field.get("metadata", {})
+    char = _CHAR.fullmatch(metadata.get(_CHAR_TYPE, ""))
+    # The collations of the values inside of a nested type have longer keys.
+    collation = metadata.get(_COLLATIONS, {}).get(field["name"])
+    return Column(
+        (field["name"],),
+        (stored_name(field),),
+        sql_type(field["type"]),
+        int(char[1]) if char is not None else None,
+        collation,
+        any(change.get("fromType") == "float" for change in metadata.get(_TYPE_CHANGES, ())),
+    )
+
+
+def _inside(field: Field, inner: Column) -> Column:
+    path, stored_path = (field["name"], *inner.path), (stored_name(field), *inner.stored_path)
+    return replace(inner, path=path, stored_path=stored_path)
 
 
 def _is_struct(kind: Any) -> bool:
@@ -178,6 +204,11 @@ def as_read(array: pa.Array, kind: Any) -> pa.Array:
     keys, items = as_read(entries.keys, kind["keyType"]), as_read(entries.items, kind["valueType"])
     made = pa.MapArray.from_arrays(entries.offsets, keys, items).cast(wanted)
     return pc.if_else(array.is_valid(), made, pa.scalar(None, wanted))
+
+
+def padded(array: pa.Array, width: int | None) -> pa.Array:
+    """Returns values of CHAR(n) as Spark reads them; those of other types, without a width, as they are."""
+    return array if width is None else pc.utf8_rpad(array, width)
 
 
 def _offsets(array: pa.Array) -> pa.Array:

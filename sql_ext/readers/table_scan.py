@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 from catalog.errors import InvalidArgumentError, MissingPackageError, NotSupportedError
 from catalog.pruning.read_planning import plan_read, plan_sample
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
-from sql_ext.readers.delta_files import DeltaFile, DeltaFiles
+from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import may_have_rows
-from sql_ext.readers.row_conditions import Condition, columns_in, mask_of, parsed, tree_of
+from sql_ext.readers.row_conditions import Condition, columns_in, parsed, tree_of
+from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
-from sql_ext.readers.table_columns import Column, as_read, stored_name
+from sql_ext.readers.table_columns import Column, as_read, padded, stored_name
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.dataset as ds
 
 _BATCH_ROWS = 65_536
+_LAST_VERSION = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,18 @@ class Scan:
         return ds.dataset(self.to_table())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Returns the rows as a pandas DataFrame."""
-        return self.to_table().to_pandas()
+        """Returns the rows as a pandas DataFrame.
+
+        Raises:
+            NotSupportedError: a value is outside of the types of pandas, such as a date after the year 9999.
+        """
+        table = self.to_table()
+        try:
+            return table.to_pandas()
+        except (ValueError, OverflowError, pa.ArrowException) as error:
+            raise NotSupportedError(
+                f"pandas cannot hold the rows of {self.location} ({error}): use to_table."
+            ) from error
 
     def to_polars(self) -> Any:
         """Returns the rows as a Polars LazyFrame, which reads only the columns that a query needs.
@@ -148,14 +160,14 @@ class Scan:
 
     def _rows_of(self, file: DeltaFile, names: Sequence[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
         """Columns of the rows of a file that are asked for, and the number of rows, batch by batch."""
-        kept = self._table.kept_rows(file)
         needed = list(dict.fromkeys([*names, *(column.path[0] for column in self._columns_of_filters)]))
         position = 0
-        with self._table.file_system.open_input_file(file.path) as source:
+        with reading(self.location), self._table.open(file) as source:
+            deleted = self._table.deleted_rows(file)
             parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             for batch in parquet.iter_batches(_BATCH_ROWS, columns=self._stored(parquet, needed)):
                 columns = {name: self._values(name, batch, file) for name in needed}
-                live = None if kept is None else _slice(kept, position, batch.num_rows)
+                live = _live(deleted, position, batch.num_rows)
                 position += batch.num_rows
                 mask = self._mask(columns, batch.num_rows, live)
                 count = batch.num_rows if mask is None else int(mask.sum())
@@ -186,11 +198,11 @@ class Scan:
         field = self._table.columns.field(name)
         if name in self._table.columns.partitioned_by:
             value = file.partition.get(name, file.partition.get(stored_name(field)))
-            return pa.repeat(pa.scalar(value, kind), batch.num_rows)
+            return padded(pa.repeat(pa.scalar(value, kind), batch.num_rows), self._table.columns.find([name]).width)
         stored = stored_name(field)
         if stored not in batch.schema.names:
             return pa.nulls(batch.num_rows, kind)
-        return as_read(batch.column(stored), field["type"])
+        return padded(as_read(batch.column(stored), field["type"]), self._table.columns.find([name]).width)
 
     def _mask(
         self, columns: Mapping[str, pa.Array], rows: int, live: NDArray[np.bool_] | None
@@ -214,10 +226,14 @@ class Scan:
         return mask
 
 
-def _slice(kept: NDArray[np.bool_], start: int, rows: int) -> NDArray[np.bool_]:
-    part = kept[start : start + rows]
-    # A deletion vector says nothing of the rows behind the last one that it deletes.
-    return np.concatenate([part, np.ones(rows - len(part), dtype=np.bool_)])
+def _live(deleted: NDArray[np.int64], start: int, rows: int) -> NDArray[np.bool_] | None:
+    """Which rows of a batch are live; None without deleted rows."""
+    first, end = np.searchsorted(deleted, (start, start + rows))
+    if first == end:
+        return None
+    live = np.ones(rows, dtype=np.bool_)
+    live[deleted[first:end] - start] = False
+    return live
 
 
 def _empty_rows(rows: int) -> pa.RecordBatch:
@@ -259,11 +275,12 @@ def scan(
         MissingPackageError: deltalake is not installed.
     """
     bounds = _bounds(fraction, draw)
-    table = DeltaFiles.of(path, version, storage_options or {})
+    _check_version(version)
+    if columns is not None:
+        _check_columns(columns)
+    table = DeltaFiles.of(path, version, _checked_options(storage_options))
     names = tuple(table.columns.schema.names)
     if columns is not None:
-        if isinstance(columns, str) or not columns:
-            raise InvalidArgumentError.of("columns", str(columns), "a list of names of columns")
         names = tuple(table.columns.find([name]).path[0] for name in columns)
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
@@ -300,6 +317,27 @@ def _bounds(fraction: float | None, draw: int) -> tuple[float, float] | None:
         accepted = f"a whole number from 1 to {draws} for a fraction of {fraction:g}"
         raise InvalidArgumentError.of("draw", str(draw), accepted)
     return bounds_of_draw(fraction, draw)
+
+
+def _check_version(version: Any) -> None:
+    is_whole = isinstance(version, int) and not isinstance(version, bool)
+    if version is not None and not (is_whole and 0 <= version <= _LAST_VERSION):
+        raise InvalidArgumentError.of("version", version, "the number of a version, 0 or more")
+
+
+def _check_columns(columns: Any) -> None:
+    is_list = isinstance(columns, Sequence) and not isinstance(columns, (str, bytes))
+    if not is_list or not columns or not all(isinstance(name, str) for name in columns):
+        raise InvalidArgumentError.of("columns", str(columns), "a list of names of columns")
+
+
+def _checked_options(options: Any) -> Mapping[str, str]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(text, str) for pair in options.items() for text in pair):
+        # Values may be secrets.
+        raise InvalidArgumentError.of("storage_options", type(options).__name__, "a dict of texts by texts")
+    return options
 
 
 def _is_number(value: object) -> bool:

@@ -1,9 +1,13 @@
-"""Tags in the log, the selection of files and the parser of conditions, without Spark and without a table."""
+"""Entries of the log, deletion vectors, the selection of files and conditions, without Spark and without a table."""
 
 import json
 import re
+import struct
+import zlib
 from itertools import pairwise
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -11,25 +15,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.errors import InvalidArgumentError, UseError
+from catalog.errors import InvalidArgumentError, NotSupportedError, UseError
 from otree.block import BAND_TAG, Block, blocks_to_json
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
+from sql_ext.readers.deletion_vectors import deleted_positions
 from sql_ext.readers.delta_files import DeltaFile
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import may_have_rows
-from sql_ext.readers.log_tags import tags_of_files
-from sql_ext.readers.row_conditions import mask_of, parsed, tree_of
+from sql_ext.readers.log_entries import entries_of_files
+from sql_ext.readers.row_conditions import parsed, tree_of
+from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.table_columns import TableColumns
 
 TAGS = pa.map_(pa.string(), pa.string())
 ADD = pa.struct([("path", pa.string()), ("tags", TAGS)])
 SIDECAR = pa.struct([("path", pa.string())])
+TYPES = {
+    "a": "integer", "d": "double", "s": "string", "t": "timestamp", "b": "boolean", "k": "long", "f": "float",
+    "n": "decimal(10,2)", "c": "string", "u": "string",
+}  # fmt: skip
+METADATA = {"c": {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}, "u": {"__COLLATIONS": {"u": "spark.UTF8_LCASE"}}}
 COLUMNS = TableColumns(
-    tuple(
-        {"name": name, "type": kind, "metadata": {}}
-        for name, kind in (("a", "integer"), ("d", "double"), ("s", "string"), ("t", "timestamp"), ("b", "boolean"))
-    ),
-    (),
+    tuple({"name": name, "type": kind, "metadata": METADATA.get(name, {})} for name, kind in TYPES.items()), ()
 )
 
 # --------------------------------------------------------------------------------------------------------- tags
@@ -57,9 +64,12 @@ def log(tmp_path):
     return folder
 
 
+def _entries(log, version):
+    return entries_of_files(pafs.SubTreeFileSystem(str(log.parent), pafs.LocalFileSystem()), version)
+
+
 def _tags(log, version):
-    found = tags_of_files(pafs.SubTreeFileSystem(str(log.parent), pafs.LocalFileSystem()), version)
-    return {path: tags.get("revision") for path, tags in found.items()}
+    return {path: entry.tags.get("revision") for path, entry in _entries(log, version).items()}
 
 
 @pytest.mark.parametrize("kind", ["none", "classic", "parts", "v2 json", "v2 parquet"])
@@ -88,6 +98,26 @@ def test_tags_from_checkpoints_and_commits(log, kind):
     _commit(log, 2, {"add": _add("b", "2")}, {"add": {"path": "d", "tags": None}}, {"commitInfo": {}})
     assert _tags(log, 2) == {"b": "2", "c": "1", "d": None}
     assert _tags(log, 1) == {"b": "1", "c": "1"}
+
+
+def test_a_commit_may_add_a_file_before_it_removes_it(log):
+    vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    _commit(log, 0, {"add": _add("a", "1")})
+    _commit(log, 1, {"add": {**_add("a", "2"), "deletionVector": vector}}, {"remove": {"path": "a"}})
+    assert _entries(log, 0)["a"].deletion_vector is None
+    assert _entries(log, 1)["a"].deletion_vector == vector
+    assert _tags(log, 1) == {"a": "2"}
+
+
+@pytest.mark.parametrize("is_int96", [False, True])
+def test_times_of_statistics_that_end_in_2262_are_unknown(log, is_int96):
+    moment = pa.array([0], pa.timestamp("us"))
+    low = pa.StructArray.from_arrays([moment], ["ts"])
+    add = pa.StructArray.from_arrays([pa.array(["a"]), pa.StructArray.from_arrays([low], ["minValues"])],
+                                     ["path", "stats_parsed"])  # fmt: skip
+    table = pa.table({"add": add})
+    pq.write_table(table, log / f"{0:020}.checkpoint.parquet", use_deprecated_int96_timestamps=is_int96)
+    assert _entries(log, 0)["a"].times_are_known is not is_int96
 
 
 @pytest.mark.parametrize("text", ["{", '{"add": 3}', '{"add": {"path": "a", "tags": 7}}', "[]", "null"])
@@ -122,6 +152,117 @@ def test_files_by_cubes_and_weights():
         assert whole.may_have_rows({**tags, **changed})
     assert whole.may_have_rows({})
     assert IndexedFiles(None).may_have_rows(tags)
+
+
+# ---------------------------------------------------------------------------------------------- deletion vectors
+
+
+def _container(values, is_run):
+    if is_run:
+        return struct.pack("<HHH", 1, values[0], len(values) - 1)
+    if len(values) > 4096:
+        return np.packbits(np.isin(np.arange(2**16), values), bitorder="little").tobytes()
+    return np.array(values, dtype="<u2").tobytes()
+
+
+def _bitmap(containers, has_runs):
+    """A portable Roaring bitmap: containers are tuples of key, values, and whether they are a run."""
+    parts = [_container(values, is_run) for _, values, is_run in containers]
+    keys = b"".join(struct.pack("<HH", key, len(values) - 1) for key, values, _ in containers)
+    count = len(containers)
+    if has_runs:
+        flags = np.packbits([is_run for *_, is_run in containers], bitorder="little").tobytes()
+        head = struct.pack("<I", 12347 | (count - 1) << 16) + flags + keys
+    else:
+        head = struct.pack("<II", 12346, count) + keys
+    if not has_runs or count >= 4:
+        head += b"\0" * 4 * count  # the offsets, which a reader from start to end does not need
+    return head + b"".join(parts)
+
+
+def _vector(bitmaps):
+    data = struct.pack("<iq", 1681511377, len(bitmaps))
+    return data + b"".join(struct.pack("<I", key) + bitmap for key, bitmap in bitmaps)
+
+
+def _positions(tmp_path, data, **changes):
+    (tmp_path / "ab").mkdir(exist_ok=True)
+    name = UUID(int=0x0102030405060708090A0B0C0D0E0F10)
+    stored = struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    (tmp_path / "ab" / f"deletion_vector_{name}.bin").write_bytes(b"\1" + stored)
+    descriptor = {"storageType": "u", "pathOrInlineDv": "ab" + _z85(name.bytes), "offset": 1, "sizeInBytes": len(data),
+                  **changes}  # fmt: skip
+    files = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
+    return deleted_positions(files, descriptor).tolist()
+
+
+def _z85(data):
+    alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    words = [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)]
+    return "".join(alphabet[word // 85**place % 85] for word in words for place in (4, 3, 2, 1, 0))
+
+
+LONG = list(range(0, 12_000, 2))
+SHAPES = {
+    "empty": ([], []),
+    "array": ([(0, _bitmap([(0, [1, 5, 65_535], False)], False))], [1, 5, 65_535]),
+    "bitmap": ([(0, _bitmap([(1, LONG, False)], False))], [65_536 + n for n in LONG]),
+    "run": ([(0, _bitmap([(0, [7, 8, 9], True), (2, [3], False)], True))], [7, 8, 9, 131_075]),
+    "runs with offsets": (
+        [(0, _bitmap([(key, [key, key + 1], key % 2 == 0) for key in range(5)], True))],
+        [65_536 * key + key + more for key in range(5) for more in (0, 1)],
+    ),
+    "above 2^32": (
+        [(0, _bitmap([(0, [1], False)], False)), (3, _bitmap([(0, [2], False)], False))],
+        [1, 3 * 2**32 + 2],
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_deletion_vectors(tmp_path, shape):
+    bitmaps, positions = SHAPES[shape]
+    data = _vector(bitmaps)
+    assert _positions(tmp_path, data, cardinality=len(positions)) == positions
+    padded = data + b"\0" * (-len(data) % 4)
+    assert (
+        _positions(tmp_path, data, cardinality=len(positions), storageType="i", pathOrInlineDv=_z85(padded))
+        == positions
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"cardinality": 2}, {"sizeInBytes": 5}, {"offset": 2}, {"storageType": "p"}, {"pathOrInlineDv": "~" * 20}],
+)
+def test_other_deletion_vectors_are_refused(tmp_path, changes):
+    data = _vector(SHAPES["array"][0])
+    with pytest.raises((NotSupportedError, OSError), match=r"deletion vector|No such file"):
+        _positions(tmp_path, data, **{"cardinality": 3, **changes})
+
+
+# ------------------------------------------------------------------------------------------------------ statistics
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "where", "may_be"),
+    [
+        (-10.310118564421342, 1.0, "d = -10.310118564421344", True),
+        (-10.310118564421342, 1.0, "d = -10.31011856443", False),
+        (0.0, 10.310118564421342, "d >= 10.310118564421344", True),
+        (1.0, float("nan"), "d = 5", True),
+        (1.0, float("nan"), "d < 0.99", False),
+        (1.0, float("inf"), "d = 'inf'", True),
+        (float("-inf"), 1.0, "d = '-inf'", True),
+        (float("inf"), float("inf"), "d = 'inf'", True),
+        (0.0, 0.0, "d = -0.0", True),
+        (0.0, 0.0, "d = 5e-324", True),
+        (None, 1.0, "d = 5", True),
+    ],
+)
+def test_bounds_of_numbers_have_a_margin(low, high, where, may_be):
+    file = DeltaFile("f", 1, {}, {"d": low}, {"d": high}, {"d": 0}, 2, {})
+    assert may_have_rows(file, parsed(where, COLUMNS.find)) is may_be
 
 
 # ----------------------------------------------------------------------------------------------------- conditions
@@ -180,6 +321,19 @@ def test_conditions_by_hand():
         "s < 'b' AND NOT b": [None, False, True, False, False],
         "a IN (3, NULL)": [None, None, None, True, None],
         "`A` == 3": [None, False, False, True, False],
+        "s NOT LIKE 'a%'": [None, True, False, False, True],
+        "NOT s NOT LIKE 'a%'": [None, False, True, True, False],
+        "s LIKE 'ab'": [None, False, False, True, False],
+        "s NOT IN ('a', 'ab')": [None, True, False, False, True],
+        "a NOT BETWEEN 0 AND 3": [None, True, False, False, True],
+        "a IS DISTINCT FROM 3": [True, True, True, False, True],
+        "a IS NOT DISTINCT FROM NULL": [True, False, False, False, False],
+        "b IS NOT TRUE": [True, False, True, False, True],
+        "!b": [None, False, True, False, True],
+        "d = 0.0": [None, False, True, False, False],
+        "d IN (-0e0, double('NaN'))": [None, True, True, False, False],
+        "d = 5D OR a = 7L": [None, False, False, False, True],
+        "(a) = ((3))": [None, False, False, True, False],
     }
     for text, rows in expected.items():
         assert _rows(parsed(text, COLUMNS.find)) == rows, text
@@ -200,6 +354,26 @@ def test_conditions_by_hand():
         ("a", "and not a"),
         ("a IN (SELECT 1)", "and not a IN"),
         ("a = 1 ORDER BY a", "one condition"),
+        ("a BETWEEN SYMMETRIC 3 AND 1", "(symmetric)"),
+        ("s NOT ILIKE 'a%'", "ILIKE"),
+        ("s NOT LIKE 'a%' ESCAPE '/'", "ESCAPE"),
+        ("d = -'inf'", "is none"),
+        ("d = 1e400", "is none"),
+        ("a = 1e999999999", "is none"),
+        ("a = 1.5D", "is none"),
+        ("a = TRY_CAST(1 AS INT)", "is none"),
+        ("d = CAST(1 AS INT)::DOUBLE", "is none"),
+        ("k = 9007199254740993e0", "is none"),
+        ("k IN (1e0)", "is none"),
+        ("n = 1e0", "is none"),
+        ("n = 1.125", "is none"),
+        ("n = 1.000000000000000000000000000000000000", "is none"),
+        ("t > '2020-01-01 12:00:00+25:00'", "is none"),
+        ("t > '20200101'", "is none"),
+        ("c = 'abcde'", "at most 4 characters"),
+        ("c IN ('a', NULL)", "Spark pads a list with NULL in another way"),
+        ("u = 'a'", "collation spark.UTF8_LCASE"),
+        ("u LIKE 'a%'", "and not u LIKE"),
         ("a = ", "cannot be parsed"),
         ("", "cannot be parsed"),
         ("nope = 1", "no column 'nope'"),

@@ -153,3 +153,12 @@ def test_the_import_needs_no_spark():
     others = "{'pyspark', 'py4j', 'deltalake', 'polars', 'duckdb'}"
     program = f"import sys, sql_ext.readers; assert not {others} & set(sys.modules)"
     subprocess.run([sys.executable, "-P", "-c", program], check=True, env={"PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.slow
+def test_shallow_clones_are_refused(spark, new_table):
+    made = new_table("id BIGINT").append(spark.range(10))
+    clone = new_table("id BIGINT")
+    spark.sql(f"CREATE OR REPLACE TABLE {clone.name} SHALLOW CLONE {made.name}")
+    with pytest.raises(sql_ext.UseError, match="files of another table"):
+        readers.scan(str(clone.path)).to_table()

@@ -1,7 +1,7 @@
-"""The tags of live files, read from the Delta log: readers of Delta do not return them.
+"""The tags and deletion vectors of live files, read from the Delta log: deltalake does not return them.
 
 A file whose tags are not found, for any reason, counts as unindexed: it is read whole, which costs bytes and never
-rows.
+rows. Without its deletion vector, no file is read: ``DeltaFiles`` sees to it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,38 +20,55 @@ import pyarrow.parquet as pq
 logger = logging.getLogger(__name__)
 
 Tags = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """What the log says of a live file, and deltalake does not.
+
+    Attributes:
+        tags: of the index.
+        deletion_vector: its descriptor; None without deleted rows.
+        times_are_known: False if deltalake may return other times than its statistics have.
+    """
+
+    tags: Tags
+    deletion_vector: Mapping[str, Any] | None
+    times_are_known: bool
+
+
 _LOG = "_delta_log"
+_STATISTICS = "add.stats_parsed."
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-f-]{36}))?\.(?:parquet|json)"
 )
 
 
-def tags_of_files(files: pafs.FileSystem, version: int) -> dict[str, Tags]:
-    """Returns the tags of the files of a version by path, as in the log.
+def entries_of_files(files: pafs.FileSystem, version: int) -> dict[str, LogEntry]:
+    """Returns the entries of the files of a version by path, as in the log; none if the log cannot be read.
 
     Args:
         files: the table's folder as a file system.
         version: version of the table.
     """
     try:
-        return _tags(files, version)
+        return _entries(files, version)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         logger.warning("The index of the table cannot be read, so every file is read: %s", error)
         return {}
 
 
-def _tags(files: pafs.FileSystem, version: int) -> dict[str, Tags]:
+def _entries(files: pafs.FileSystem, version: int) -> dict[str, LogEntry]:
     names = [info.base_name for info in files.get_file_info(pafs.FileSelector(_LOG)) if info.is_file]
     start, checkpoint = _newest_checkpoint(names, version)
-    tags: dict[str, Tags] = {}
+    entries: dict[str, LogEntry] = {}
     for name in checkpoint:
-        tags.update(_of_checkpoint(files, f"{_LOG}/{name}"))
+        entries.update(_of_checkpoint(files, f"{_LOG}/{name}"))
     commits = sorted(name for name in names if (m := _COMMIT.fullmatch(name)) and start < int(m[1]) <= version)
     for name in commits:
-        for action in _lines(files, f"{_LOG}/{name}"):
-            _apply(tags, action)
-    return tags
+        _apply(entries, list(_lines(files, f"{_LOG}/{name}")))
+    return entries
 
 
 def _newest_checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
@@ -70,12 +88,12 @@ def _newest_checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
     return newest[0], found[newest]
 
 
-def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, Tags]]:
+def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, LogEntry]]:
     if name.endswith(".json"):
         actions = list(_lines(files, name))
         sidecars = [action["sidecar"]["path"] for action in actions if action.get("sidecar")]
         for action in actions:
-            yield from _added(action.get("add"))
+            yield from _added(action.get("add"), times_are_known=True)
     else:
         with files.open_input_file(name) as source:
             table = pq.ParquetFile(source)
@@ -89,12 +107,15 @@ def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, Tag
             yield from _rows(part, set(part.schema_arrow.names))
 
 
-def _rows(table: pq.ParquetFile, columns: set[str]) -> Iterator[tuple[str, Tags]]:
+def _rows(table: pq.ParquetFile, columns: set[str]) -> Iterator[tuple[str, LogEntry]]:
     if "add" not in columns:
         return
-    for batch in table.iter_batches(columns=["add.path", "add.tags"]):
+    # deltalake reads INT96 as nanoseconds, which end in 2262, and returns other times for those beyond.
+    leaves = [table.schema.column(number) for number in range(len(table.schema))]
+    is_known = not any(leaf.physical_type == "INT96" and leaf.path.startswith(_STATISTICS) for leaf in leaves)
+    for batch in table.iter_batches(columns=["add.path", "add.tags", "add.deletionVector"]):
         for add in batch.column(0).to_pylist():
-            yield from _added(add)
+            yield from _added(add, times_are_known=is_known)
 
 
 def _sidecars(table: pq.ParquetFile) -> list[str]:
@@ -102,10 +123,10 @@ def _sidecars(table: pq.ParquetFile) -> list[str]:
     return [sidecar["path"] for sidecar in found if sidecar is not None and sidecar.get("path")]
 
 
-def _added(add: Mapping[str, Any] | None) -> Iterator[tuple[str, Tags]]:
+def _added(add: Mapping[str, Any] | None, *, times_are_known: bool) -> Iterator[tuple[str, LogEntry]]:
     if add is not None and add.get("path"):
         # Arrow reads a map as a list of pairs.
-        yield add["path"], dict(add.get("tags") or {})
+        yield add["path"], LogEntry(dict(add.get("tags") or {}), add.get("deletionVector"), times_are_known)
 
 
 def _lines(files: pafs.FileSystem, name: str) -> Iterator[dict[str, Any]]:
@@ -116,8 +137,10 @@ def _lines(files: pafs.FileSystem, name: str) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _apply(tags: dict[str, Tags], action: Mapping[str, Any]) -> None:
-    remove = action.get("remove")
-    if remove is not None:
-        tags.pop(remove["path"], None)
-    tags.update(_added(action.get("add")))
+def _apply(entries: dict[str, LogEntry], actions: Sequence[Mapping[str, Any]]) -> None:
+    # One commit removes a file and adds it with another deletion vector, in any order.
+    for action in actions:
+        if action.get("remove") is not None:
+            entries.pop(action["remove"]["path"], None)
+    for action in actions:
+        entries.update(_added(action.get("add"), times_are_known=True))
