@@ -16,6 +16,8 @@ BAND_TAG = "use.band"
 TIME_RANGE_TAG = "use.timeRange"
 REWRITES_TAG = "use.rewrites"
 TIER_TAG = "use.tier"
+HISTORY_TAGS = (WRITE_TAG, TIME_RANGE_TAG, REWRITES_TAG, TIER_TAG)
+"""Tags that say how a file was made. A merged file has them whether or not it is indexed."""
 
 _FIELDS = frozenset({"cubeId", "minWeight", "maxWeight", "elementCount"})
 _TOLERATED = frozenset({"replicated"})

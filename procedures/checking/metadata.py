@@ -11,7 +11,7 @@ from catalog.table.block_rows import BLOCKS_SCHEMA
 from catalog.table.full_paths import full_path, one_spelling
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
+from otree.block import BAND_TAG, BLOCKS_TAG, HISTORY_TAGS, REVISION_TAG
 from otree.cube import BITS_PER_SYMBOL, SYMBOLS, symbols_per_level
 from otree.errors import IndexFormatError
 from otree.overfull import OVERFULL_FACTOR
@@ -41,7 +41,8 @@ class TaggedFiles:
     """The live files of a snapshot with their parsed tags, which may be invalid.
 
     Attributes:
-        files: path, stored (numRecords, including deleted rows), ours BOOLEAN (any tag of USE), text and number of the
+        files: path, stored (numRecords, including deleted rows), ours BOOLEAN (any tag that only indexed files of USE
+            have), text and number of the
             revision, text, raw maps and typed structs of the blocks, indexed BOOLEAN (whether queries treat the file
             as indexed), text and both ends of the band, and for known revisions the cube pattern and desired rows.
     """
@@ -69,7 +70,7 @@ class TaggedFiles:
         files = snapshot.log_files.select(
             "path",
             F.get_json_object("stats", "$.numRecords").try_cast("bigint").alias("stored"),
-            F.exists(F.map_keys("tags"), lambda key: key.startswith("use.")).alias("ours"),
+            F.exists(F.map_keys("tags"), lambda key: key.startswith("use.") & ~key.isin(*HISTORY_TAGS)).alias("ours"),
             tag[REVISION_TAG].alias("revision_text"),
             tag[REVISION_TAG].try_cast("bigint").alias("revision_id"),
             tag[BLOCKS_TAG].alias("blocks_text"),
@@ -133,7 +134,7 @@ def tag_problems(tagged: TaggedFiles) -> DataFrame:
             ),
             (
                 F.col("revision_text").isNull() & ~has_blocks & F.col("ours"),
-                problem("HALF_TAGGED", ERROR, F.lit("it has other tags of USE but no revision")),
+                problem("HALF_TAGGED", ERROR, F.lit("it has other tags of indexed files but no revision")),
             ),
             (
                 indexed & F.col("pattern").isNull(),

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.errors import UnknownNameError
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
+from catalog.table.column_names import find_stored
 from catalog.table.full_paths import full_path, scanned_path
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
@@ -64,12 +64,12 @@ def row_problems(snapshot: TableSnapshot, tagged: TaggedFiles, sound: DataFrame,
 
 
 def _reason_not_to_read(snapshot: TableSnapshot, revision: Revision) -> str | None:
-    try:
-        names = [logical_name(snapshot.schema, column) for column in revision.columns]
-    except UnknownNameError:
+    found = [find_stored(snapshot.schema, stored) for stored in revision.columns]
+    columns = [column for column in found if column is not None]
+    if len(columns) < len(found):
         return "an indexed column was dropped since"
     written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{revision.revision_id}")
-    today = ";".join(hash_type(snapshot.schema[name].dataType.simpleString()) for name in names)
+    today = ";".join(hash_type(column.type_name) for column in columns)
     if written_as is not None and written_as != today:
         return "a column's type was widened since, which changes the weights of its rows"
     return None
