@@ -1,10 +1,16 @@
 """SamplingOverheadReduction: what a rewrite gains, which files have overhead, and that a run ends."""
 
+import itertools
+
+import numpy as np
 import pytest
 from tables import NUMBERS, numbers
 
+from catalog.errors import InvalidArgumentError
+from catalog.properties.index_properties import SAMPLE_FRACTIONS
+from otree.packing import weight_bands
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
-from procedures.selection.sampling_candidates import Overhead, first_unsampled, limits_for
+from procedures.selection.sampling_candidates import Overhead, SampledWeights, first_unsampled, limits_for
 
 SPAN = 2**32
 
@@ -58,7 +64,82 @@ def test_a_sample_ends_before_the_weight_of_its_fraction():
     ],
 )
 def test_the_gain_is_what_the_sample_no_longer_reads(fraction, files, target, gain):
-    assert files.gain(fraction, target) == pytest.approx(gain, abs=0.02)
+    assert files.gain(SampledWeights.of(fraction), target) == pytest.approx(gain, abs=0.02)
+
+
+def test_named_fractions_end_bands_of_every_size():
+    """Of twenty files, a sample of 0.15 reads all without the fraction, and 0.15 of the rows with it."""
+    weights = np.linspace(MIN_WEIGHT, MAX_WEIGHT, 4_000).astype(np.int32)
+
+    def read(fractions, sample):
+        bands = weight_bands(weights, 20_000, 1_000, fractions=fractions)
+        return max(end for first, end in bands if first < weight_of(sample))
+
+    assert read((), 0.15) == MAX_WEIGHT + 1
+    assert read((0.15,), 0.15) == weight_of(0.15)
+    assert read((0.15,), 0.1) == weight_of(0.1)
+    below = tuple(20_000 * (limit - MIN_WEIGHT) / SPAN for limit in limits_for(0.15, (0.15,)))
+    files = Overhead(26, 20_000, below, 26, False, 20_000)
+    assert files.gain(SampledWeights.of(0.15, (0.15,)), 1_000) == pytest.approx(0.85, abs=0.01)
+    assert _even(0.15, rows=20_000.0).gain(SampledWeights.of(0.15), 50) < 0.1
+
+
+def test_a_rewritten_table_gains_nothing_again():
+    """Bands that a rewrite made end at the sample, or hold too few rows to be divided."""
+    weights = np.linspace(MIN_WEIGHT, MAX_WEIGHT, 40_000).astype(np.int32)
+    for files, fraction in itertools.product((2, 3, 11, 26, 300), (0.003, 0.01, 0.07, 0.1, 0.15, 0.5)):
+        for fractions in ((), (fraction,), (0.01, 0.15)):
+            sampled = SampledWeights.of(fraction, fractions)
+            bands = weight_bands(weights, files * 1_000, 1_000, fractions=fractions)
+            within = [(first, end) for first, end in bands if first < sampled.end < end and end > sampled.band_end]
+            if not within:
+                continue
+            (first, end), rows = within[0], files * 1_000.0
+            shares = [min(max(limit - first, 0), end - first) / SPAN for limit in sampled.limits]
+            left = Overhead(9, int(rows), tuple(rows * share for share in shares), 1, False, int(rows))
+            assert left.gain(sampled, 1_000) == 0.0
+
+
+@pytest.mark.parametrize("text", ["0", "1", "0.15;0.01", "x", "-0.1", "nan", "0.00001", ",".join(["0.1"] * 9)])
+def test_fractions_that_no_layout_can_have_are_refused(text):
+    with pytest.raises(InvalidArgumentError, match=r"use.index.sampleFractions.*from 0.0001 to below 1"):
+        SAMPLE_FRACTIONS.parse(text)
+
+
+def test_fractions_are_sorted_and_named_once():
+    assert SAMPLE_FRACTIONS.parse(" 0.15, 0.01,0.15") == (0.01, 0.15)
+    assert SAMPLE_FRACTIONS.value({}) == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fraction", "named", "share"), [("0.1", None, 0.15), ("0.15", "0.15,0.01", 0.2)])
+def test_appends_are_judged_by_the_files_of_a_rewrite(spark, new_table, fraction, named, share):
+    """26 appends with cubes of a large target: every file is read by each sample until they are laid out together."""
+    table = new_table(NUMBERS, index="x,y")
+    for start in range(26):
+        numbers(spark, 400, start * 400, 1).write.format("qbeast").mode("append").saveAsTable(table.name)
+    size, before = sum(f.size for f in table.files), table.checksum()
+    properties = {"use.index.targetFileBytes": str(size // 10)} | (
+        {"use.index.sampleFractions": named} if named else {}
+    )
+    pairs = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
+    table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ({pairs})")
+    assert len(table.files) == 26
+    assert _read_by(table, float(fraction)) == 10_400
+
+    assert [r.state for r in _reduce(table, fraction)] == ["committed"]
+
+    assert _read_by(table, float(fraction)) < share * 10_400
+    assert table.checksum() == before
+    assert [r.reason for r in _reduce(table, fraction)] == ["NOTHING_TO_DO"]
+    version = table.version
+    for strategy in ("SortedRunCompaction", "LeveledCompaction", "StepConsolidation"):
+        table.optimize(strategy=strategy)
+        version_after = table.version
+        table.optimize(strategy=strategy)
+        assert table.version == version_after, strategy
+    assert table.version >= version
+    assert _read_by(table, float(fraction)) < share * 10_400
 
 
 def _reduce(table, fraction="0.1", **given):
