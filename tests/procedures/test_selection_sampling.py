@@ -111,37 +111,6 @@ def test_fractions_are_sorted_and_named_once():
     assert SAMPLE_FRACTIONS.value({}) == ()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("fraction", "named", "share"), [("0.1", None, 0.15), ("0.15", "0.15,0.01", 0.2)])
-def test_appends_are_judged_by_the_files_of_a_rewrite(spark, new_table, fraction, named, share):
-    """26 appends with cubes of a large target: every file is read by each sample until they are laid out together."""
-    table = new_table(NUMBERS, index="x,y")
-    for start in range(26):
-        numbers(spark, 400, start * 400, 1).write.format("qbeast").mode("append").saveAsTable(table.name)
-    size, before = sum(f.size for f in table.files), table.checksum()
-    properties = {"use.index.targetFileBytes": str(size // 10)} | (
-        {"use.index.sampleFractions": named} if named else {}
-    )
-    pairs = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
-    table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ({pairs})")
-    assert len(table.files) == 26
-    assert _read_by(table, float(fraction)) == 10_400
-
-    assert [r.state for r in _reduce(table, fraction)] == ["committed"]
-
-    assert _read_by(table, float(fraction)) < share * 10_400
-    assert table.checksum() == before
-    assert [r.reason for r in _reduce(table, fraction)] == ["NOTHING_TO_DO"]
-    version = table.version
-    for strategy in ("SortedRunCompaction", "LeveledCompaction", "StepConsolidation"):
-        table.optimize(strategy=strategy)
-        version_after = table.version
-        table.optimize(strategy=strategy)
-        assert table.version == version_after, strategy
-    assert table.version >= version
-    assert _read_by(table, float(fraction)) < share * 10_400
-
-
 def _reduce(table, fraction="0.1", **given):
     return table.optimize(strategy="SamplingOverheadReduction", options={"fraction": fraction}, **given)
 
