@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -113,6 +113,7 @@ def pack(
     target_rows: int,
     beside: int = 0,
     span: float = 1.0,
+    fractions: Sequence[float] = (),
 ) -> Packing:
     """Lay rows out in files: bands of weight first, runs of the curve within each band.
 
@@ -127,6 +128,7 @@ def pack(
         target_rows: rows that a file should hold.
         beside: rows of the same tree in files that stay; see ``weight_bands``.
         span: length of the range of weights that the rows come from, as a share of all weights.
+        fractions: samples for which bands end too; see ``weight_bands``.
 
     Returns:
         The packing; the same input gives the same packing.
@@ -143,7 +145,7 @@ def pack(
     by_weight = weights[order]
     bands: list[Band] = []
     files = 0
-    for first, end in weight_bands(by_weight, rows, target_rows, beside, span):
+    for first, end in weight_bands(by_weight, rows, target_rows, beside, span, fractions):
         start, stop = np.searchsorted(by_weight, [first, end], side="left")
         share = (stop - start) / target
         few = (end <= MAX_WEIGHT or span < 1.0) and share < _FEW_FILES
@@ -155,7 +157,12 @@ def pack(
 
 
 def weight_bands(
-    by_weight: NDArray[np.int32], rows: int, target_rows: int, beside: int = 0, span: float = 1.0
+    by_weight: NDArray[np.int32],
+    rows: int,
+    target_rows: int,
+    beside: int = 0,
+    span: float = 1.0,
+    fractions: Sequence[float] = (),
 ) -> list[tuple[int, int]]:
     """Say between which weights `pack` puts rows into the same files.
 
@@ -170,6 +177,7 @@ def weight_bands(
         target_rows: rows that a file should hold.
         beside: rows of the same tree in files that stay, of any weight.
         span: length of the range of weights that the rows come from, as a share of all weights.
+        fractions: samples for which bands end too, where the bands are large enough; each above 0 and below 1.
 
     Returns:
         [first, end) of each band, lowest weights first; one band when all rows fit into one file.
@@ -179,7 +187,8 @@ def weight_bands(
         return [(MIN_WEIGHT, MAX_WEIGHT + 1)]
     smallest = _SMALLEST_BAND * _band_rows(rows, target_rows, beside, span) * size / rows
     limits, last = [MAX_WEIGHT + 1], size
-    for limit in _limits(rows, target_rows, beside, span):
+    own = {weight_of(fraction) for fraction in fractions}
+    for limit in sorted({*own, *_limits(rows, target_rows, beside, span)}, reverse=True):
         below = int(np.searchsorted(by_weight, limit, side="left"))
         if below < smallest:
             break
@@ -211,9 +220,10 @@ def _limits(rows: int, target_rows: int, beside: int, span: float) -> Iterable[i
         yield weight_of(below)
 
 
-def band_limits(decades: int) -> list[int]:
-    """Return the weights at which bands may end, ascending, down to 1 / 10 ** decades."""
-    return sorted({weight_of(step / 10**decade) for decade in range(1, decades + 1) for step in (1.0, *_FINE_STEPS)})
+def band_limits(decades: int, fractions: Sequence[float] = ()) -> list[int]:
+    """Return the weights at which bands may end, ascending, down to 1 / 10 ** decades and at some fractions."""
+    steps = {step / 10**decade for decade in range(1, decades + 1) for step in (1.0, *_FINE_STEPS)}
+    return sorted({weight_of(fraction) for fraction in (*steps, *fractions)})
 
 
 def _runs(keys: NDArray[np.int64], wanted: int, target: float, first_file: int) -> Iterable[Run]:

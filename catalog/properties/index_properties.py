@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StringType, StructType
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
-from catalog.properties.setting import BOOLEAN, SIZE, TEXT, Setting, choice, whole_number
+from catalog.properties.setting import BOOLEAN, FRACTIONS, SIZE, TEXT, Setting, choice, whole_number
 from catalog.table.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
 from otree.data_types import EXTENDED_TYPES, format_data_type
 from otree.hash_types import HASH_TYPES_KEY_PREFIX, hash_type
@@ -40,6 +40,8 @@ EXTENSIONS_KEY_PREFIX = "use.index.extensions."
 COMPATIBILITY_KEY = "use.index.compatibility"
 CUBE_SIZE_KEY = "use.index.cubeSize"
 TARGET_FILE_BYTES_KEY = "use.index.targetFileBytes"
+# Samples that new layouts serve with files of their own.
+SAMPLE_FRACTIONS_KEY = "use.index.sampleFractions"
 # Whether inserts are indexed as they are written.
 ON_WRITE_KEY = "use.index.onWrite"
 
@@ -98,6 +100,13 @@ TARGET_FILE_BYTES = Setting(
     "Size that rewritten data files should have: bytes, or with a unit, 128MB.",
     str(DEFAULT_TARGET_FILE_BYTES),
 )
+SAMPLE_FRACTIONS = Setting(
+    SAMPLE_FRACTIONS_KEY,
+    FRACTIONS,
+    "Fractions that are often sampled, separated by commas: '0.15,0.01'. Rewritten files end at them, where these are "
+    "large enough, so that such a sample reads its rows only.",
+    "",
+)
 COLUMN_STATS = Setting(COLUMN_STATS_KEY, TEXT, "What the owner knows of the values of columns, as JSON.")
 COMPATIBILITY = Setting(
     COMPATIBILITY_KEY,
@@ -110,6 +119,7 @@ INDEX_SETTINGS: tuple[Setting[object], ...] = (
     COLUMNS,
     CUBE_SIZE,
     TARGET_FILE_BYTES,
+    SAMPLE_FRACTIONS,
     COLUMN_STATS,
     COMPATIBILITY,
     ON_WRITE,
@@ -128,6 +138,7 @@ class IndexConfiguration:
         hash_types: how each column hashes today; see ``hash_type``.
         declared: what the owner says about the values of each column.
         extensions: columns, by stored name, that other writers of the format could not index so, and what they are.
+        sample_fractions: samples for which bands of weights end, ascending.
     """
 
     transformers: tuple[Transformer, ...]
@@ -137,6 +148,7 @@ class IndexConfiguration:
     hash_types: tuple[str, ...]
     declared: tuple[DeclaredStats, ...]
     extensions: Mapping[str, str]
+    sample_fractions: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -185,6 +197,7 @@ class IndexConfiguration:
             tuple(hash_type(column.type_name) for column in indexed),
             _declared(configuration, schema, indexed, transformers),
             extensions,
+            SAMPLE_FRACTIONS.value(configuration),
         )
 
     def remembered(self, configuration: Mapping[str, str], revision_id: int) -> dict[str, str]:

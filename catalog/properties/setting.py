@@ -277,6 +277,20 @@ def duration(
     return ValueType("time", accepted, read)
 
 
+def _fractions(text: str) -> tuple[float, ...]:
+    found = tuple(float(entry) for entry in text.split(",")) if text.strip() else ()
+    if len(found) > _MOST_FRACTIONS or not all(_LEAST_FRACTION <= fraction < 1.0 for fraction in found):
+        raise ValueError(text)
+    return tuple(sorted(set(found)))
+
+
+_MOST_FRACTIONS, _LEAST_FRACTION = 8, 0.0001
+FRACTIONS = ValueType(
+    "list of fractions",
+    f"at most {_MOST_FRACTIONS} numbers from {_LEAST_FRACTION:g} to below 1, separated by commas, such as '0.15,0.01'",
+    _fractions,
+)
+
 # Options of strategies and procedures are declared with SQL types; whole numbers among them count something.
 OF_SQL_TYPE: Mapping[str, ValueType[object]] = {
     "BIGINT": whole_number(1),

@@ -66,7 +66,13 @@ class LayoutWriter:
         """
         self.files.configure(target.new_properties)
         layout = lay_out(
-            target.sample, target.tree, target.file_share, target.beside, target.weight_span, target.values_beside
+            target.sample,
+            target.tree,
+            target.file_share,
+            target.beside,
+            target.weight_span,
+            target.values_beside,
+            target.sample_fractions,
         )
         self.session.conf.set(MOST_ROWS_KEY, str(layout.largest_file))
         page_rows = int(page_rows_of(target.rows, target.rows + target.beside))

@@ -38,6 +38,7 @@ class Target:
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
         values_beside: how the table's other rows lie over the values of each indexed column, as the ranges of their
             files tell; None for a column without ranges, empty where nothing is known.
+        sample_fractions: samples for which bands end.
     """
 
     sample: RowSample
@@ -48,6 +49,7 @@ class Target:
     weights: WeightCardinality | None = None
     weight_span: float = 1.0
     values_beside: Sequence[ValueSpread | None] = ()
+    sample_fractions: Sequence[float] = ()
 
     @property
     def rows(self) -> int:
@@ -144,7 +146,8 @@ def target_for_new_rows(
         sample, _ = sample_of(rows, count, columns, share)
     tree = grown_tree(sample, Tree.current(revision.dimensions, existing), existing)
     beside = _values_beside(snapshot, revision, replaced)
-    return Target(sample, tree, existing, share, new, seen.weights, values_beside=beside)
+    fractions = configuration.sample_fractions
+    return Target(sample, tree, existing, share, new, seen.weights, values_beside=beside, sample_fractions=fractions)
 
 
 def _values_beside(

@@ -143,7 +143,7 @@ class LayoutRewrite:
             share = configuration.target_file_bytes / max(group.bytes, 1)
             expected = rows.count() if group.rows is None else group.rows
             target = target_in_revision(session, snapshot, revision, replaced, rows, expected, share)
-            return replace(target, weight_span=group.weight_span)
+            return replace(target, weight_span=group.weight_span, sample_fractions=configuration.sample_fractions)
         if seen.weights.rows == 0:
             return None
         return target_for_new_rows(

@@ -182,6 +182,7 @@ class PlannedFiles:
         first: smallest weight, as a fraction.
         beside: rows of the revision in files that stay.
         span: length of the range of weights that the rows come from, as a share of all weights.
+        fractions: samples for which bands end.
     """
 
     weights: NDArray[np.int32]
@@ -191,14 +192,16 @@ class PlannedFiles:
     first: float = 0.0
     beside: float = 0.0
     span: float = 1.0
+    fractions: Sequence[float] = ()
 
     @classmethod
-    def of_all(cls, rows: float, size: float, dimensions: int) -> PlannedFiles:
+    def of_all(cls, rows: float, size: float, dimensions: int, fractions: Sequence[float] = ()) -> PlannedFiles:
         """All rows of a revision."""
-        return cls(_weights(np.array([0.0]), np.array([1.0]), np.array([rows])), rows, size, np.ones(dimensions))
+        weights = _weights(np.array([0.0]), np.array([1.0]), np.array([rows]))
+        return cls(weights, rows, size, np.ones(dimensions), fractions=fractions)
 
     @classmethod
-    def of_files(cls, files: RunFiles, beside: float, span: float) -> PlannedFiles:
+    def of_files(cls, files: RunFiles, beside: float, span: float, fractions: Sequence[float] = ()) -> PlannedFiles:
         """The rows of some files."""
         extent = np.clip(files.high.max(axis=0) - files.low.min(axis=0), 0.0, 1.0)
         weights = _weights(files.first, files.end, files.rows)
@@ -210,11 +213,12 @@ class PlannedFiles:
             float(files.first.min()),
             beside,
             span,
+            fractions,
         )
 
     def bands(self, target_rows: int) -> list[tuple[int, int]]:
         """[first, end) of each band of weights in the files that would be written."""
-        return weight_bands(self.weights, int(self.rows), target_rows, int(self.beside), self.span)
+        return weight_bands(self.weights, int(self.rows), target_rows, int(self.beside), self.span, self.fractions)
 
     def costs(self, mix: Sequence[Read], target_rows: int, page_rows: int = PAGE_ROWS) -> ReadCosts:
         """Estimates what the mix costs once the rows are laid out.

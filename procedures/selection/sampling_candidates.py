@@ -15,6 +15,8 @@ from procedures.optimizer.plan import InputFile
 
 _DECADES = 4
 _ESTIMATE = 20_000
+# A rewrite closes files at 1.9 targets of rows, whose bytes differ. Larger files than this had another target.
+OVERSIZED = 3.0
 
 
 def first_unsampled(fraction: float) -> int:
@@ -23,9 +25,14 @@ def first_unsampled(fraction: float) -> int:
     return MIN_WEIGHT if taken is None else taken.last + 1
 
 
-def limits_for(fraction: float) -> list[int]:
-    """The weights below which rows are counted: the ends of bands and of the sample, ascending, the largest last."""
-    return sorted({*band_limits(_DECADES), first_unsampled(fraction), MAX_WEIGHT + 1})
+def limits_for(fraction: float, fractions: Sequence[float] = ()) -> list[int]:
+    """The weights below which rows are counted: the ends of bands and of the sample, ascending, the largest last.
+
+    Args:
+        fraction: the sample.
+        fractions: samples for which bands end.
+    """
+    return sorted({*band_limits(_DECADES, fractions), first_unsampled(fraction), MAX_WEIGHT + 1})
 
 
 @dataclass(frozen=True)
@@ -33,17 +40,26 @@ class SampledWeights:
     """A sample as weights.
 
     Attributes:
+        fraction: the sample.
+        fractions: samples for which bands end.
         end: the smallest weight that the sample leaves out.
+        band_end: the smallest weight at or above it at which a band may end.
         limits: see ``limits_for``.
     """
 
+    fraction: float
+    fractions: tuple[float, ...]
     end: int
+    band_end: int
     limits: tuple[int, ...]
 
     @classmethod
-    def of(cls, fraction: float) -> SampledWeights:
+    def of(cls, fraction: float, fractions: tuple[float, ...] = ()) -> SampledWeights:
         """The weights of a sample of a fraction."""
-        return cls(first_unsampled(fraction), tuple(limits_for(fraction)))
+        end = first_unsampled(fraction)
+        limits = (*band_limits(_DECADES, fractions), MAX_WEIGHT + 1)
+        band_end = next(limit for limit in limits if limit >= end)
+        return cls(fraction, fractions, end, band_end, tuple(limits_for(fraction, fractions)))
 
 
 @dataclass(frozen=True)
@@ -55,7 +71,7 @@ class Overhead:
         bytes: their size.
         below: rows with a weight below each of the limits.
         writes: how many writes they are of.
-        can_change: whether any has an optimizable block, or was not laid out by us.
+        can_change: see ``Candidate``; whether it is so of any.
         of_revision: rows of the whole revision.
     """
 
@@ -66,23 +82,24 @@ class Overhead:
     can_change: bool
     of_revision: int
 
-    def gain(self, fraction: float, target_bytes: int) -> float:
+    def gain(self, sampled: SampledWeights, target_bytes: int) -> float:
         """The share of these files that a sample no longer reads once they are rewritten together; pure.
 
         Args:
-            fraction: the sample.
+            sampled: the sample.
             target_bytes: size of the files that would be written.
         """
         rows = self.below[-1] if self.below else 0.0
         # What one write laid out, another would lay out the same way.
         if rows < 1 or (self.writes < 2 and not self.can_change):
             return 0.0
-        limits, end = limits_for(fraction), first_unsampled(fraction)
+        limits, end = list(sampled.limits), sampled.end
         counts = np.diff(np.array([0.0, *self.below])) * (_ESTIMATE / rows)
         starts = np.array([MIN_WEIGHT, *limits[:-1]], dtype=np.int64)
         sample = np.repeat(starts, np.maximum(np.rint(counts), 0).astype(np.int64)).astype(np.int32)
         target_rows = max(1, int(rows * target_bytes / max(self.bytes, 1)))
-        bands = weight_bands(sample, int(rows), target_rows, max(0, self.of_revision - int(rows)))
+        beside = max(0, self.of_revision - int(rows))
+        bands = weight_bands(sample, int(rows), target_rows, beside, fractions=sampled.fractions)
         last = max(band_end for first, band_end in bands if first < end)
         return 1.0 - self.below[limits.index(last)] / rows if last in limits else 0.0
 
@@ -94,7 +111,7 @@ class Candidate:
     Attributes:
         file: the file.
         write: what made it; another value for each write.
-        can_change: whether it has an optimizable block, or was not laid out by us.
+        can_change: whether it has an optimizable block, was not laid out by us, or is larger than files are today.
         below: estimated rows with a weight below each of the limits.
     """
 
@@ -108,10 +125,11 @@ class Candidates(ABC):
     """The files of one revision that a sample reads for a part of their rows only.
 
     That is so of a file with an optimizable block (the sample ends inside its weights, and some of them are above what
-    the cube keeps today), and of one that mixes blocks that are sampled and blocks that are not.
+    the cube keeps today), of one that mixes blocks that are sampled and blocks that are not, and of one whose weights
+    reach beyond the sample and the band that a rewrite would end there.
 
     A file is settled when its write was as large as one of an iteration's, so that no row is rewritten run after run;
-    see decision 023.
+    see decision 023. A file that is much larger than the target was written for another target, and is not settled.
 
     Args:
         of_revision: rows of the whole revision.

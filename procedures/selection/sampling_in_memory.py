@@ -11,7 +11,7 @@ from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT
 from procedures.selection.columns import input_file
-from procedures.selection.sampling_candidates import Candidate, Candidates, Overhead, SampledWeights
+from procedures.selection.sampling_candidates import OVERSIZED, Candidate, Candidates, Overhead, SampledWeights
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP
 
 
@@ -51,6 +51,7 @@ class CandidateColumns(Candidates):
         revision: Revision,
         sampled: SampledWeights,
         bytes_per_iter: int,
+        target_bytes: int,
     ) -> CandidateColumns:
         """Finds the candidates in a version.
 
@@ -60,6 +61,7 @@ class CandidateColumns(Candidates):
             revision: their revision.
             sampled: the sample.
             bytes_per_iter: see ``Candidates``.
+            target_bytes: size of the files that are written today.
         """
         number = revision.revision_id
         all_blocks = whole.blocks
@@ -88,11 +90,13 @@ class CandidateColumns(Candidates):
             share = np.clip((limit - first) / (last - first + 1), 0.0, 1.0)
             np.add.at(below[:, i], blocks.file, blocks.elements * share)
         optimizable, ours = any_block(is_optimizable), any_block(known)
-        chosen = optimizable | (any_block(is_sampled) & any_block(~is_sampled))
-        settled = ours & ~optimizable & (write_bytes[files.write] * 2 >= bytes_per_iter)
+        oversized = files.size > OVERSIZED * target_bytes
+        beyond = any_block(is_sampled) & any_block(last >= sampled.band_end)
+        chosen = optimizable | beyond | (any_block(is_sampled) & any_block(~is_sampled))
+        settled = ours & ~optimizable & ~oversized & (write_bytes[files.write] * 2 >= bytes_per_iter)
         return cls(
             files.where(chosen),
-            (optimizable | ~ours)[chosen],
+            (optimizable | ~ours | oversized)[chosen],
             settled[chosen],
             below[chosen],
             sampled,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
+from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY, TARGET_FILE_BYTES
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.declaration import Parameter
@@ -67,18 +68,20 @@ class _OverheadSelector(Selector):
         if latest is not None and latest.columns != revision.columns:
             return Selection(note=f"{NAME}: samples weigh rows by other columns than those of {revision.revision_id}")
         fraction, limit = settings.options["fraction"], settings.bytes_per_iter
+        sampled = SampledWeights.of(fraction, SAMPLE_FRACTIONS.value(snapshot.configuration))
+        target = TARGET_FILE_BYTES.value(snapshot.configuration)
         if self._candidates is None:
-            self._candidates = _candidates_of(snapshot, revision, SampledWeights.of(fraction), limit)
+            self._candidates = _candidates_of(snapshot, revision, sampled, limit, target)
         remaining = self._candidates.live(snapshot)
-        target = _target_file_bytes(snapshot)
         unsettled = remaining.unsettled()
-        if unsettled.total().gain(fraction, target) < _SMALLEST_GAIN:
-            return _no_selection(remaining.total(), settings, target, revision.revision_id)
+        if unsettled.total().gain(sampled, target) < _SMALLEST_GAIN:
+            too_small = remaining.total().gain(sampled, target) >= _SMALLEST_GAIN
+            return _no_selection(remaining.total() if too_small else None, settings, sampled, revision.revision_id)
         first = unsettled.first(snapshot)
         by_path = {candidate.file.path: candidate for candidate in first}
         files = take_until((candidate.file for candidate in first), limit)
         chosen = unsettled.overhead_of([by_path[f.path] for f in files])
-        if chosen.gain(fraction, target) < _SMALLEST_GAIN:
+        if chosen.gain(sampled, target) < _SMALLEST_GAIN:
             return Selection(None, (_too_small(chosen, limit),))
         note = (
             f"{counted(len(files), 'file')} that a sample of {fraction:g} reads for a part of "
@@ -89,30 +92,29 @@ class _OverheadSelector(Selector):
 
 
 def _candidates_of(
-    snapshot: TableSnapshot, revision: Revision, sampled: SampledWeights, bytes_per_iter: int
+    snapshot: TableSnapshot, revision: Revision, sampled: SampledWeights, bytes_per_iter: int, target_bytes: int
 ) -> Candidates:
     """Finds the candidates in a version; what others hold of a cube counts, whether or not it may be chosen."""
     whole, columns = snapshot.whole.columns, snapshot.columns
     if whole is None or columns is None:
-        return StoredCandidates.of(snapshot, revision, sampled, bytes_per_iter)
-    return CandidateColumns.of(whole, columns, revision, sampled, bytes_per_iter)
+        return StoredCandidates.of(snapshot, revision, sampled, bytes_per_iter, target_bytes)
+    return CandidateColumns.of(whole, columns, revision, sampled, bytes_per_iter, target_bytes)
 
 
-def _no_selection(remaining: Overhead, settings: SelectionSettings, target: int, revision_id: int) -> Selection:
-    fraction = settings.options["fraction"]
+def _no_selection(
+    too_small: Overhead | None, settings: SelectionSettings, sampled: SampledWeights, revision_id: int
+) -> Selection:
+    fraction = sampled.fraction
     note = (
         f"{NAME}: revision {revision_id} has no files that a rewrite would make a sample of {fraction:g} read less of"
     )
-    if remaining.gain(fraction, target) < _SMALLEST_GAIN:
-        return Selection(note=note)
-    return Selection(None, (_too_small(remaining, settings.bytes_per_iter),), note)
+    if too_small is not None:
+        return Selection(None, (_too_small(too_small, settings.bytes_per_iter),), note)
+    if sampled.end < sampled.band_end:
+        note += f"; '{SAMPLE_FRACTIONS_KEY}'='{fraction:g}' lets files end there"
+    return Selection(note=note)
 
 
 def _too_small(overhead: Overhead, bytes_per_iter: int) -> SkippedGroup:
     note = f"bytes_per_iter = {bytes_per_iter} is too small: what it takes would be written the same way again"
     return SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", overhead.files, overhead.bytes, note)
-
-
-def _target_file_bytes(snapshot: TableSnapshot) -> int:
-    configuration = snapshot.index_configuration
-    return 1 if configuration is None else configuration.target_file_bytes

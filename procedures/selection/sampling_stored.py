@@ -14,7 +14,7 @@ from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT
 from procedures.optimizer.plan import InputFile
-from procedures.selection.sampling_candidates import Candidate, Candidates, Overhead, SampledWeights
+from procedures.selection.sampling_candidates import OVERSIZED, Candidate, Candidates, Overhead, SampledWeights
 from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP
 
 
@@ -36,7 +36,12 @@ class StoredCandidates(Candidates):
 
     @classmethod
     def of(
-        cls, snapshot: TableSnapshot, revision: Revision, sampled: SampledWeights, bytes_per_iter: int
+        cls,
+        snapshot: TableSnapshot,
+        revision: Revision,
+        sampled: SampledWeights,
+        bytes_per_iter: int,
+        target_bytes: int,
     ) -> StoredCandidates:
         """Finds the candidates in a version.
 
@@ -48,6 +53,7 @@ class StoredCandidates(Candidates):
             revision: their revision.
             sampled: the sample.
             bytes_per_iter: see ``Candidates``.
+            target_bytes: size of the files that are written today.
         """
         number = revision.revision_id
         of_revision = snapshot.whole.file_rows.where(F.col("revision") == number)
@@ -65,13 +71,14 @@ class StoredCandidates(Candidates):
         if snapshot.restrictions:
             chosen = parsed.join(snapshot.log_files.select("path"), "path", "left_semi")
         files = _candidate_rows(chosen, cubes.select("cubeId", "threshold"), sampled)
-        settled = F.col("ours") & ~F.col("optimizable") & (F.col("write_bytes") * 2 >= bytes_per_iter)
+        oversized = F.col("size") > OVERSIZED * target_bytes
+        settled = F.col("ours") & ~F.col("optimizable") & ~oversized & (F.col("write_bytes") * 2 >= bytes_per_iter)
         files = files.join(writes, "write_id").select(
             "path",
             "deletion_vector",
             "size",
             "write_id",
-            (F.col("optimizable") | ~F.col("ours")).alias("can_change"),
+            (F.col("optimizable") | ~F.col("ours") | oversized).alias("can_change"),
             settled.alias("settled"),
             "below",
         )
@@ -144,7 +151,7 @@ def _candidate_rows(parsed: DataFrame, cubes: DataFrame, sampled: SampledWeights
     below = F.array(*[F.sum(_rows_below(limit)) for limit in sampled.limits])
     per_file = blocks.groupBy("path", "deletion_vector", "size", "write_id").agg(
         F.bool_or("optimizable").alias("optimizable"),
-        (F.bool_or("sampled") & F.bool_or(~F.col("sampled"))).alias("mixes"),
+        (F.bool_or("sampled") & F.bool_or(~F.col("sampled") | (F.col("last") >= sampled.band_end))).alias("mixes"),
         F.bool_or(F.col("band_end").isNotNull()).alias("ours"),
         below.alias("below"),
     )

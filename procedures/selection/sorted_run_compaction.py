@@ -70,6 +70,7 @@ class _RunSelector(Selector):
             most_bytes=self.settings.bytes_per_iter,
             most_files=MAX_FILES_PER_GROUP,
             planned_bytes=self._planned_bytes,
+            fractions=configuration.sample_fractions,
         )
         selection = selection_of(choice, files, revision.revision_id, limit)
         if selection.group is not None:

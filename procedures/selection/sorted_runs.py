@@ -10,7 +10,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,6 +92,7 @@ def choose(
     most_bytes: float = float("inf"),
     most_files: int = 1_000_000,
     planned_bytes: float = 0.0,
+    fractions: Sequence[float] = (),
 ) -> Choice:
     """Chooses the merge with the largest gain per byte.
 
@@ -103,6 +104,7 @@ def choose(
         most_bytes: bytes of a group.
         most_files: files of a group.
         planned_bytes: bytes that other groups of the same plan rewrite.
+        fractions: samples for which bands end.
     """
     total = float(files.size.sum())
     rows = float(files.rows.sum())
@@ -111,7 +113,7 @@ def choose(
     rewrites = (float(np.sum(files.rewrites * files.size)) + planned_bytes) / total
     mix = read_mix(files.low.shape[1])
     target_rows = max(1, int(rows * target_bytes / total))
-    whole = PlannedFiles.of_all(rows, total, files.low.shape[1])
+    whole = PlannedFiles.of_all(rows, total, files.low.shape[1], fractions)
     fresh = whole.costs(mix, target_rows, page_rows)
     per_file = costs_per_file(files, mix, page_rows).relative_to(fresh)
     today = per_file.sum(axis=1)
@@ -123,7 +125,7 @@ def choose(
         most = overall(today) - overall(staying)
         if most < SMALLEST_GAIN or most * total < SMALLEST_RATIO * size:
             continue
-        judged = _judged(files, indices, first, end, today, staying, mix, fresh, target_rows, page_rows)
+        judged = _judged(files, indices, first, end, today, staying, mix, fresh, target_rows, page_rows, fractions)
         if judged.gain >= SMALLEST_GAIN and judged.gain * total >= SMALLEST_RATIO * size:
             merges.append(judged)
     merges.sort(key=lambda merge: -merge.gain / merge.size)
@@ -216,12 +218,13 @@ def _judged(
     fresh: ReadCosts,
     target_rows: int,
     page_rows: int,
+    fractions: Sequence[float],
 ) -> Merge:
     chosen = files.take(indices)
     others = np.ones(len(files), bool)
     others[indices] = False
     end = max(end, float(chosen.end.max()))
-    planned = PlannedFiles.of_files(chosen, float(files.rows[others].sum()), end - first)
+    planned = PlannedFiles.of_files(chosen, float(files.rows[others].sum()), end - first, fractions)
     gain = overall(today) - overall(staying + planned.costs(mix, target_rows, page_rows).relative_to(fresh))
     writes = len(np.unique(chosen.write))
     return Merge(indices, gain, float(chosen.size.sum()), first, end, writes)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.properties.lifecycle_properties import CLUSTERING_ISOLATE_BYTES
 from catalog.table.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.table.file_bounds import bounds_of
@@ -81,6 +82,7 @@ class StepCandidates:
         with_vectors: how many files were left out since they have deletion vectors.
         low: lower corners of the files' boxes, coordinates in [0, 1] or values; None without boxes.
         high: upper corners.
+        fractions: samples for which bands end.
     """
 
     path: NDArray[np.object_]
@@ -98,6 +100,7 @@ class StepCandidates:
     with_vectors: int = 0
     low: Floats | None = None
     high: Floats | None = None
+    fractions: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, snapshot: TableSnapshot, scope: Scope) -> StepCandidates:
@@ -110,7 +113,8 @@ class StepCandidates:
         columns = snapshot.columns
         values = _by_jobs(snapshot) if columns is None else _in_memory(columns)
         order: Integers = np.argsort(values["first_time"], kind="stable")
-        files = cls(**{name: column[order] for name, column in values.items()})
+        fractions = SAMPLE_FRACTIONS.value(snapshot.configuration)
+        files = cls(**{name: column[order] for name, column in values.items()}, fractions=fractions)
         within = np.ones(len(files), np.bool_)
         if scope.revision_id is not None:
             within &= files.revision == scope.revision_id
@@ -211,7 +215,7 @@ def _bands_of(files: StepCandidates) -> list[tuple[int, int]]:
 
     A band ends at a limit. It begins at one too, at a tenth of its end or above, unless it is the lowest one.
     """
-    limits = np.array([*band_limits(_BAND_DECADES), MAX_WEIGHT + 1])
+    limits = np.array([*band_limits(_BAND_DECADES, files.fractions), MAX_WEIGHT + 1])
     has_band = (files.band_first != UNKNOWN) & (files.band_end != UNKNOWN) & (files.revision > 0)
     first, end = np.where(has_band, files.band_first, MIN_WEIGHT), np.where(has_band, files.band_end, MAX_WEIGHT + 1)
     upper = limits[np.clip(np.searchsorted(limits, end), 0, len(limits) - 1)]

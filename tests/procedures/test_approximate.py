@@ -249,7 +249,17 @@ def test_one_row_per_group(spark, table):
     named = spark.sql(query).tolerance(0.2, on_miss="estimate", max_fraction=0.2)
     called = sql_ext.call(spark, "approximate", query=query, tolerance=0.2, max_fraction=0.2, by_group=True)
     for rows in (named, called):
-        assert rows.columns == ["city", "n", "n_lower", "n_upper", "mean", "mean_lower", "mean_upper", "met", "fraction"]
+        assert rows.columns == [
+            "city",
+            "n",
+            "n_lower",
+            "n_upper",
+            "mean",
+            "mean_lower",
+            "mean_upper",
+            "met",
+            "fraction",
+        ]
         assert rows.schema["city"].dataType == spark.sql(query).schema["city"].dataType
         assert all(row.n_lower <= row.n <= row.n_upper for row in rows.collect())
     assert {row.city for row in called.collect()} == {row.city for row in spark.sql(query).collect()}
