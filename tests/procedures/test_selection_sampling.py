@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tables import NUMBERS, numbers
 
+import sql_ext
 from catalog.errors import InvalidArgumentError
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from otree.packing import weight_bands
@@ -178,9 +179,8 @@ def test_a_smaller_target_lets_samples_read_less(spark, new_table, fraction, nam
 
     assert read()[0] == 25
     before, options = table.checksum(), {"fraction": str(fraction)}
-    assert [row.state for row in table.optimize(strategy="SamplingOverheadReduction", options=options)][
-        0
-    ] == "committed"
+    first, *_ = table.optimize(strategy="SamplingOverheadReduction", options=options)
+    assert first.state == "committed"
     assert read()[0] <= 3
     assert read()[1] <= 1.1 * fraction
     assert table.checksum() == before
