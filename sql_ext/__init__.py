@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from procedures.skipping.reasons import SkippingReason
     from sql_ext.attachment import attach, call, register_procedure
     from sql_ext.configuration import configure, spark_conf
+    from sql_ext.dataframe_methods import tolerance_by_group
     from sql_ext.facade.all_tables import consumption, ingestion, metastore_summary, optimizations, status
     from sql_ext.facade.inspection import Inspect
     from sql_ext.facade.maintenance import Maintenance
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from sql_ext.local_session import session
     from sql_ext.notifications import on_event
     from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
-    from sql_ext.sampling import sample, tolerance, tolerance_by_group
+    from sql_ext.sampling import sample, tolerance
     from sql_ext.skipping import SkippingExplanation, explain
 
 __all__ = [
@@ -205,9 +206,9 @@ _MODULES = {
         "WeightSample",
         "read_report",
     ),
+    "sql_ext.dataframe_methods": ("tolerance_by_group",),
     "sql_ext.sampling": (
         "sample",
-        "tolerance_by_group",
         "tolerance",
     ),
     "sql_ext.skipping": (

@@ -11,7 +11,7 @@ from catalog.jvm.java_errors import as_one_line
 from catalog.jvm.query_trees import sample_between
 from catalog.jvm.read_report import planned_reads
 from otree.weight import bounds_of_draw, draws_of
-from procedures.approximate import APPROXIMATE, answer_by_group, request_of
+from procedures.approximate import APPROXIMATE, request_of
 from procedures.approximation.answer import Answer
 from procedures.result_rows import ApproximateRow
 from sql_ext.attachment import call
@@ -109,30 +109,3 @@ def tolerance(
     checked = APPROXIMATE.checked({"query": "SELECT", **arguments})
     with as_one_line(query.sparkSession):
         return Answer.of(query, request_of(checked)).rows()
-
-
-def tolerance_by_group(query: DataFrame, tolerance: float = 0.05, **arguments: Any) -> DataFrame:
-    """Answers an aggregate query from samples, as a DataFrame with one row per group.
-
-    ``attach`` also offers it as a method of DataFrames: ``df.tolerance(0.1)``.
-
-    Args:
-        query: a DataFrame of an attached session.
-        tolerance: half the length of each interval at most, in proportion to the estimate.
-        arguments: the other arguments of ``tolerance``, by name.
-
-    Returns:
-        The columns of the query, with the ends of the interval of each aggregate in columns with ``_lower`` and
-        ``_upper`` behind its name, and ``met`` and ``fraction``.
-
-    Raises:
-        InvalidArgumentError: an argument is out of range.
-        UnknownNameError: there is no such argument.
-        NotSupportedError: see ``tolerance``.
-        ToleranceNotMetError: the tolerance is not reached, and ``on_miss`` is ``error``.
-    """
-    if is_client(query.sparkSession):
-        raise NotSupportedError("tolerance takes the text of a query, not a DataFrame, in a Spark Connect client.")
-    checked = APPROXIMATE.checked({"query": "SELECT", "tolerance": tolerance, **arguments})
-    with as_one_line(query.sparkSession):
-        return answer_by_group(query, request_of(checked))

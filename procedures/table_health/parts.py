@@ -77,6 +77,8 @@ def _index_parts(facts: HealthFacts) -> list[Part]:
     costs = read_costs(files, facts.is_indexed, facts.target_bytes)
     if not costs:
         return []
+    waiting = _waiting(files, facts.is_indexed)
+    fair = _fair_costs(facts, waiting, costs)
     unindexed = files.revision == 0
     optimize = facts.call("optimize")
     older = (files.revision > 0) & ~facts.is_indexed
@@ -85,10 +87,22 @@ def _index_parts(facts: HealthFacts) -> list[Part]:
     parts = [
         Part("unindexed_share", _share(files, unindexed), _bytes(float(np.mean(extra))), optimize),
         Part("fragmentation", fragmentation(files, newest), None, optimize),
-        Part("overlap", _ratio(costs[BOX_1].files, costs[BOX_1].fresh_files), _opened(costs[BOX_1]), reads),
+        Part(
+            "overlap",
+            _ratio(costs[BOX_1].files, costs[BOX_1].fresh_files),
+            _opened(costs[BOX_1]),
+            reads,
+            _ratio(costs[BOX_1].files, fair[BOX_1].files),
+        ),
     ]
     parts += [
-        Part(name, _ratio(costs[name].bytes, costs[name].fresh_bytes), _beyond(costs[name]), reads)
+        Part(
+            name,
+            _ratio(costs[name].bytes, costs[name].fresh_bytes),
+            _beyond(costs[name]),
+            reads,
+            _ratio(costs[name].bytes, fair[name].bytes),
+        )
         for name in (SAMPLE_1, SAMPLE_10, BOX_1)
     ]
     overfull = sum(is_overfull(state.element_count, newest.desired_cube_size) for state in facts.cubes.values())
@@ -103,8 +117,43 @@ def _without_index(facts: HealthFacts) -> list[Part]:
     # Every sample and box reads everything; boxes may skip files by statistics, which an index column list alone does
     # not tell.
     reads = {SAMPLE_1: 0.01, SAMPLE_10: 0.1, BOX_1: 0.01}
-    parts = [Part(name, 1.0 / share, _bytes(size * (1.0 - share)), optimize) for name, share in reads.items()]
+    # They cost what they cost before somebody asked for an index.
+    parts = [Part(name, 1.0 / share, _bytes(size * (1.0 - share)), optimize, 1.0) for name, share in reads.items()]
     return [Part("unindexed_share", 1.0, size, optimize), *parts]
+
+
+def _waiting(files: FileColumns, is_indexed: Flags) -> Flags:
+    """Whether each file was there before any that is indexed: the first indexing has not come to it yet."""
+    began = files.modification_time[is_indexed].min(initial=np.iinfo(np.int64).max)
+    waiting: Flags = (files.revision == 0) & (files.modification_time < began)
+    return waiting
+
+
+@dataclass(frozen=True)
+class _Fair:
+    """What a read may cost: as a fresh index, and in the files that wait for it, as without one."""
+
+    bytes: float
+    files: float
+
+
+def _fair_costs(facts: HealthFacts, waiting: Flags, costs: Mapping[str, ReadCost]) -> dict[str, _Fair]:
+    """Returns what each read may cost while the table is indexed for the first time.
+
+    Args:
+        facts: about the table.
+        waiting: whether each file waits for the index.
+        costs: of the reads over all files.
+    """
+    if not waiting.any():
+        return {name: _Fair(cost.fresh_bytes, cost.fresh_files) for name, cost in costs.items()}
+    files, target = facts.files, facts.target_bytes
+    plain = read_costs(files.where(waiting), np.zeros(int(waiting.sum()), np.bool_), target)
+    others = read_costs(files.where(~waiting), facts.is_indexed[~waiting], target)
+    return {
+        name: _Fair(others[name].fresh_bytes + plain[name].bytes, others[name].fresh_files + plain[name].files)
+        for name in costs
+    }
 
 
 def _share(files: FileColumns, chosen: Flags) -> float:
@@ -161,7 +210,7 @@ def _file_parts(facts: HealthFacts) -> list[Part]:
     plain = files.where(files.revision == 0)
     _, partition = np.unique(plain.partition, return_inverse=True)
     size = np.bincount(partition, plain.size) if len(plain) else np.zeros(0)
-    needed = float(np.ceil(size / facts.target_bytes).sum())
+    needed = float(np.maximum(size / facts.target_bytes, 1.0).sum())
     strategy = "" if facts.has_index_columns else "strategy => 'SizeTieredClustering'"
     ratio = len(plain) / needed if needed else 0.0
     hidden = int(files.deleted[files.deleted != UNKNOWN].sum())

@@ -58,17 +58,19 @@ class Part:
         value: what was measured.
         cost_bytes: bytes that an average read reads beyond a fresh table because of it; None if that is not known.
         advice: statement that mends it, or what to look at.
+        counted: the value that the points follow from, where it is not ``value``: the first indexing is no sickness.
     """
 
     name: str
     value: float
     cost_bytes: int | None
     advice: str
+    counted: float | None = None
 
     @property
     def lost(self) -> float:
         """Points that it takes off."""
-        return SCALES[self.name].lost(self.value)
+        return SCALES[self.name].lost(self.value if self.counted is None else self.counted)
 
 
 def score_of(parts: list[Part]) -> int:

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from file_lists import COLUMNS, REVISIONS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from catalog.table.file_columns import UNKNOWN, FileColumns
 from otree.cube import CubeId
@@ -284,3 +286,39 @@ def test_unknown_numbers_of_rows_are_no_rows(fresh):
     parts = _judged(facts)[1]
     assert parts["deleted_rows"].value == 0
     assert MIN_WEIGHT < 0 < parts["sample_1_percent"].value
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(20, 100), st.integers(1, 12), st.integers(100, TARGET_ROWS), st.booleans())
+def test_the_first_indexing_never_lowers_the_score(count, steps, rows, is_sorted):
+    """File by file, as the service does it: nobody is paged because an index is on its way."""
+
+    def plain(number):
+        low = number / count if is_sorted else 0.0
+        high = (number + 1) / count if is_sorted else 1.0
+        row = _unindexed(_file(number, rows, (low, 0.0), (high, 1.0), (0, 0)))
+        return {**row, "modification_time": number}
+
+    start, *_ = _judged(_facts([plain(n) for n in range(count)], newest=None, cubes={}))
+    least = start
+    for step in range(1, steps + 1):
+        done = max(1, count * step // steps)
+        share = done / count
+        indexed = _fresh(max(1, round(done * rows / TARGET_ROWS)))
+        shrunk = done * rows / sum(row["rows"] for row in indexed)
+        indexed = [
+            {**row, "size": max(1, round(row["size"] * shrunk)), "rows": max(1, round(row["rows"] * shrunk))}
+            for row in indexed
+        ]
+        indexed = [{**row, "path": f"i{n}", "modification_time": count + done} for n, row in enumerate(indexed)]
+        score, *_ = _judged(_facts([*indexed, *(plain(n) for n in range(done, count))]))
+        assert score >= least - 1, (share, score, least)
+    assert score >= 90
+
+
+def test_files_that_arrive_after_the_index_count(fresh):
+    """The same files cost the score nothing if they were there before it, and much if they came later."""
+    early = [{**_unindexed(row, path=f"p{n}"), "modification_time": -1} for n, row in enumerate(fresh)]
+    late = [{**row, "modification_time": 1} for row in early]
+    scores = [_judged(_facts([*fresh, *plain]))[0] for plain in (early, late)]
+    assert scores[0] > scores[1] + 20, scores

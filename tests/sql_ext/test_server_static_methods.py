@@ -30,6 +30,7 @@ HARMLESS = {
     "io.usespark.SampleReason.apply(java.lang.String, java.lang.String)",
     "io.usespark.TokenAuthentication.secret()",  # an object, whose text says nothing
     "io.usespark.UnclosedClassLoader.install()",
+    "io.usespark.UseCatalog.refused(java.lang.String)",  # makes an exception
     "io.usespark.UseException.notAttached()",
     "io.usespark.UseException.notSupported(java.lang.String)",
     "io.usespark.UseException.timeTravel()",

@@ -2,12 +2,12 @@
 
 import io
 import re
+import sys
 from datetime import datetime, timezone
 
 import pytest
 from rich.cells import cell_len
 
-from sql_ext.commands import output
 from sql_ext.commands.output import OutputFormat, print_rows
 from sql_ext.commands.overview import overview_text
 from sql_ext.commands.readable_values import duration_text, readable, size_text
@@ -100,7 +100,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_its_width(monkeypatch, capsys):
     row = {"iteration": 1, "bytes": 5000, "message": "some words that are too long for one line"}
     monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr(output.sys, "stdout", terminal := Terminal())
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
     print_rows([row], OutputFormat.TABLE, hidden_first=("iteration",))
     lines = terminal.getvalue().splitlines()
     assert len(lines) > 2
