@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import sqlglot
@@ -149,6 +150,12 @@ def _condition(node: exp.Expr, *, wanted: bool) -> Condition:
             return AllOf(both) if wanted else AnyOf(both)
         case exp.In() if node.expressions and not node.args.get("query"):
             return _compared(node, node.this, EQUAL, tuple(node.expressions), wanted=wanted)
+        case exp.Like() if (prefix := _prefix(node)) is not None:
+            if wanted == bool(node.args.get("negate")):
+                return Unusable(node.sql("spark"), "almost all values satisfy its negation")
+            ends = ((">=", prefix), ("<", _after(prefix)))
+            literals = [(operator, exp.Literal.string(end)) for operator, end in ends if end is not None]
+            return AllOf(tuple(_compared(node, node.this, op, (end,), wanted=True) for op, end in literals))
         case exp.Is() if isinstance(node.expression, exp.Null):
             return _compared(node, node.this, IS_NULL, (), wanted=wanted)
     operator = _OPERATORS.get(type(node))
@@ -158,6 +165,26 @@ def _condition(node: exp.Expr, *, wanted: bool) -> Condition:
     if isinstance(left, exp.Column):
         return _compared(node, left, operator, (right,), wanted=wanted)
     return _compared(node, right, _MIRRORED[operator], (left,), wanted=wanted)
+
+
+def _prefix(node: exp.Like) -> str | None:
+    """Returns what the values begin with that a pattern such as ``'ab%'`` matches; None for other patterns."""
+    pattern = node.expression
+    if not (isinstance(node.this, exp.Column) and isinstance(pattern, exp.Literal) and pattern.is_string):
+        return None
+    prefix = str(pattern.this).rstrip("%")
+    is_prefix = len(prefix) > 0 and pattern.this != prefix and not set(prefix) & set("%_\\")
+    return prefix if is_prefix else None
+
+
+def _after(prefix: str) -> str | None:
+    """Returns the least text above all that begin with a prefix, in the order of bytes; None if there is none."""
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    # The code points of surrogates are no characters.
+    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
 def _compared(

@@ -58,12 +58,34 @@ def test_conditions_are_parsed(where, expected):
 
 
 @pytest.mark.parametrize(
-    "where", ["upper(s) = 'A'", "a + 1 > 2", "a = b", "a <> 1", "NOT a = 1", "s LIKE 'x%'", "1 = 1"]
+    "where",
+    [
+        "upper(s) = 'A'",
+        "a + 1 > 2",
+        "a = b",
+        "a <> 1",
+        "NOT a = 1",
+        "s LIKE '%x'",
+        "s LIKE 'x_%'",
+        "s NOT LIKE 'x%'",
+        "NOT s LIKE 'x%'",
+        "1 = 1",
+    ],
 )
 def test_conditions_that_select_no_files_say_why(where):
     condition = _parse(f"SELECT * FROM t WHERE {where}").condition
     assert isinstance(condition, Unusable)
     assert condition.reason
+
+
+def test_a_prefix_is_a_range():
+    def parsed(pattern):
+        return _parse(f"SELECT * FROM t WHERE s LIKE '{pattern}'").condition
+
+    assert parsed("x/p%") == AllOf((Comparison("s", ">=", ("'x/p'",)), Comparison("s", "<", ("'x/q'",))))
+    assert parsed("a\ud7ff%").parts[1] == Comparison("s", "<", ("'a\ue000'",))
+    assert parsed("\U0010ffff%") == AllOf((Comparison("s", ">=", ("'\U0010ffff'",)),))
+    assert _parse("SELECT * FROM t WHERE NOT s NOT LIKE 'x%'").condition == parsed("x%")
 
 
 def test_samples_and_aliases():
