@@ -22,35 +22,27 @@ from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
 from otree.revision import LAST_REVISION_KEY
+from procedures.registry import built_in_procedures
 from procedures.registry import procedures as registered
 from procedures.selection import DEFAULT_STRATEGIES, strategies
 from sql_ext.class_archive import FOLDER_VARIABLE
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
-OURS = (
-    "cancel",
-    "check",
-    "clustering_information",
-    "drop_index",
-    "help",
-    "index",
-    "optimize",
-    "quantiles",
-    "resume",
-    "status",
-    "suspend",
-    "vacuum",
-)
 
 
 def _procedures():
     return {
-        name: {
-            "parameters": {p.name: f"{p.type} {p.default_sql or '(required)'}" for p in registered()[name].parameters},
-            "result": registered()[name].result.split(", "),
+        p.name: {
+            "doc": p.doc,
+            "parameters": {
+                q.name: f"{q.type} {q.default_sql or '(required)'} | {q.accepted or q.not_blank or 'any'} | {q.doc}"
+                for q in p.parameters
+            },
+            "result": re.split(r", (?=\w+ )", p.result),
+            "short": list(p.short),
         }
-        for name in OURS
+        for p in sorted(built_in_procedures(), key=lambda p: p.name)
     }
 
 
