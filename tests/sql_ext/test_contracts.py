@@ -4,9 +4,11 @@
 """
 
 import difflib
+import importlib
 import inspect
 import json
 import os
+import pkgutil
 import re
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import sql_ext
 from catalog import errors
 from catalog.properties import index_properties as properties
 from catalog.properties import optimization_properties
+from catalog.properties.setting import Setting
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
@@ -92,6 +95,20 @@ def _names():
     }
 
 
+def _settings():
+    """Table properties, settings of the session and of the service, and write options, wherever they are declared."""
+    found = {}
+    for room in (catalog, procedures):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            values = list(vars(importlib.import_module(module.name)).values())
+            values += [item for value in values if isinstance(value, dict) for item in value.values()]
+            found |= {value.name: value for value in values if isinstance(value, Setting)}
+    return {
+        name: f"{s.type.name}: {s.type.accepted} | {s.default if s.default is not None else s.unset} | {s.doc}"
+        for name, s in sorted(found.items())
+    }
+
+
 CONTRACTS = {
     "procedures": _procedures,
     "strategies": _strategies,
@@ -99,6 +116,7 @@ CONTRACTS = {
     "system_tables": _system_tables,
     "errors": _errors,
     "names": _names,
+    "settings": _settings,
 }
 
 
