@@ -245,7 +245,7 @@ def test_draws_are_disjoint_and_complete(spark, table):
 
 
 def test_one_row_per_group(spark, table):
-    query = f"SELECT city, count(*) AS n, avg(big) AS mean FROM {table.name} GROUP BY g"
+    query = f"SELECT city, count(*) AS n, avg(big) AS mean FROM {table.name} GROUP BY city"
     named = spark.sql(query).tolerance(0.2, on_miss="estimate", max_fraction=0.2)
     called = sql_ext.call(spark, "approximate", query=query, tolerance=0.2, max_fraction=0.2, by_group=True)
     for rows in (named, called):

@@ -108,7 +108,7 @@ def test_the_catalog_tells_of_every_change(spark, new_table, rounds, monkeypatch
     try:
         for statement in (
             "CREATE TABLE default.told (a INT) USING delta",
-            "ALTER TABLE default.told SET TBLPROPERTIES ('use.optimization.type'='UnindexedFiles')",
+            "ALTER TABLE default.told SET TBLPROPERTIES ('use.optimization.type'='DeleteCompaction')",
             "INSERT INTO default.told VALUES (1)",
             "ALTER TABLE default.told RENAME TO default.told2",
             "CREATE OR REPLACE TABLE default.told2 USING delta AS SELECT 1 a",

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from placement import check_placement
+from plan_texts import signed_again
 from pyspark.errors import AnalysisException
 from staging import At, settings_of
 from staging import optimize as optimize_staged
@@ -247,13 +248,17 @@ def test_a_process_that_was_killed_after_its_commit_has_done_the_group(spark, ne
 # ------------------------------------------------------------------------------------------------------ hostile plans
 
 
-def _edit(table, plan_id, change):
-    """Changes the groups of a plan, as a person with an editor would."""
+def _edit(table, plan_id, change, *, sign=True):
+    """Changes the groups of a plan, as a person with an editor would, who also computes the digests."""
     (file,) = (table.path / "_use" / "plans" / plan_id).glob("part-*.jsonl")
     groups = [json.loads(line) for line in file.read_text().splitlines()]
     change(groups)
-    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
-    file.write_text("\n".join(map(json.dumps, groups)))
+    text = "\n".join(map(json.dumps, groups))
+    plan = file.parent.parent / f"{plan_id}.json"
+    texts = {file: text} | ({plan: signed_again(plan.read_text(), text)} if sign else {})
+    for path, new in texts.items():
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+        path.write_text(new)
 
 
 def test_edited_plans_lose_no_row(spark, new_table):
@@ -282,6 +287,9 @@ def test_edited_plans_lose_no_row(spark, new_table):
     ]
     assert table.checksum() == before
     plan_id, _ = _store(table)
+    _edit(table, plan_id, lambda groups: groups[0].update(files_out=7), sign=False)
+    with pytest.raises(sql_ext.UseError, match="was changed since it was stored"):
+        table.optimize(plan=plan_id)
 
     def another(groups):
         groups[0]["paths"] = ["../../etc/passwd", "p=0/no-such-file.parquet"]
