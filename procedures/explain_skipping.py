@@ -10,12 +10,14 @@ from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import ExplainSkippingRow, data_frame_of, ddl_of
 from procedures.skipping.explanation import explanation_rows
 from procedures.skipping.queries import QUERY, planned_query
+from procedures.skipping.table_steps import advice_rows
 
 
 def _run(call: Call) -> DataFrame:
     with described_jobs(call.spark, "USE explain_skipping"):
         plan = planned_query(call.spark, call["query"])
     rows = explanation_rows(plan, pruning_enabled=PRUNING_ENABLED.of_conf_or_default(call.spark.conf.get))
+    rows += advice_rows(call.spark, plan)
     return data_frame_of(call.spark, ExplainSkippingRow, rows)
 
 

@@ -8,21 +8,30 @@ from catalog.table.managed_table import ManagedTable
 from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.result_rows import HealthRow, data_frame_of, ddl_of
-from procedures.table_health.health import health_of
-from procedures.table_health.score import SCALES, Part, score_of
+from procedures.table_health.health import Diagnosis, diagnosis_of
+from procedures.table_health.score import SCALES, Part
 
 
 def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
-    parts = health_of(table, application().clock)
-    total = HealthRow("total", score_of(parts), "points", None, sum(part.lost for part in parts), None, None)
+    diagnosis = diagnosis_of(ManagedTable.find(call.spark, call["table"]), application().clock)
+    return data_frame_of(call.spark, HealthRow, health_rows(diagnosis))
+
+
+def health_rows(diagnosis: Diagnosis) -> list[HealthRow]:
+    """Returns the score with the first step, then the parts, the worst first.
+
+    Args:
+        diagnosis: of a table.
+    """
+    parts, steps = diagnosis.parts, diagnosis.steps
+    first = steps[0].statement if steps else None
+    total = HealthRow("total", diagnosis.score, "points", None, sum(part.lost for part in parts), None, first)
     ordered = sorted(parts, key=lambda part: -part.lost)
-    return data_frame_of(call.spark, HealthRow, [total, *map(_row, ordered)])
+    return [total, *(_row(part, diagnosis.statement_for(part)) for part in ordered)]
 
 
-def _row(part: Part) -> HealthRow:
+def _row(part: Part, advice: str | None) -> HealthRow:
     scale = SCALES[part.name]
-    advice = part.advice if part.lost else None
     return HealthRow(part.name, part.value, scale.unit, scale.fine, part.lost, part.cost_bytes, advice)
 
 

@@ -10,15 +10,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
+from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
 from catalog.jvm.java_errors import text_of
 from catalog.jvm.read_report import planned_reads
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import CUBE_SIZE_RANGE, TARGET_FILE_BYTES, indexable_type
+from catalog.properties.index_properties import (
+    CUBE_SIZE_RANGE,
+    SAMPLE_FRACTIONS,
+    TARGET_FILE_BYTES,
+    indexable_type,
+)
 from catalog.table.column_names import FoundColumn, find_column, written_name
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.transformation import kinds_for
+from procedures.application import application
 from procedures.declaration import Call, Parameter, Procedure
 from procedures.recommendation.candidates import (
     FIRST_SAVING,
@@ -32,8 +38,15 @@ from procedures.recommendation.query_parser import ACCEPTED, parse_query
 from procedures.recommendation.recorded_queries import column_of
 from procedures.recommendation.simulated_layout import TableSample, unordered_files
 from procedures.recommendation.table_sample import has_ranges, take_sample, with_values
-from procedures.recommendation.workload import Workload, WorkloadQuery, workload_of_consumption
+from procedures.recommendation.workload import (
+    Workload,
+    WorkloadQuery,
+    recorded_fractions,
+    workload_of_consumption,
+)
 from procedures.result_rows import RecommendRow, data_frame_of, ddl_of
+from procedures.table_health.adviser import NOTHING_TO_DO, MeasuredIndex, index_statement
+from procedures.table_health.health import diagnosis_of
 
 _MOST_QUERIES = 1_000
 _MOST_SHOWN = 10
@@ -81,6 +94,7 @@ def _run(call: Call) -> DataFrame:
         indexed = snapshot.latest_revision is not None
         shares = _Shares(today, unordered_files(sample).mean_share(workload) if indexed else today)
         rows = _rows(table.name, snapshot, sample, workload, shares, columns)
+    rows[0] = _with_steps(rows[0], table, snapshot, shares, recorded_fractions(workload))
     return data_frame_of(call.spark, RecommendRow, rows)
 
 
@@ -215,7 +229,8 @@ def _rows(
     rows = []
     for rank, candidate in enumerate(shown, start=1):
         text = named(candidate.columns, kinds) if candidate.columns else None
-        message = _message(name, text, candidate, shares, sample) + (unusable_note(workload) if rank == 1 else "")
+        message = _message(name if rank > 1 else None, text, candidate, shares, sample)
+        message += unusable_note(workload) if rank == 1 else ""
         rows.append(
             RecommendRow(
                 rank, text, cube_size if text else None, candidate.share, shares.today, shares.no_index,
@@ -223,6 +238,43 @@ def _rows(
             )
         )  # fmt: skip
     return rows
+
+
+def _with_steps(
+    best: RecommendRow, table: ManagedTable, snapshot: TableSnapshot, shares: _Shares, fractions: tuple[float, ...]
+) -> RecommendRow:
+    """Adds what the adviser says about the table, with the best candidate."""
+    measured = None
+    if best.columns is not None and not _is_present(snapshot, best, shares):
+        measured = MeasuredIndex(best.columns, int(max(0.0, shares.today - best.expected_share) * snapshot.bytes))
+    try:
+        steps = diagnosis_of(table, application().clock).steps_with(measured)
+    except NotSupportedError:
+        # Too many files to be judged by one process; the measured index holds all the same.
+        return best
+    statements = [step.statement for step in steps]
+    if best.columns is not None and fractions and fractions != _named_fractions(snapshot):
+        statements.append(
+            f"ALTER TABLE {table.name} SET TBLPROPERTIES ('{SAMPLE_FRACTIONS.name}' = "
+            f"'{','.join(f'{fraction:g}' for fraction in fractions)}')"
+        )
+    todo = f"Do in this order: {'; '.join(statements)}." if statements else NOTHING_TO_DO
+    return replace(best, message=f"{best.message} {todo}")
+
+
+def _named_fractions(snapshot: TableSnapshot) -> tuple[float, ...]:
+    index = snapshot.index_configuration
+    return () if index is None else index.sample_fractions
+
+
+def _is_present(snapshot: TableSnapshot, best: RecommendRow, shares: _Shares) -> bool:
+    """Whether the table has these index columns already, or reads hardly more with those that it has."""
+    index = snapshot.index_configuration
+    if index is None:
+        return False
+    columns = {entry.partition(":")[0] for entry in (best.columns or "").split(",")}
+    saved = shares.today - best.expected_share
+    return columns == set(index.logical_columns) or saved < FIRST_SAVING * shares.today
 
 
 def _advice(rank: int, candidate: Candidate) -> str:
@@ -243,8 +295,8 @@ def _kinds(column: FoundColumn) -> tuple[str, ...]:
     return kinds_for(data_type, column.type_name) if data_type is not None else ()
 
 
-def _message(name: str, text: str | None, candidate: Candidate, shares: _Shares, sample: TableSample) -> str:
-    """Returns a sentence about a candidate."""
+def _message(name: str | None, text: str | None, candidate: Candidate, shares: _Shares, sample: TableSample) -> str:
+    """Returns a sentence about a candidate, with its statement if the table is named."""
     if text is None:
         if sample.rows <= sample.target_rows:
             return "The table fits into one file, so no index can reduce the bytes that queries read."
@@ -252,11 +304,8 @@ def _message(name: str, text: str | None, candidate: Candidate, shares: _Shares,
             f"Without an index, the queries read {candidate.share:.1%} of the bytes. "
             f"An index is recommended if it saves at least {FIRST_SAVING:.0%} of that."
         )
-    table, listed = (value.replace("'", "''") for value in (name, text))
-    return (
-        f"The queries read about {candidate.share:.1%} of the bytes, and {shares.today:.1%} today: "
-        f"CALL use.index(table => '{table}', columns => '{listed}')."
-    )
+    statement = "" if name is None else f": {index_statement(name, text)}"
+    return f"The queries read about {candidate.share:.1%} of the bytes, and {shares.today:.1%} today{statement}."
 
 
 RECOMMEND = Procedure(

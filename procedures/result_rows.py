@@ -236,7 +236,8 @@ class HealthRow(ShownRow):
         fine: value up to which no point is lost; None in the first row.
         points_lost: points that the part takes off 100, and their sum in the first row.
         cost_per_read: bytes that an average read reads beyond those of a fresh table because of it; None if unknown.
-        advice: statement that mends it; None if no point is lost.
+        advice: statement that mends it, None if no point is lost; in the first row, what to do first, None if there is
+            nothing to do.
     """
 
     part: str
@@ -459,16 +460,16 @@ class ConsolidateLogRow(ShownRow):
 
 @dataclass(frozen=True)
 class ExplainSkippingRow(ShownRow):
-    """A step of the file selection of one scan, or a reason why files are not skipped.
+    """A step of the file selection of one scan, a reason why files are not skipped, or what to do about a table.
 
     Attributes:
-        scan: number of the scan in the plan, from 1; None for a reason that concerns the whole query.
+        scan: number of the scan in the plan, from 1; None for a reason that concerns the whole query, and for advice.
         table: full name of the table of the scan.
-        item: step (``TABLE``, ``PARTITION_VALUES``, ``STATISTICS``, ``LIMIT``, ``CUBES``, ``WEIGHTS``, ``READ``) or
-            reason.
+        item: step (``TABLE``, ``PARTITION_VALUES``, ``STATISTICS``, ``LIMIT``, ``CUBES``, ``WEIGHTS``, ``READ``),
+            reason, or ``ADVICE``.
         files: files of the table, that the step removes, that are read, or that the reason concerns.
-        bytes: their bytes; None if they are not known.
-        condition: condition that the reason concerns.
+        bytes: their bytes, or those that an average read saves after what is advised; None if they are not known.
+        condition: condition that the reason concerns, or the code of the advice.
         message: what the step does, or what would help.
     """
 

@@ -12,6 +12,7 @@ from catalog.jvm.skipping_report import plan_of_data
 from catalog.properties.session_settings import PRUNING_ENABLED
 from procedures.result_rows import ExplainSkippingRow, rows_as_html
 from procedures.skipping.explanation import explanation_rows, explanation_text
+from procedures.skipping.table_steps import advice_rows
 from sql_ext.remote_calls import refuse_client
 
 
@@ -55,4 +56,4 @@ def explain(data: DataFrame) -> SkippingExplanation:
     with described_jobs(spark, "USE explain_skipping"), as_one_line(spark):
         plan = plan_of_data(data)
     enabled = PRUNING_ENABLED.of_conf_or_default(spark.conf.get)
-    return SkippingExplanation(tuple(explanation_rows(plan, pruning_enabled=enabled)))
+    return SkippingExplanation((*explanation_rows(plan, pruning_enabled=enabled), *advice_rows(spark, plan)))

@@ -78,6 +78,10 @@ class TableState:
             retention_hours=facts["retention_ms"] / _MILLIS_PER_HOUR,
         )
 
+    def clustering_columns(self) -> tuple[str, ...]:
+        """Returns the logical names of the columns of CLUSTER BY; none without it."""
+        return tuple(map(str, self._java.clusteringColumns()))
+
     def files(self) -> DataFrame:
         """Returns one row per live file, with the columns of Delta's AddFile."""
         return data_frame(self._java.files(), self.spark)

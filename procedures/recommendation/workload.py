@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from procedures.recommendation.conditions import (
 )
 
 _SEED = 42
+# Each fraction divides the files of every layout once more.
+_MOST_FRACTIONS = 3
 _OPERATORS: Mapping[str, str] = {
     "=": "=", "<=>": "=", "in": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "between": "between",
     "is null": IS_NULL, "is not null": IS_NOT_NULL,
@@ -71,6 +74,22 @@ class Workload:
     def operators(self, column: str) -> frozenset[str]:
         """Returns the operators with which the queries compare a column."""
         return frozenset(c.operator for q in self.queries for c in deciding(q.condition) if c.column == column)
+
+
+def recorded_fractions(workload: Workload) -> tuple[float, ...]:
+    """Returns the fractions of the samples that end between the powers of ten at which files end anyway, ascending.
+
+    Args:
+        workload: the queries.
+    """
+    sampled = {round(query.fraction, 6) for query in workload.queries if 0 < query.fraction < 1}
+    between = (fraction for fraction in sampled if not _is_power_of_ten(fraction))
+    return tuple(sorted(between))[:_MOST_FRACTIONS]
+
+
+def _is_power_of_ten(fraction: float) -> bool:
+    exponent = math.log10(fraction)
+    return abs(exponent - round(exponent)) < 1e-9
 
 
 def workload_of_consumption(rows: Sequence[Mapping[str, Any]], quantiles: Mapping[str, Sequence[Any]]) -> Workload:

@@ -11,6 +11,7 @@ from otree.revision import Revision
 from otree.transformer import HASHING
 from procedures.skipping.equivalents import equivalent
 from procedures.skipping.reasons import Finding, SkippingReason
+from procedures.table_health.remedy import sql_text
 
 _RANGES = ("<", "<=", ">", ">=", "STARTS WITH", "LIKE")
 
@@ -151,18 +152,9 @@ def _of_column(condition: PlannedCondition, index: IndexedColumns) -> Finding:
 
 def _other_column(condition: PlannedCondition, index: IndexedColumns) -> Finding:
     name = ", ".join(condition.columns)
-    if index.newest is None:
-        message = f"Index {name} if many queries limit it."
-    else:
-        columns = ",".join((*index.names, *condition.columns))
-        message = (
-            f"{name} is not indexed; the index has {index.shown}. If many queries limit it, call "
-            f"use.index(table => {sql_text(index.table)}, columns => {sql_text(columns)}), then use.optimize with "
-            "revision_rewrite => true."
-        )
+    others = "" if index.newest is None else f"; the index has {index.shown}"
+    message = (
+        f"{name} is not indexed{others}. CALL use.recommend(table => {sql_text(index.table)}, queries => array(…)) "
+        "measures whether indexing it saves bytes."
+    )
     return Finding(SkippingReason.OTHER_COLUMN, condition.text, message)
-
-
-def sql_text(text: str) -> str:
-    """Returns a text as a SQL literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -12,8 +12,9 @@ from catalog.jvm.skipping_report import PlannedCondition, SkippingScan
 from catalog.pruning.read_planning import readable_revisions
 from catalog.table.column_names import find_stored, logical_name
 from otree.revision import Revision
-from procedures.skipping.condition_findings import IndexedColumns, conjuncts, finding_of, sql_text
+from procedures.skipping.condition_findings import IndexedColumns, conjuncts, finding_of
 from procedures.skipping.reasons import Finding, SkippingReason
+from procedures.table_health.remedy import sql_text
 
 _INDEX_COLUMNS = "use.index.columns"
 
@@ -59,10 +60,13 @@ def _of_files(
     table = sql_text(index.table)
     if index.newest is None:
         if _INDEX_COLUMNS in json.loads(scan.configuration):
-            message = f"No file is indexed yet. CALL use.optimize(table => {table}) indexes them."
+            message = "No file is indexed yet."
             yield Finding(SkippingReason.UNINDEXED_FILES, None, message, *read)
         else:
-            message = f"CALL use.index(table => {table}, columns => '…') declares the columns that queries limit."
+            message = (
+                f"CALL use.recommend(table => {table}, queries => array(…)) measures whether an index on the columns "
+                "that queries limit saves bytes."
+            )
             yield Finding(SkippingReason.NOT_INDEXED, None, message, *read)
         return
     helping = [c for c in conditions if c.subject == "hash" or index.narrows(c, index.newest)]
@@ -70,17 +74,17 @@ def _of_files(
         message = "Set spark.qbeast.use.pruning.enabled to true, so that the index selects files."
         yield Finding(SkippingReason.SWITCHED_OFF, None, message)
     elif helping:
-        yield from _unindexed(scan, revisions, table)
+        yield from _unindexed(scan, revisions)
         yield from _old_revisions(scan, index, revisions, helping)
 
 
-def _unindexed(scan: SkippingScan, revisions: dict[int, Revision], table: str) -> Iterator[Finding]:
+def _unindexed(scan: SkippingScan, revisions: dict[int, Revision]) -> Iterator[Finding]:
     groups = [group for group in scan.read if group.files and _revision(group.revision, revisions) is None]
     if groups:
         files, size = sum(group.files for group in groups), sum(group.bytes for group in groups)
         message = (
             f"{counted(files, 'file')} without index {agreeing(files, 'is', 'are')} read whatever the conditions on "
-            f"indexed columns are. CALL use.optimize(table => {table}) indexes them."
+            "indexed columns are."
         )
         yield Finding(SkippingReason.UNINDEXED_FILES, None, message, files, size)
 
@@ -98,9 +102,8 @@ def _old_revisions(
             columns = ", ".join(_shown(scan.schema, stored) for stored in revision.columns)
             message = (
                 f"{counted(group.files, 'file')} of revision {revision.revision_id} ({columns}) cannot be skipped by "
-                f"{agreeing(len(useless), 'this condition', 'these conditions')}. CALL use.optimize(table => "
-                f"{sql_text(index.table)}, revision_id => {revision.revision_id}, revision_rewrite => true) indexes "
-                f"them as {index.shown}."
+                f"{agreeing(len(useless), 'this condition', 'these conditions')}; the newest revision has "
+                f"{index.shown}."
             )
             yield Finding(SkippingReason.OLD_REVISION, " AND ".join(useless), message, group.files, group.bytes)
 
@@ -128,10 +131,7 @@ def _missing_statistics(scan: SkippingScan) -> Iterator[Finding]:
                 "of the first delta.dataSkippingNumIndexedCols columns; add this column"
             )
         else:
-            help_ = (
-                f"CALL use.consolidate_log(table => {sql_text(scan.counts['table'])}, modes => "
-                "array('file_metadata')) adds them to files without any"
-            )
+            help_ = "The step STATISTICS adds them to files without any"
         have = agreeing(files, "has", "have")
         message = f"{counted(files, 'file')} of {total} {have} no minimum and maximum of {name}. {help_}."
         yield Finding(SkippingReason.MISSING_STATISTICS, name, message, files)

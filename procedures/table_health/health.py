@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from pyspark.sql import functions as F
 
@@ -14,7 +16,9 @@ from catalog.table.file_columns import FileColumns, Flags
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
+from procedures.table_health.adviser import MeasuredIndex, advice_on, steps_of
 from procedures.table_health.parts import HealthFacts, parts_of
+from procedures.table_health.remedy import Step
 from procedures.table_health.score import Part, score_of
 
 # Files that the driver judges; each takes about a kilobyte of its memory.
@@ -22,8 +26,44 @@ MAX_FILES = 200_000
 _WEEK_MILLIS = 7 * 24 * 3600 * 1000
 
 
-def health_of(table: ManagedTable, clock: Clock) -> list[Part]:
-    """Measures the parts of a table's health; reads metadata only.
+@dataclass(frozen=True)
+class Diagnosis:
+    """The state of one version of a table.
+
+    Attributes:
+        facts: what it follows from.
+        parts: parts of the score.
+        steps: what to do, in order.
+    """
+
+    facts: HealthFacts
+    parts: list[Part]
+    steps: tuple[Step, ...]
+
+    @property
+    def score(self) -> int:
+        """From 0 to 100."""
+        return score_of(self.parts)
+
+    def steps_with(self, measured: MeasuredIndex | None) -> tuple[Step, ...]:
+        """Returns what to do, with an index that was measured.
+
+        Args:
+            measured: the index; None if none saves enough.
+        """
+        return self.steps if measured is None else steps_of(self.facts, self.parts, measured)
+
+    def statement_for(self, part: Part) -> str | None:
+        """Returns the statement of the step that mends a part; None if it loses no point.
+
+        Args:
+            part: one of ``parts``.
+        """
+        return advice_on(self.facts, self.parts, part).statement if part.lost else None
+
+
+def diagnosis_of(table: ManagedTable, clock: Clock) -> Diagnosis:
+    """Measures the parts of a table's health, and says what to do; reads metadata only.
 
     Args:
         table: the table.
@@ -33,7 +73,14 @@ def health_of(table: ManagedTable, clock: Clock) -> list[Part]:
         NotSupportedError: the table has more than ``MAX_FILES`` files.
     """
     with described_jobs(table.spark, f"USE health: {table.name}"):
-        return parts_of(_facts_of(table, table.snapshot(), clock))
+        facts = _facts_of(table, table.snapshot(), clock)
+    parts = parts_of(facts)
+    return Diagnosis(facts, parts, steps_of(facts, parts))
+
+
+def health_of(table: ManagedTable, clock: Clock) -> list[Part]:
+    """Measures the parts of a table's health; see ``diagnosis_of``."""
+    return diagnosis_of(table, clock).parts
 
 
 def table_score(table: ManagedTable, clock: Clock) -> int:
@@ -77,6 +124,7 @@ def table_files(snapshot: TableSnapshot) -> FileColumns:
 def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> HealthFacts:
     files, newest = table_files(snapshot), snapshot.latest_revision
     is_indexed = np.zeros(len(files), np.bool_) if newest is None else are_indexed(snapshot, files, newest)
+    index = snapshot.index_configuration
     commits = snapshot.version - table.handle.versions(table.spark).checkpoint_before(snapshot.version)
     return HealthFacts(
         name=table.name,
@@ -84,12 +132,14 @@ def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> Hea
         newest=newest,
         is_indexed=is_indexed,
         cubes={} if newest is None else snapshot.cube_states(newest),
-        has_index_columns=snapshot.index_configuration is not None,
+        has_index_columns=index is not None,
         target_bytes=TARGET_FILE_BYTES.value(snapshot.configuration),
         commits=commits,
         # A version that was loaded before its checkpoint was written still names the commits.
         commit_bytes=snapshot.extent.commit_bytes if commits else 0,
         failures=recent_failures(table, snapshot.table_id, clock.now() - _WEEK_MILLIS),
+        clustering=snapshot.state.clustering_columns(),
+        fractions=() if index is None else index.sample_fractions,
     )
 
 

@@ -12,11 +12,9 @@ from otree.cube import CubeId
 from otree.overfull import is_overfull
 from otree.revision import Revision
 from otree.tree import CubeState
-from procedures.table_health.reads import BOX_1, SAMPLE_1, SAMPLE_10, ReadCost, read_costs
+from procedures.table_health.reads import BOX_1, OPEN_COST, SAMPLE_1, SAMPLE_10, ReadCost, read_costs
+from procedures.table_health.remedy import Advice, Remedy, sql_text
 from procedures.table_health.score import Part
-
-# What Spark reckons for opening a file (spark.sql.files.openCostInBytes).
-_OPEN_COST = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +32,8 @@ class HealthFacts:
         commits: number of commits after the last checkpoint.
         commit_bytes: bytes of these commits, which each load of the version reads.
         failures: number of groups that failed within a week.
+        clustering: columns of CLUSTER BY.
+        fractions: samples for which files of a fresh index end, by the table's properties.
     """
 
     name: str
@@ -46,16 +46,29 @@ class HealthFacts:
     commits: int
     commit_bytes: int
     failures: int
+    clustering: tuple[str, ...] = ()
+    fractions: tuple[float, ...] = ()
 
-    def call(self, procedure: str, options: str = "") -> str:
-        """Returns the statement that calls a procedure for the table.
+    def advice(self, remedy: Remedy) -> Advice:
+        """Returns a remedy with its statement for the table.
 
         Args:
-            procedure: its name.
-            options: more arguments, as SQL.
+            remedy: one that needs no more than the table's name.
         """
-        escaped = self.name.replace("\\", "\\\\").replace("'", "\\'")
-        return f"CALL use.{procedure}('{escaped}'{options and ', '}{options})"
+        return Advice(remedy, _STATEMENTS[remedy].format(literal=sql_text(self.name), name=self.name))
+
+
+_STATEMENTS = {
+    # Only the recorded error tells what a failed group needs, so the advice shows it instead of calling anything.
+    Remedy.FAILURES: "SELECT * FROM {name}.optimizations WHERE state = 'failed'",
+    Remedy.CLUSTERING: "ALTER TABLE {name} CLUSTER BY NONE",
+    Remedy.OPTIMIZE: "CALL use.optimize({literal})",
+    Remedy.REWRITE: "CALL use.optimize({literal}, revision_rewrite => true)",
+    Remedy.MERGE: "CALL use.optimize({literal}, strategy => 'SizeTieredClustering')",
+    Remedy.STATISTICS: "CALL use.consolidate_log({literal}, modes => array('file_metadata'))",
+    Remedy.DELETES: "CALL use.compact({literal})",
+    Remedy.LOG: "CALL use.consolidate_log({literal})",
+}
 
 
 def parts_of(facts: HealthFacts) -> list[Part]:
@@ -74,15 +87,15 @@ def _index_parts(facts: HealthFacts) -> list[Part]:
     files, newest = facts.files, facts.newest
     if newest is None or not len(files):
         return _without_index(facts)
-    costs = read_costs(files, facts.is_indexed, facts.target_bytes)
+    costs = read_costs(files, facts.is_indexed, facts.target_bytes, facts.fractions)
     if not costs:
         return []
     waiting = _waiting(files, facts.is_indexed)
     fair = _fair_costs(facts, waiting, costs)
     unindexed = files.revision == 0
-    optimize = facts.call("optimize")
+    optimize = facts.advice(Remedy.OPTIMIZE)
     older = (files.revision > 0) & ~facts.is_indexed
-    reads = facts.call("optimize", "revision_rewrite => true") if older.any() else optimize
+    reads = facts.advice(Remedy.REWRITE) if older.any() else optimize
     extra = [cost.unindexed_bytes - cost.fresh_bytes * _share(files, unindexed) for cost in costs.values()]
     parts = [
         Part("unindexed_share", _share(files, unindexed), _bytes(float(np.mean(extra))), optimize),
@@ -113,7 +126,7 @@ def _without_index(facts: HealthFacts) -> list[Part]:
     """A table with index columns whose files nobody has indexed; a plain table has no such part."""
     if not facts.has_index_columns or not len(facts.files):
         return []
-    size, optimize = int(facts.files.size.sum()), facts.call("optimize")
+    size, optimize = int(facts.files.size.sum()), facts.advice(Remedy.OPTIMIZE)
     # Every sample and box reads everything; boxes may skip files by statistics, which an index column list alone does
     # not tell.
     reads = {SAMPLE_1: 0.01, SAMPLE_10: 0.1, BOX_1: 0.01}
@@ -147,9 +160,9 @@ def _fair_costs(facts: HealthFacts, waiting: Flags, costs: Mapping[str, ReadCost
     """
     if not waiting.any():
         return {name: _Fair(cost.fresh_bytes, cost.fresh_files) for name, cost in costs.items()}
-    files, target = facts.files, facts.target_bytes
-    plain = read_costs(files.where(waiting), np.zeros(int(waiting.sum()), np.bool_), target)
-    others = read_costs(files.where(~waiting), facts.is_indexed[~waiting], target)
+    files, target, fractions = facts.files, facts.target_bytes, facts.fractions
+    plain = read_costs(files.where(waiting), np.zeros(int(waiting.sum()), np.bool_), target, fractions)
+    others = read_costs(files.where(~waiting), facts.is_indexed[~waiting], target, fractions)
     return {
         name: _Fair(others[name].fresh_bytes + plain[name].bytes, others[name].fresh_files + plain[name].files)
         for name in costs
@@ -194,7 +207,7 @@ def _beyond(cost: ReadCost) -> int:
 
 
 def _opened(cost: ReadCost) -> int:
-    return _bytes((cost.files - cost.fresh_files) * _OPEN_COST)
+    return _bytes((cost.files - cost.fresh_files) * OPEN_COST)
 
 
 def _bytes(number: float) -> int:
@@ -211,7 +224,7 @@ def _file_parts(facts: HealthFacts) -> list[Part]:
     _, partition = np.unique(plain.partition, return_inverse=True)
     size = np.bincount(partition, plain.size) if len(plain) else np.zeros(0)
     needed = float(np.maximum(size / facts.target_bytes, 1.0).sum())
-    strategy = "" if facts.has_index_columns else "strategy => 'SizeTieredClustering'"
+    merging = facts.advice(Remedy.OPTIMIZE if facts.has_index_columns else Remedy.MERGE)
     ratio = len(plain) / needed if needed else 0.0
     hidden = int(files.deleted[files.deleted != UNKNOWN].sum())
     rows = int(files.rows[files.rows != UNKNOWN].sum()) + hidden
@@ -221,13 +234,11 @@ def _file_parts(facts: HealthFacts) -> list[Part]:
         float(files.size[with_vector].sum()) * min(share / max(_share(files, with_vector), 1e-9), 1.0)
     )
     return [
-        Part("small_files", ratio, _bytes((len(plain) - needed) * _OPEN_COST), facts.call("optimize", strategy)),
-        Part("deleted_rows", share, deleted_bytes, facts.call("compact")),
+        Part("small_files", ratio, _bytes((len(plain) - needed) * OPEN_COST), merging),
+        Part("deleted_rows", share, deleted_bytes, facts.advice(Remedy.DELETES)),
     ]
 
 
 def _log_parts(facts: HealthFacts) -> list[Part]:
-    log = Part("log_length", float(facts.commits), facts.commit_bytes, facts.call("consolidate_log"))
-    # Only the recorded error tells what a failed group needs, so the advice shows it instead of calling anything.
-    errors = f"SELECT * FROM {facts.name}.optimizations WHERE state = 'failed'"
-    return [log, Part("failures", float(facts.failures), None, errors)]
+    log = Part("log_length", float(facts.commits), facts.commit_bytes, facts.advice(Remedy.LOG))
+    return [log, Part("failures", float(facts.failures), None, facts.advice(Remedy.FAILURES))]

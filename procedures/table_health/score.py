@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from procedures.table_health.remedy import Advice
+
 MOST_POINTS = 100
 
 
@@ -57,14 +59,14 @@ class Part:
         name: one of ``SCALES``.
         value: what was measured.
         cost_bytes: bytes that an average read reads beyond a fresh table because of it; None if that is not known.
-        advice: statement that mends it, or what to look at.
+        advice: what mends it.
         counted: the value that the points follow from, where it is not ``value``: the first indexing is no sickness.
     """
 
     name: str
     value: float
     cost_bytes: int | None
-    advice: str
+    advice: Advice
     counted: float | None = None
 
     @property

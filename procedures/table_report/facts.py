@@ -22,10 +22,11 @@ from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
-from procedures.table_health.health import are_indexed, health_of, table_files
+from procedures.table_health.health import are_indexed, diagnosis_of, table_files
 from procedures.table_health.parts import fragmentation, unindexed_share
 from procedures.table_health.reads import sample_costs
-from procedures.table_health.score import Part, score_of
+from procedures.table_health.remedy import Step
+from procedures.table_health.score import Part
 
 MAX_CUBES, MAX_EVENTS, MAX_VERSIONS, MAX_ASKED = 5_000, 200, 8, 20
 FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -127,6 +128,7 @@ class TableFacts:
         events: optimizations, the oldest first.
         score: score of the health.
         parts: its parts.
+        steps: what to do, in order.
         asked: what queries asked of the table, the most frequent first; None if that is not recorded.
     """
 
@@ -149,6 +151,7 @@ class TableFacts:
     events: tuple[Event, ...]
     score: int
     parts: tuple[Part, ...]
+    steps: tuple[Step, ...] = ()
     asked: tuple[Asked, ...] | None = None
 
 
@@ -165,7 +168,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
         NotSupportedError: see ``health_of``.
     """
     snapshot = table.snapshot()
-    parts = health_of(table, clock)
+    diagnosis = diagnosis_of(table, clock)
     with described_jobs(table.spark, f"USE report: {table.name}"):
         files = table_files(snapshot)
         newest = snapshot.latest_revision
@@ -191,8 +194,9 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
             samples=_samples(snapshot, files, newest),
             versions=_versions(table, snapshot),
             events=_events(table),
-            score=score_of(parts),
-            parts=tuple(parts),
+            score=diagnosis.score,
+            parts=tuple(diagnosis.parts),
+            steps=diagnosis.steps,
             asked=_asked(table, snapshot),
         )
 
@@ -238,7 +242,12 @@ def _samples(
     if newest is None or not len(files):
         return ()
     target = TARGET_FILE_BYTES.value(snapshot.configuration)
-    return sample_costs(files, are_indexed(snapshot, files, newest), target, FRACTIONS)
+    return sample_costs(files, are_indexed(snapshot, files, newest), target, FRACTIONS, _named_fractions(snapshot))
+
+
+def _named_fractions(snapshot: TableSnapshot) -> tuple[float, ...]:
+    index = snapshot.index_configuration
+    return () if index is None else index.sample_fractions
 
 
 def _versions(table: ManagedTable, snapshot: TableSnapshot) -> tuple[VersionFacts, ...]:
@@ -254,7 +263,7 @@ def _versions(table: ManagedTable, snapshot: TableSnapshot) -> tuple[VersionFact
         sample = None
         if newest is not None and len(files):
             target = TARGET_FILE_BYTES.value(then.configuration)
-            costs = sample_costs(files, are_indexed(then, files, newest), target, (0.01,))
+            costs = sample_costs(files, are_indexed(then, files, newest), target, (0.01,), _named_fractions(then))
             sample = costs[0][1] / max(costs[0][2], 1.0) if costs else None
         fragments = 0.0 if newest is None else fragmentation(files, newest)
         facts.append(VersionFacts(number, unindexed_share(files), fragments, sample))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 
 from procedures.html_table import html_table
+from procedures.table_health.adviser import NOTHING_TO_DO
 from procedures.table_health.score import SCALES
 from procedures.table_report import plots
 from procedures.table_report.facts import MAX_CUBES, TableFacts
@@ -56,7 +57,8 @@ def body(facts: TableFacts) -> str:
     Raises:
         MissingPackageError: the package that draws the pictures is not installed.
     """
-    sections = [_head(facts), _health(facts), *_index(facts), *_files(facts), *_asked(facts), *_history(facts)]
+    sections = [_head(facts), _health(facts), _steps(facts)]
+    sections += [*_index(facts), *_files(facts), *_asked(facts), *_history(facts)]
     return f'<main class="use-report"><style>{STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
 
 
@@ -75,12 +77,21 @@ def _health(facts: TableFacts) -> str:
     rows = []
     for part in sorted(facts.parts, key=lambda part: -part.lost):
         cost = "" if part.cost_bytes is None else human_bytes(part.cost_bytes)
-        advice = part.advice if part.lost else ""
-        rows.append((part.name, f"{part.value:.3g}", SCALES[part.name].unit, f"{part.lost:g}", cost, advice))
-    header = ("part", "value", "unit", "points lost", "cost per read", "what mends it")
+        rows.append((part.name, f"{part.value:.3g}", SCALES[part.name].unit, f"{part.lost:g}", cost))
+    header = ("part", "value", "unit", "points lost", "cost per read")
     return f'<h2>Health</h2><p><span class="score">{facts.score}</span> of 100</p>' + (
-        table(header, rows, code=5) if rows else "<p>Nothing was measured.</p>"
+        table(header, rows) if rows else "<p>Nothing was measured.</p>"
     )
+
+
+def _steps(facts: TableFacts) -> str:
+    rows = [
+        (step.statement, "" if step.saved_bytes is None else human_bytes(step.saved_bytes), step.reason)
+        for step in facts.steps
+    ]
+    header = ("statement", "saved per read", "why")
+    shown = table(header, rows, code=0) if rows else f"<p>{html.escape(NOTHING_TO_DO)}</p>"
+    return f"<h2>What to do</h2>{shown}"
 
 
 def _index(facts: TableFacts) -> list[str]:

@@ -128,7 +128,7 @@ def test_unindexed_files_make_reads_expensive(fresh):
     assert sick <= {"unindexed_share", "overlap"} | READS
     assert {"unindexed_share", "sample_1_percent"} <= sick
     assert score < 75
-    assert parts["unindexed_share"].advice == "CALL use.optimize('db.t')"
+    assert parts["unindexed_share"].advice.statement == "CALL use.optimize('db.t')"
 
 
 def test_small_unindexed_files_alone():
@@ -179,7 +179,7 @@ def test_deleted_rows_alone(fresh):
     assert parts["deleted_rows"].value == pytest.approx(0.25, abs=0.001)
     total = sum(row["size"] for row in rows)
     assert parts["deleted_rows"].cost_bytes == pytest.approx(total / 4, rel=0.01)
-    assert parts["deleted_rows"].advice == "CALL use.compact('db.t')"
+    assert parts["deleted_rows"].advice.statement == "CALL use.compact('db.t')"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_deleted_rows_alone(fresh):
 def test_the_log_and_failures_alone(fresh, changes, part, value, cost, advice):
     score, parts, sick = _judged(_facts(fresh, **changes))
     assert sick == {part}
-    assert (parts[part].value, parts[part].cost_bytes, parts[part].advice) == (value, cost, advice)
+    assert (parts[part].value, parts[part].cost_bytes, parts[part].advice.statement) == (value, cost, advice)
     assert score == round(100 - parts[part].lost)
 
 
@@ -213,12 +213,12 @@ def test_an_older_revision_advises_its_rewrite(fresh):
     rows = [{**row, "revision": 1} if n % 5 == 0 else row for n, row in enumerate(fresh)]
     _, parts, sick = _judged(_facts(rows))
     assert "unindexed_share" not in sick
-    assert parts["sample_1_percent"].advice == "CALL use.optimize('db.t', revision_rewrite => true)"
+    assert parts["sample_1_percent"].advice.statement == "CALL use.optimize('db.t', revision_rewrite => true)"
 
 
 def test_quotes_in_a_name_stay_in_its_literal(fresh):
     part = _judged(_facts(fresh, name="delta.`/it's \\ here`"))[1]["deleted_rows"]
-    assert part.advice == "CALL use.compact('delta.`/it\\'s \\\\ here`')"
+    assert part.advice.statement == "CALL use.compact('delta.`/it\\'s \\\\ here`')"
 
 
 # ------------------------------------------------------------------------------------------------------------- scale

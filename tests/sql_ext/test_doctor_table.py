@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from tables import NUMBERS, numbers
 
+from procedures.table_health.remedy import Advice, Remedy, Step
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.doctor_checks.table_setup import TableFacts, table_findings
@@ -59,13 +60,8 @@ def test_a_table_with_everything_set():
     [
         ({"write_error": "USE_WRITE_DENIED: no"}, "write access", FAIL, "allow this user"),
         ({"errors": ["x is wrong", "y is wrong"]}, "properties", FAIL, "x is wrong (1 more)"),
-        ({"clustering": ["a"], **overview(index_columns=None)}, "clustering", WARN, "CLUSTER BY NONE, or use no index"),
-        (overview(index_columns=None), "index", WARN, "use-spark recommend"),
-        (overview(unindexed_bytes=60_000), "unindexed", WARN, "use-spark optimize --warehouse wh --table db.t"),
         (overview(automatic={"type": None, "state": "off"}), "automatic", WARN, "autoOptimize.enabled' = 'true'"),
         (overview(automatic={"type": "x", "state": "suspended"}), "automatic", WARN, "use-spark resume --warehouse wh"),
-        ({"health": [part("total", 70.0), part("small_files", 9, 20.0, "CALL use.x")]}, "health", WARN, "CALL use.x"),
-        ({"health": [part("total", 99.0), part("log_length", 90, 1.0, "CALL use.y")]}, "log", WARN, "CALL use.y"),
         ({"configuration": {}}, "retention", WARN, "use.retention.hours' = '720'"),
         ({"configuration": {"use.retention.hours": "x"}}, "retention", WARN, "use.retention.hours"),
     ],
@@ -78,8 +74,29 @@ def test_what_is_missing_comes_first(changes, check, state, text):
     assert (first.state, first.message.startswith(f"{check}: "), first.advice) == (state, True, finding.advice)
 
 
+def test_the_adviser_comes_first():
+    """In its own order, and before what is a matter of choice; only what fails comes before it."""
+    steps = (
+        Step(Advice(Remedy.MERGE, "CALL use.x"), 2_000_000, "Why."),
+        Step(Advice(Remedy.LOG, "CALL use.y"), 1, "Y."),
+    )
+    changes = {"steps": steps, "health": [part("total", 70.0), part("small_files", 9, 20.0)], "configuration": {}}
+    findings = seen(**changes)
+    assert findings["health"].advice == "CALL use.x; CALL use.y"
+    first = findings["first"]
+    assert (first.state, first.message, first.advice) == (WARN, "Why. A read saves about 2.0 MB.", "CALL use.x")
+    assert seen(write_error="USE_WRITE_DENIED: no", **changes)["first"].state == FAIL
+
+
+def test_a_table_without_an_index_has_nothing_to_mend():
+    findings = seen(**overview(index_columns=None))
+    assert (findings["index"].state, "use-spark recommend" in findings["index"].advice) == (OK, True)
+    assert findings["first"].message == "nothing to do"
+    assert seen(**overview(unindexed_bytes=60_000))["unindexed"].state == WARN
+
+
 def test_a_failure_comes_before_a_warning():
-    findings = seen(errors=["x is wrong"], **overview(index_columns=None))
+    findings = seen(errors=["x is wrong"], **overview(automatic={"type": "x", "state": "suspended"}))
     assert findings["first"].message == "properties: x is wrong"
 
 
@@ -104,7 +121,9 @@ def test_tables_that_an_index_does_not_suit(spark):
     spark.sql(f"CREATE TABLE {clustered} (id INT) USING delta CLUSTER BY (id)")
     spark.sql(f"CREATE TABLE {of_parquet} (id INT) USING parquet")
     try:
-        assert "CLUSTER BY (id)" in rows_about(clustered)["clustering"]["message"]
+        spark.sql(f"ALTER TABLE {clustered} SET TBLPROPERTIES ('use.index.columns' = 'id')")
+        first = rows_about(clustered)["first"]
+        assert ("clusters by id" in first["message"], first["advice"].split()[-3:]) == (True, ["CLUSTER", "BY", "NONE"])
         assert "--convert" in rows_about(of_parquet)["table"]["advice"]
     finally:
         spark.sql(f"DROP TABLE {clustered}")

@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from procedures.table_health.remedy import Advice, Remedy, Step
 from procedures.table_health.score import Part
 from procedures.table_report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
 
+ADVICE = Advice(Remedy.OPTIMIZE, "CALL use.optimize('<t>')")
 FACTS = TableFacts(
     name="lake.<script>alert('x')</script>",
     version=7,
@@ -26,5 +28,6 @@ FACTS = TableFacts(
             Event(1_700_000_100_000, "optimize", "<i>", "failed", 10**6, 0)),
     score=61,
     asked=(Asked("<u>, x", 7, None, 0.25),),
-    parts=(Part("unindexed_share", 0.5, 10**6, "CALL use.optimize('<t>')"),),
+    parts=(Part("unindexed_share", 0.5, 10**6, ADVICE),),
+    steps=(Step(ADVICE, 10**6, "Files are not indexed yet."),),
 )  # fmt: skip

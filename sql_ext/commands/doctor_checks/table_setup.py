@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -23,7 +23,10 @@ from catalog.properties.retention_properties import (
 )
 from catalog.state.automation import SUSPENDED
 from catalog.table.managed_table import ManagedTable
-from procedures.registry import procedure
+from procedures.application import application
+from procedures.health import health_rows
+from procedures.table_health.health import diagnosis_of
+from procedures.table_health.remedy import Step
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.output import Row
 from sql_ext.commands.overview import overview
@@ -35,11 +38,6 @@ _HEALTHY = 80
 _UNINDEXED_SHARE = 0.05
 _LOG_PART = "log_length"
 _MILLIS_PER_DAY = 86_400_000
-# Advice about these is worth following before the others.
-_ORDER = (
-    *("write access", "properties", "clustering", "index", "unindexed", "health"),
-    *("automatic", "log", "retention", "insights"),
-)
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class TableFacts:
         configuration: properties of the table.
         errors: what is wrong with them.
         write_error: why no file can be written below the table; None if files can be written.
-        clustering: columns of the table's CLUSTER BY.
+        steps: what the adviser says to do, in order.
     """
 
     name: str
@@ -64,7 +62,7 @@ class TableFacts:
     configuration: Mapping[str, str]
     errors: Sequence[str]
     write_error: str | None = None
-    clustering: Sequence[str] = ()
+    steps: Sequence[Step] = ()
 
     @classmethod
     def of(cls, spark: SparkSession, name: str, warehouse: Path | None = None) -> TableFacts:
@@ -85,15 +83,16 @@ class TableFacts:
         except UseError as error:
             write_error = f"{error.code}: {error.message}"
         snapshot = table.snapshot()
+        diagnosis = diagnosis_of(table, application().clock)
         return cls(
             name=f"delta.`{name}`" if name.startswith("/") or ":/" in name.split("`", maxsplit=1)[0] else name,
             options=options_of(name, warehouse),
             overview=overview(table),
-            health=[row.asDict() for row in procedure("health").call(spark, {"table": name}).collect()],
+            health=[asdict(row) for row in health_rows(diagnosis)],
             configuration=snapshot.configuration,
             errors=[error.message for error in snapshot.property_errors],
             write_error=write_error,
-            clustering=spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]["clusteringColumns"],
+            steps=diagnosis.steps,
         )
 
 
@@ -115,11 +114,21 @@ def table_findings(facts: TableFacts) -> list[Finding]:
         facts: what is known about the table.
     """
     findings = [*_findings(facts)]
-    by_name = {finding.check: finding for finding in findings}
-    first = next((by_name[name] for name in _ORDER if name in by_name and by_name[name].state != OK), None)
-    if first is None:
-        return [*findings, Finding("first", OK, "nothing to do")]
-    return [*findings, Finding("first", first.state, f"{first.check}: {first.message}", first.advice)]
+    return [*findings, _first(facts, findings)]
+
+
+def _first(facts: TableFacts, findings: Sequence[Finding]) -> Finding:
+    """What blocks everything, then the adviser's first step, then what else is not as it should be."""
+    failed = next((finding for finding in findings if finding.state == FAIL), None)
+    warned = next((finding for finding in findings if finding.state == WARN), None)
+    if failed is None and facts.steps:
+        step = facts.steps[0]
+        saved = "" if step.saved_bytes is None else f" A read saves about {size_text(step.saved_bytes)}."
+        return Finding("first", WARN, f"{step.reason}{saved}", step.statement)
+    finding = failed or warned
+    if finding is None:
+        return Finding("first", OK, "nothing to do")
+    return Finding("first", finding.state, f"{finding.check}: {finding.message}", finding.advice)
 
 
 def _findings(facts: TableFacts) -> Iterator[Finding]:
@@ -135,10 +144,6 @@ def _findings(facts: TableFacts) -> Iterator[Finding]:
     for error in facts.errors[:1]:
         more = f" ({len(facts.errors) - 1} more)" if len(facts.errors) > 1 else ""
         yield Finding("properties", FAIL, f"{error}{more}", f"ALTER TABLE {facts.name} SET or UNSET TBLPROPERTIES")
-    if facts.clustering:
-        columns = ", ".join(facts.clustering)
-        message = f"CLUSTER BY ({columns}): files that OPTIMIZE clusters have no index"
-        yield Finding("clustering", WARN, message, f"ALTER TABLE {facts.name} CLUSTER BY NONE, or use no index")
     yield from _index(facts)
     yield _health(facts)
     yield _automatic(facts)
@@ -150,27 +155,24 @@ def _findings(facts: TableFacts) -> Iterator[Finding]:
 def _index(facts: TableFacts) -> Iterator[Finding]:
     row = facts.overview
     if not row["index_columns"]:
-        advice = f"use-spark index {facts.options} --columns …, or use-spark recommend for a measured choice"
-        yield Finding("index", WARN, f"none: {COLUMNS_KEY} is not set", advice)
+        advice = f"use-spark recommend {facts.options} measures whether one saves bytes"
+        yield Finding("index", OK, f"none: {COLUMNS_KEY} is not set", advice)
         return
     columns = ", ".join(row["index_columns"])
     yield Finding("index", OK, f"{columns}; {counted(row['revisions'], 'revision')}")
     share = row["unindexed_bytes"] / row["bytes"] if row["bytes"] else 0.0
     text = f"{counted(row['unindexed_files'], 'file')}, {share:.0%} of the bytes"
-    if share > _UNINDEXED_SHARE:
-        yield Finding("unindexed", WARN, text, f"use-spark optimize {facts.options}")
-    else:
-        yield Finding("unindexed", OK, text)
+    yield Finding("unindexed", WARN if share > _UNINDEXED_SHARE else OK, text)
 
 
 def _health(facts: TableFacts) -> Finding:
     total, *parts = facts.health
     worst = max(parts, key=lambda part: part["points_lost"], default=None)
     text = f"{total['value']:.0f} of 100 points"
-    if worst is None or not worst["points_lost"]:
-        return Finding("health", OK, text)
-    text += f"; {worst['part'].replace('_', ' ')} takes {worst['points_lost']:g}"
-    return Finding("health", OK if total["value"] >= _HEALTHY else WARN, text, worst["advice"])
+    if worst is not None and worst["points_lost"]:
+        text += f"; {worst['part'].replace('_', ' ')} takes {worst['points_lost']:g}"
+    steps = "; ".join(step.statement for step in facts.steps)
+    return Finding("health", OK if total["value"] >= _HEALTHY else WARN, text, steps or None)
 
 
 def _automatic(facts: TableFacts) -> Finding:
@@ -220,7 +222,7 @@ def _log(facts: TableFacts) -> Finding:
         return Finding("log", WARN, error.message)
     text += "; consolidated automatically" if policy is not None else "; left to Delta"
     if part is not None and part["points_lost"]:
-        return Finding("log", WARN, text.lstrip("; "), part["advice"] or _set(facts, LOG_INTERVAL.name, "1 hour"))
+        return Finding("log", WARN, text.lstrip("; "), _set(facts, LOG_INTERVAL.name, "1 hour"))
     return Finding("log", OK, text.lstrip("; "))
 
 

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
+import org.apache.spark.sql.delta.skipping.clustering.{ClusteredTableUtils, ClusteringColumnInfo}
 import org.apache.spark.sql.delta.usespark.{FileStatistics, NumberedRows}
 
 /** One version of a table, for Python to look at. */
@@ -23,6 +24,11 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     json.set[JsonNode]("partition_columns", mapper.valueToTree(metadata.partitionColumns.asJava))
     json.toString
   }
+
+  /** Logical names of the columns of CLUSTER BY; none without it. */
+  def clusteringColumns: Array[String] =
+    if (!ClusteredTableUtils.isSupported(snapshot.protocol)) Array.empty
+    else ClusteringColumnInfo.extractLogicalNames(snapshot).toArray
 
   /** Bytes of all live files: from the version's checksum, or else added up. */
   def sizeInBytes: Long = snapshot.checksumOpt.fold(snapshot.sizeInBytes)(_.tableSizeBytes)
