@@ -79,7 +79,7 @@ class _RevisionRewriteRun(Selector):
         if latest is None:
             return Selection(note=f"{NAME}: the table has no indexed files yet")
         # Where the properties ask for another index than the newest revision is, that one is to be left too.
-        last = latest.revision_id if _is_outdated(snapshot, latest) else latest.revision_id - 1
+        last = latest.revision_id if is_outdated(snapshot, latest) else latest.revision_id - 1
         if wanted is None or wanted <= last:
             revisions = (1, last) if wanted is None else (wanted, wanted)
             return _oldest(snapshot, revisions, batch_bytes)
@@ -136,7 +136,7 @@ def _files_per_revision(snapshot: TableSnapshot, revisions: Sequence[int]) -> di
     return {row.revision: row["count"] for row in grouped}
 
 
-def _is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
+def is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
     """Whether the next data that is indexed would start a revision, wherever it lies."""
     configuration = snapshot.index_configuration
     if configuration is None:

@@ -10,8 +10,9 @@ import numpy as np
 from catalog.counted_nouns import agreeing, counted
 from catalog.properties.index_properties import TARGET_FILE_BYTES_KEY
 from catalog.table.file_columns import UNKNOWN
+from otree.revision import Revision
 from procedures.table_health.parts import HealthFacts
-from procedures.table_health.reads import fresh_costs
+from procedures.table_health.reads import OPEN_COST, fresh_costs
 from procedures.table_health.remedy import Advice, Remedy, Step, sql_text
 from procedures.table_health.score import Part
 
@@ -82,8 +83,8 @@ def _order(step: Step) -> tuple[bool, bool, int]:
     return not blocks, step.saved_bytes is None, -(step.saved_bytes or 0)
 
 
-def advice_on(facts: HealthFacts, parts: Sequence[Part], part: Part) -> Advice:
-    """Returns what mends a part.
+def advice_on(facts: HealthFacts, parts: Sequence[Part], part: Part) -> Advice | None:
+    """Returns what mends a part; None if nothing does that is worth its cost.
 
     Args:
         facts: about the table.
@@ -91,7 +92,9 @@ def advice_on(facts: HealthFacts, parts: Sequence[Part], part: Part) -> Advice:
         part: one that loses points.
     """
     if part.advice.remedy is Remedy.OPTIMIZE and not any(other.lost and other.name in _FOR_OPTIMIZE for other in parts):
-        return facts.advice(Remedy.REWRITE)
+        # Of a few small files, the costs of a fresh index are too rough an estimate to rewrite them for.
+        is_worthwhile = facts.newest is not None and (part.cost_bytes or 0) >= OPEN_COST
+        return _rewrite_of_newest(facts, facts.newest) if is_worthwhile and facts.newest else None
     if part.advice.remedy is Remedy.MERGE and facts.clustering:
         return Advice(Remedy.MERGE, f"OPTIMIZE {facts.name}")
     return part.advice
@@ -100,12 +103,17 @@ def advice_on(facts: HealthFacts, parts: Sequence[Part], part: Part) -> Advice:
 def _of_parts(facts: HealthFacts, parts: Sequence[Part]) -> Iterator[Step]:
     saved: dict[Advice, list[int]] = {}
     for part in (part for part in parts if part.lost):
-        costs = saved.setdefault(advice_on(facts, parts, part), [])
-        if part.cost_bytes is not None:
-            costs.append(part.cost_bytes)
+        advice = advice_on(facts, parts, part)
+        if advice is not None:
+            saved.setdefault(advice, []).extend([] if part.cost_bytes is None else [part.cost_bytes])
     for advice, costs in saved.items():
         # The parts of one step measure the same bytes from several sides.
         yield Step(advice, max(costs, default=None), _REASONS[advice.remedy])
+
+
+def _rewrite_of_newest(facts: HealthFacts, newest: Revision) -> Advice:
+    options = f"revision_id => {newest.revision_id}, revision_rewrite => true"
+    return Advice(Remedy.REWRITE, f"CALL use.optimize({sql_text(facts.name)}, {options})")
 
 
 def _of_files(facts: HealthFacts) -> Iterator[Step]:
@@ -113,6 +121,9 @@ def _of_files(facts: HealthFacts) -> Iterator[Step]:
     if facts.clustering and facts.has_index_columns:
         reason = f"Delta's OPTIMIZE clusters by {', '.join(facts.clustering)}, and such files have no index."
         yield Step(facts.advice(Remedy.CLUSTERING), None, reason)
+    if facts.is_outdated:
+        reason = "Files are indexed by other columns than the table's properties name."
+        yield Step(facts.advice(Remedy.REWRITE), None, reason)
     unknown = files.rows == UNKNOWN
     if unknown.any():
         number = int(unknown.sum())

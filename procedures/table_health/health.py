@@ -16,6 +16,7 @@ from catalog.table.file_columns import FileColumns, Flags
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
+from procedures.selection.revision_rewrite import is_outdated
 from procedures.table_health.adviser import MeasuredIndex, advice_on, steps_of
 from procedures.table_health.parts import HealthFacts, parts_of
 from procedures.table_health.remedy import Step
@@ -54,12 +55,13 @@ class Diagnosis:
         return self.steps if measured is None else steps_of(self.facts, self.parts, measured)
 
     def statement_for(self, part: Part) -> str | None:
-        """Returns the statement of the step that mends a part; None if it loses no point.
+        """Returns the statement of the step that mends a part; None if it loses no point or no step is worth its cost.
 
         Args:
             part: one of ``parts``.
         """
-        return advice_on(self.facts, self.parts, part).statement if part.lost else None
+        advice = advice_on(self.facts, self.parts, part) if part.lost else None
+        return None if advice is None else advice.statement
 
 
 def diagnosis_of(table: ManagedTable, clock: Clock) -> Diagnosis:
@@ -139,6 +141,7 @@ def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> Hea
         commit_bytes=snapshot.extent.commit_bytes if commits else 0,
         failures=recent_failures(table, snapshot.table_id, clock.now() - _WEEK_MILLIS),
         clustering=snapshot.state.clustering_columns(),
+        is_outdated=newest is not None and is_outdated(snapshot, newest),
         fractions=() if index is None else index.sample_fractions,
     )
 

@@ -34,6 +34,7 @@ class HealthFacts:
         failures: number of groups that failed within a week.
         clustering: columns of CLUSTER BY.
         fractions: samples for which files of a fresh index end, by the table's properties.
+        is_outdated: whether the properties ask for another index than the newest revision is.
     """
 
     name: str
@@ -48,6 +49,7 @@ class HealthFacts:
     failures: int
     clustering: tuple[str, ...] = ()
     fractions: tuple[float, ...] = ()
+    is_outdated: bool = False
 
     def advice(self, remedy: Remedy) -> Advice:
         """Returns a remedy with its statement for the table.

@@ -16,7 +16,9 @@ from catalog.table.file_columns import UNKNOWN, FileColumns
 from otree.cube import CubeId
 from otree.weight import MIN_WEIGHT
 from procedures.selection.read_costs import PlannedFiles
+from procedures.table_health.adviser import MeasuredIndex, steps_of
 from procedures.table_health.parts import HealthFacts, parts_of
+from procedures.table_health.remedy import Remedy
 from procedures.table_health.score import SCALES, score_of
 
 ROW_BYTES = 100
@@ -322,3 +324,55 @@ def test_files_that_arrive_after_the_index_count(fresh):
     late = [{**row, "modification_time": 1} for row in early]
     scores = [_judged(_facts([*fresh, *plain]))[0] for plain in (early, late)]
     assert scores[0] > scores[1] + 20, scores
+
+
+# ------------------------------------------------------------------------------------------------------------- steps
+
+
+def _steps(facts, measured=None):
+    return steps_of(facts, parts_of(facts), measured)
+
+
+def _codes(steps):
+    return [step.advice.remedy.value for step in steps]
+
+
+def test_steps_are_in_order_of_what_blocks_and_saves(fresh):
+    """One step per statement, however many parts it mends."""
+    rows = [_unindexed(row) if n % 2 else {**row, "deletion_vector": "u", "deleted": 10} for n, row in enumerate(fresh)]
+    facts = _facts(rows, failures=1, clustering=("a",), commits=99, commit_bytes=10)
+    steps = _steps(facts)
+    assert _codes(steps) == ["FAILURES", "CLUSTERING", "OPTIMIZE", "LOG"]
+    assert [step.saved_bytes for step in steps[:2]] == [None, None]
+    assert steps[2].saved_bytes > steps[3].saved_bytes == 10
+    measured = _steps(facts, MeasuredIndex("a,b", 7))
+    assert (_codes(measured), measured[3].saved_bytes) == (["FAILURES", "CLUSTERING", "LOG", "INDEX"], 7)
+    assert measured[3].statement == "CALL use.index(table => 'db.t', columns => 'a,b')"
+
+
+def test_a_fresh_index_has_nothing_to_do(fresh):
+    assert _steps(_facts(fresh)) == ()
+    assert _codes(_steps(_facts(fresh, is_outdated=True))) == ["REWRITE"]
+    rows = [{**row, "rows": None} if number == 3 else row for number, row in enumerate(fresh)]
+    assert _codes(_steps(_facts(rows))) == ["STATISTICS"]
+
+
+def test_the_newest_revision_is_rewritten_only_for_what_it_costs(fresh):
+    """Without bands of weights, samples read all: of 2 MB that is not worth a rewrite, of 200 MB it is."""
+    large = [{**row, "band_first": None, "band_end": None} for row in fresh]
+    small = [{**row, "size": row["size"] // 100} for row in large]
+    assert _codes(_steps(_facts(small, target_bytes=TARGET_BYTES // 100))) == []
+    (step,) = _steps(_facts(large))
+    assert step.statement == f"CALL use.optimize('db.t', revision_id => {NEWEST.revision_id}, revision_rewrite => true)"
+    assert step.saved_bytes > 4 * 1024 * 1024
+
+
+def test_smaller_files_until_they_cost_more_to_open():
+    """128 MB in one file: a smaller size is advised, and at that size no other."""
+    rows = [{**_file(0, 1_280_000, (0.0, 0.0), (1.0, 1.0), (-(2**31), 2**31))}]
+    facts = _facts(rows, target_bytes=128 * 1024 * 1024, cubes={})
+    (step,) = (step for step in _steps(facts) if step.advice.remedy is Remedy.SMALLER_FILES)
+    target = int(step.statement.split("'")[3])
+    assert 8 * 1024 * 1024 <= target < 64 * 1024 * 1024
+    assert "SMALLER_FILES" not in _codes(_steps(replace(facts, target_bytes=target)))
+    assert "SMALLER_FILES" not in _codes(_steps(_facts(_fresh(400), target_bytes=TARGET_BYTES)))

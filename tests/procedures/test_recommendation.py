@@ -19,7 +19,7 @@ from procedures.recommendation.conditions import (
 from procedures.recommendation.file_ranges import FileRanges
 from procedures.recommendation.query_parser import parse_query
 from procedures.recommendation.simulated_layout import SampledColumn, TableSample, indexed_files, unordered_files
-from procedures.recommendation.workload import Workload, WorkloadQuery, workload_of_consumption
+from procedures.recommendation.workload import Workload, WorkloadQuery, recorded_fractions, workload_of_consumption
 
 COLUMNS = {"a", "b", "s", "d", "r.x"}
 
@@ -394,3 +394,9 @@ def test_rare_values_that_the_sample_lacks_cost_a_file(sample):
     assert 0 < files.share_read(beyond) < 0.05
     assert files.share_read(outside) == 0
     assert 0 < files.share_read(WorkloadQuery(1, Comparison("x", "<", (-0.5,)))) < 0.05
+
+
+def test_sampled_fractions_between_powers_of_ten():
+    queries = [WorkloadQuery(n, AllOf(()), fraction) for n, fraction in enumerate((0.15, 0.1, 0.01, 1.0, 0.15, 0.003))]
+    assert recorded_fractions(Workload(tuple(queries))) == (0.003, 0.15)
+    assert recorded_fractions(Workload(())) == ()

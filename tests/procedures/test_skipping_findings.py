@@ -149,7 +149,7 @@ def test_missing_statistics():
         explanation_rows(SkippingPlan((scan(leaf("a"), missing={"a": n}),), ()), pruning_enabled=True)[6].message
         for n in (5, 20)
     )
-    assert "use.consolidate_log" in some
+    assert "The step STATISTICS" in some
     assert "delta.dataSkippingStatsColumns" in all_of_them
 
 

@@ -141,7 +141,7 @@ def test_on_a_table(spark, new_table):
     done = CliRunner().invoke(cli, ["doctor", table.name, "--json"])
     rows = {row["check"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert (done.exit_code, rows["index"]["message"][:4]) == (ExitCode.DONE, "x, y"), done.output
-    assert rows["first"]["advice"] == f"use-spark optimize --table {table.name}"
+    assert rows["first"]["advice"] == f"CALL use.optimize('{table.managed.name}')"
     assert table.version == version
     shown = CliRunner().invoke(cli, ["doctor", str(table.path)]).stdout
     assert f"ALTER TABLE delta.`{table.path}` SET TBLPROPERTIES" in shown
