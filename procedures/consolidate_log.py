@@ -28,13 +28,15 @@ def _modes(names: Iterable[str] | None) -> tuple[LogMode, ...]:
         InvalidArgumentError: there is none, or one twice.
         UnknownNameError: a mode that does not exist.
     """
-    asked = [name.lower() for name in (DEFAULT_MODES if names is None else names)]
-    known = {mode.name: mode for mode in MODES}
-    for name in asked:
+    given = [name.lower() for name in (DEFAULT_MODES if names is None else names)]
+    known = {name: mode for mode in MODES for name in (mode.name, *mode.aliases)}
+    for name in given:
         if name not in known:
             raise UnknownNameError.of("mode", name, known)
+    asked = [known[name].name for name in given]
     if not asked or len(set(asked)) < len(asked):
-        raise InvalidArgumentError.of("modes", ", ".join(asked), f"each at most once, of {', '.join(known)}")
+        accepted = f"each mode at most once, of {', '.join(mode.name for mode in MODES)}"
+        raise InvalidArgumentError.of("modes", ", ".join(given), accepted)
     return tuple(mode for mode in MODES if mode.name in asked)
 
 

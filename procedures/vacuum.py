@@ -23,21 +23,36 @@ from procedures.vacuuming.recorded_vacuum import TASKS_PER_CORE, check_place, de
 from procedures.vacuuming.vacuum_run import VacuumRun
 
 MODES = ("full", "lite")
+# TileDB's modes, and what does the same here.
+_FRAGMENTS = "fragments"
+_OTHER_MODES: Mapping[str, str] = {
+    "commits": "use.purge deletes log files that no kept version needs",
+    "fragment_meta": "statistics are part of the log; use.purge deletes log files that no kept version needs",
+    "array_meta": "properties are part of the log; use.purge deletes log files that no kept version needs",
+    "group_meta": "properties are part of the log; use.purge deletes log files that no kept version needs",
+}
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
     hours = arguments["retention_hours"]
     if hours is not None and not 0 <= hours <= MOST_HOURS:  # NaN neither
         raise InvalidArgumentError.of("retention_hours", hours, f"a number of hours from 0 to {MOST_HOURS}")
-    if arguments["mode"].lower() not in MODES:
-        raise InvalidArgumentError.of("mode", arguments["mode"], f"one of {', '.join(MODES)}")
+    if _mode(arguments) not in MODES:
+        other = _OTHER_MODES.get(arguments["mode"].lower())
+        accepted = f"one of {', '.join(MODES)}" + (f"; {other}" if other else "")
+        raise InvalidArgumentError.of("mode", arguments["mode"], accepted)
     if arguments["parallelism"] is not None and arguments["parallelism"] < 1:
         raise InvalidArgumentError.of("parallelism", arguments["parallelism"], "a whole number of at least 1")
     rate = arguments["max_files_per_second"]
     if rate is not None and not 0 < rate < math.inf:
         raise InvalidArgumentError.of("max_files_per_second", rate, "a number above 0, or NULL for no limit")
-    if arguments["inventory"] is not None and arguments["mode"].lower() != "full":
+    if arguments["inventory"] is not None and _mode(arguments) != "full":
         raise InvalidArgumentError.of("mode", arguments["mode"], "an inventory needs mode => 'full'")
+
+
+def _mode(arguments: Mapping[str, Any]) -> str:
+    mode = str(arguments["mode"]).lower()
+    return "full" if mode == _FRAGMENTS else mode
 
 
 def _retention(call: Call, floor: float) -> float:
@@ -63,7 +78,7 @@ def _run(call: Call) -> DataFrame:
         session.conf.set(key, value)
     inventory = None if call["inventory"] is None else read_inventory(session, call["inventory"])
     cutoff = Cutoff.of_retention(retention, application().clock.now())
-    run = VacuumRun(table, session, cutoff, call["mode"].upper(), tasks, inventory)
+    run = VacuumRun(table, session, cutoff, _mode(call.arguments).upper(), tasks, inventory)
     with described_jobs(session, f"USE vacuum: {table.name}"), run:
         if call["dry_run"]:
             return data_frame_of(table.spark, VacuumRow, run.planned())
@@ -97,7 +112,7 @@ VACUUM = Procedure(
             "Lists the files that would be deleted, up to 1,000 by path, and deletes nothing.",
             False,
         ),
-        Parameter("mode", "STRING", "full lists the directory; lite uses the log only.", "full"),
+        Parameter("mode", "STRING", "full, or fragments, lists the directory; lite uses the log only.", "full"),
         Parameter(
             "inventory",
             "STRING",

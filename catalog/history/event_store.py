@@ -155,6 +155,26 @@ def unmerged_files(table: ManagedTable, now: int, times: TimeRange = ALL_TIMES) 
     return _files(table).unmerged(now, times.has)
 
 
+def current_files(table: ManagedTable, now: int) -> list[str]:
+    """Returns the names of the files that no merged file contains.
+
+    Args:
+        table: the table.
+        now: epoch milliseconds.
+    """
+    return _files(table).current(now)
+
+
+def removable_files(table: ManagedTable, now: int) -> int:
+    """Returns how many files the next merge deletes, because a merged file has contained them for long enough.
+
+    Args:
+        table: the table.
+        now: epoch milliseconds.
+    """
+    return _files(table).removable(now)
+
+
 def merge(table: ManagedTable, now: int, most_files: int | None = None, times: TimeRange = ALL_TIMES) -> int:
     """Merges the files of the store into one when there are more than ``most_files``.
 

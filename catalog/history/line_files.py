@@ -96,6 +96,18 @@ class LineFolder(Generic[_Line]):
         merged = {part for listing in self._listings(names, now) for part in listing.parts}
         return [n for n in names if FILE_NAME.fullmatch(n) and n not in merged]
 
+    def removable(self, now: int) -> int:
+        """Returns how many files the next merge deletes because a merged file has contained them for long enough.
+
+        Args:
+            now: epoch milliseconds.
+        """
+        return sum(
+            len(listing.parts) + 1
+            for listing in self._listings(self.names(), now)
+            if now - listing.merged_at >= GRACE_MILLIS
+        )
+
     def merge(self, now: int, most_files: int, has: Callable[[str], bool] = lambda _: True) -> int:
         """Merges files into one if there are more than ``most_files``.
 

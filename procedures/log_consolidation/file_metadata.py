@@ -53,6 +53,7 @@ class FileMetadata(LogMode):
     """
 
     name = "file_metadata"
+    aliases = ("fragment_meta",)
     doc = "Adds statistics to files without them, and shortens index tags."
     times = frozenset({TIMESTAMP_START, TIMESTAMP_END})
     takes_lease = True

@@ -70,12 +70,14 @@ class LogMode(ABC):
 
     Attributes:
         name: as in ``modes``.
+        aliases: other names that ``modes`` accepts, those of TileDB.
         doc: what it does, one sentence.
         times: which of ``timestamp_start`` and ``timestamp_end`` it accepts.
         takes_lease: whether optimizations are kept off the table meanwhile, since both change the same files.
     """
 
     name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
     doc: ClassVar[str]
     times: ClassVar[frozenset[str]] = frozenset()
     takes_lease: ClassVar[bool] = False

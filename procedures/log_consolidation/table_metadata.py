@@ -50,6 +50,7 @@ class TableMetadata(LogMode):
     """
 
     name = "table_metadata"
+    aliases = ("array_meta", "group_meta")
     doc = "Removes the properties of revisions that no live file belongs to."
     takes_lease = True
 

@@ -63,6 +63,16 @@ def overlap_groups(low: Floats, high: Floats) -> tuple[Integers, Floats, Floats]
     return group, low, high
 
 
+def has_overlap(low: Floats, high: Floats) -> bool:
+    """Whether any two boxes overlap.
+
+    Args:
+        low: lower corners, shape (boxes, dimensions), at least one box.
+        high: upper corners; boxes are closed.
+    """
+    return int(_groups_of_one_sweep(low, high).max()) + 1 < len(low)
+
+
 def _groups_of_one_sweep(low: Floats, high: Floats) -> Integers:
     """One sweep. Boxes that it has passed are not compared with boxes that have grown since: another sweep does."""
     along = sweep_dimension(low, high)

@@ -117,8 +117,8 @@ def _groups(
             if total > LARGE_MULTIPLE * desired_bytes:
                 yield _large(positions[0], total, desired_bytes)
             continue
-        has_overlap = len(np.unique(number[order[start:end]])) < len(positions)
-        reason = Reason.OVERLAP if has_overlap else Reason.SMALL
+        overlaps = len(np.unique(number[order[start:end]])) < len(positions)
+        reason = Reason.OVERLAP if overlaps else Reason.SMALL
         yield PlanGroup(reason, positions, total, _files_of(total, desired_bytes), int(depth[index]))
 
 

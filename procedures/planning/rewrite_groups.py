@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.table.file_columns import UNKNOWN, Floats, Integers
-from procedures.planning.box_sweep import depths, sweep_dimension
+from procedures.planning.box_sweep import depths, has_overlap, sweep_dimension
 from procedures.planning.consolidation_plan import (
     LARGE_MULTIPLE,
     PlanFiles,
@@ -28,7 +28,8 @@ class RewriteGroup:
     """Files that one commit may replace.
 
     Attributes:
-        reason: ``OVERLAP``, ``OVERLAP_CUT`` for a part of a set that is too large, ``SMALL`` or ``LARGE``.
+        reason: ``OVERLAP`` if some of the files overlap, ``OVERLAP_CUT`` if they are a part of a set that is too large,
+            ``SMALL`` or ``LARGE``.
         runs: positions of the files, in their order; each run becomes one file, or several if it is one large file.
         bytes: of the files.
         files_out: how many files are expected instead.
@@ -96,13 +97,23 @@ def _bounded(
             cut.dimensions,
         )
 
-    is_cut = len(cut.members) > 1 and group.reason is Reason.OVERLAP
+    is_cut = len(cut.members) > 1
     for runs in runs_of_parts:
         merged = [run for run in runs if len(run) > 1]
         if merged:
-            yield made(f"{group.reason.value}_CUT" if is_cut else group.reason.value, merged, len(merged))
+            yield made(_reason(group, files, merged, is_cut=is_cut), merged, len(merged))
     for position, count in pieces.items():
         yield made(Reason.LARGE.value, [(position,)], count)
+
+
+def _reason(group: PlanGroup, files: PlanFiles, runs: Sequence[tuple[int, ...]], *, is_cut: bool) -> str:
+    """Why these files of a group are rewritten: those that overlap may be others of the group."""
+    if group.reason is not Reason.OVERLAP:
+        return str(group.reason.value)
+    members = [position for run in runs for position in run]
+    if not has_overlap(files.low[members], files.high[members]):
+        return str(Reason.SMALL.value)
+    return f"{Reason.OVERLAP.value}_CUT" if is_cut else str(Reason.OVERLAP.value)
 
 
 _NO_PARTS = Parts((), 0, frozenset())

@@ -12,10 +12,13 @@ import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import ConcurrentChangeError
 from catalog.history.event_store import EVENTS_FOLDER
+from catalog.jvm.table_state import LogExtent
 from catalog.state.held_lease import held_lease
 from catalog.table.snapshot import TableSnapshot
 from procedures.log_consolidation import file_metadata, table_metadata
+from procedures.log_consolidation.commits import is_smaller
 
+LATER = "2999-01-01"
 STATS = "spark.databricks.delta.stats.collect"
 ALL_TYPES = (
     "id BIGINT, n INT, d DOUBLE, s STRING, m DECIMAL(10,2), b BOOLEAN, day DATE, t TIMESTAMP, "
@@ -201,7 +204,7 @@ def test_a_lease_of_another_run_is_respected(spark, new_table):
             assert consolidate(table, mode, dry_run=True)[mode].state == "skipped"
             with pytest.raises(ConcurrentChangeError, match="is being optimized by"):
                 consolidate(table, mode)
-        assert consolidate(table, "commits")["commits"].state == "done"
+        assert consolidate(table, "commits", timestamp_end=LATER)["commits"].state == "done"
     assert consolidate(table, "file_metadata")["file_metadata"].state == "skipped"
 
 
@@ -212,7 +215,10 @@ def test_a_checkpoint_of_the_newest_version_or_of_one_at_a_time(spark, new_table
         table.append(spark.range(start, start + 1, 1, 1))
     rows, log = table.checksum(), table.path / "_delta_log"
     time = (log / f"{2:020d}.json").stat().st_mtime_ns // 1_000_000
-    assert consolidate(table, "commits", dry_run=True)["commits"].state == "planned"
+    skipped = consolidate(table, "commits")["commits"]
+    assert (skipped.state, "would be larger than the 5 commits" in skipped.message) == ("skipped", True)
+    assert (skipped.files_after, skipped.bytes_after) == (skipped.files_before, skipped.bytes_before)
+    assert consolidate(table, "commits", dry_run=True, timestamp_end=str(time))["commits"].state == "planned"
     assert not list(log.glob("*.checkpoint*"))
     done = consolidate(table, "commits", timestamp_end=str(time))["commits"]
     assert (done.state, done.version) == ("done", 2)
@@ -231,6 +237,34 @@ def test_a_checkpoint_of_the_newest_version_or_of_one_at_a_time(spark, new_table
     assert table.checksum() == rows
 
 
+@pytest.mark.parametrize(
+    ("commits", "columns", "commit_bytes", "checkpoint_bytes"),
+    [
+        (8, 1, 5_961, 19_097), (40, 1, 26_787, 21_161), (15, 4, 12_259, 24_242), (40, 4, 31_071, 27_320),
+        (8, 4, 23_427, 25_940), (40, 4, 55_668, 32_460), (15, 25, 24_828, 56_304), (40, 25, 62_956, 70_363),
+    ],
+)  # fmt: skip
+def test_no_checkpoint_is_written_that_was_measured_to_be_larger(commits, columns, commit_bytes, checkpoint_bytes):
+    if is_smaller(commits, LogExtent(None, commit_bytes, commit_bytes), columns):
+        assert checkpoint_bytes < commit_bytes
+
+
+def test_a_long_log_gets_a_checkpoint():
+    assert is_smaller(50, LogExtent(None, 20_000, 20_000), 30), "fifty files fewer to open"
+    assert is_smaller(9, LogExtent(None, 10**8, 10**8), 30)
+    assert is_smaller(9, LogExtent(None, 10**6, 10**4), 30), "the earlier checkpoint has the fixed part already"
+    assert not is_smaller(3, LogExtent(None, 6_791, 6_791), 25)
+
+
+def test_tiledb_names_of_modes(spark, new_table):
+    """On a table without an index, too; a name and its alias are the same mode."""
+    table = new_table("id BIGINT").append(spark.range(3))
+    rows = sql_ext.call(spark, "consolidate_log", table=table.name, modes=["fragment_meta", "Group_Meta"]).collect()
+    assert [(row.mode, row.state) for row in rows] == [("table_metadata", "skipped"), ("file_metadata", "skipped")]
+    with pytest.raises(AnalysisException, match="each mode at most once"):
+        table.sql("CALL use.consolidate_log('{t}', modes => array('array_meta', 'group_meta'))")
+
+
 @pytest.mark.slow
 def test_events_are_merged_and_old_ones_deleted(spark, new_table):
     table = new_table(NUMBERS, index="x,y")
@@ -238,9 +272,14 @@ def test_events_are_merged_and_old_ones_deleted(spark, new_table):
         table.append(numbers(spark, 100, start)).index()
     events = spark.sql(f"SELECT * FROM {table.name}.optimizations").count()
     stored = table.managed.list_state(EVENTS_FOLDER)
+    few = consolidate(table, "events")["events"]
+    assert (few.state, few.files_after) == ("skipped", few.files_before)
+    for number in range(10 - len(stored)):
+        line = json.dumps({"write_id": f"w{number}", "started_at": number, "table_id": "x", "state": "failed"})
+        table.managed.write_state(f"{EVENTS_FOLDER}/{number}-w{number}.json", line)
     done = consolidate(table, "events")["events"]
-    assert (done.state, done.files_before, done.load_ms_before) == ("done", len(stored), None)
-    assert f"{len(stored)} files of events merged" in done.message
+    assert (done.state, done.files_before, done.files_after, done.load_ms_before) == ("done", 10, 1, None)
+    assert "10 files of events merged" in done.message
     assert any("-merged-" in name for name in table.managed.list_state(EVENTS_FOLDER))
     assert spark.sql(f"SELECT * FROM {table.name}.optimizations").count() == events
     assert consolidate(table, "events")["events"].state == "skipped"
@@ -257,7 +296,7 @@ def test_a_list_and_a_schema(spark, new_table):
         assert [(r.table.rpartition(".")[2], r.mode, r.state) for r in rows] == [
             (name, mode, state)
             for name in ("two", "one")
-            for mode, state in (("events", "skipped"), ("commits", "done"))
+            for mode, state in (("events", "skipped"), ("commits", "skipped"))
         ]
         spark.sql("ALTER TABLE logs.broken SET TBLPROPERTIES ('use.retention.hours' = '1000')")
         root = spark.sql("DESCRIBE DETAIL logs.broken").first().location

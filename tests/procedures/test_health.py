@@ -75,7 +75,7 @@ def test_a_plain_table(spark, new_table):
     assert score < 90
     # What is advised helps.
     assert parts["deleted_rows"].advice == f"CALL use.compact('spark_catalog.{table.name}')"
-    sql_ext.call(spark, "consolidate_log", table=table.name)
+    table.checkpoint()
     checkpoint = table.version
     for part in ("deleted_rows", "small_files"):
         spark.sql(parts[part].advice)

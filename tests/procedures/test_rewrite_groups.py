@@ -99,6 +99,19 @@ def test_groups_are_bounded_share_no_file_and_make_progress(table, limits):
         assert all(sum(run) <= DESIRED for run in sizes)
 
 
+@given(_tables(), st.sampled_from([WIDE, Limits(400, 5), Limits(100, 1000)]))
+def test_the_reason_is_overlap_where_files_of_the_group_overlap(table, limits):
+    """Every pair, one by one; a set may hold files that meet only others of it."""
+    for group in _groups(table, limits=limits):
+        boxes = [table[n][1] for run in group.runs for n in run]
+        meet = any(
+            all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(first, second, strict=True))
+            for number, first in enumerate(boxes)
+            for second in boxes[:number]
+        )
+        assert group.reason.startswith("OVERLAP") == (meet and group.reason != "LARGE")
+
+
 def _deepest_point(boxes):
     """The most boxes that hold one of the points at which boxes begin."""
     points = [np.array(p) for p in {tuple(x[0] for x in box) for box in boxes}]

@@ -110,6 +110,14 @@ def test_a_vacuum_that_fails_leaves_its_error(table, monkeypatch):
 
 
 @pytest.mark.slow
+def test_modes_of_tiledb(table):
+    """One is ours by another name; of the others, the error names the call."""
+    assert vacuum(table, dry_run=True, mode="Fragments") == vacuum(table, dry_run=True)
+    for mode in ("commits", "fragment_meta", "array_meta", "group_meta"):
+        with pytest.raises(sql_ext.UseError, match=f"'{mode}' is not accepted: one of full, lite.*use.purge"):
+            vacuum(table, mode=mode)
+
+
 def test_modes_differ_in_what_they_find(spark, table):
     """A file that no log entry ever named is found by listing only."""
     stray = table.path / "stray.parquet"

@@ -204,7 +204,8 @@ def test_commits_are_put_into_one_and_readers_fetch_it_at_once(spark, new_table)
     table = new_table("id BIGINT")
     for n in range(4):
         table.append(spark.range(n, n + 1))
-    (row,) = sql_ext.call(spark, "consolidate_log", table=table.name, modes=["commits"]).collect()
+    arguments = {"modes": ["commits"], "timestamp_end": "2999-01-01"}
+    (row,) = sql_ext.call(spark, "consolidate_log", table=table.name, **arguments).collect()
     assert (row.files_before, row.files_after) == (5, 1)
     assert table.data.count() == 4
 
