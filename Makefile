@@ -24,7 +24,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
+.PHONY: help demo test test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -40,6 +40,10 @@ test: java $(INSTALLED) test-shim ## run the quick tests (ARGS="-k name" chooses
 
 test-unit: java $(INSTALLED) ## run the tests that need no Spark
 	@$(BIN)/python -m pytest -q -m "not spark and $(QUICK)" -n $(WORKERS) $(ARGS) || [ $$? -eq 5 ]
+
+SHARD ?= 1/1
+test-slow: java $(INSTALLED) test-shim ## run the slow tests, or a part of them (SHARD=1/3)
+	@$(BIN)/python -m pytest -q -m "slow and not clients and not cluster" -n $(WORKERS) --dist loadfile --shard $(SHARD) $(ARGS) || [ $$? -eq 5 ]
 
 test-all: java $(INSTALLED) test-shim ## run all tests
 	@$(BIN)/python -m pytest -q $(ARGS)

@@ -1,5 +1,6 @@
 """One Spark session for all tests that ask for it, and tables that are dropped afterwards."""
 
+import collections
 import itertools
 import logging
 import os
@@ -36,8 +37,26 @@ settings.load_profile("tests")
 _numbers = itertools.count(1)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--shard", help="runs one part of the test files, such as 1/3; each has about as many slow tests")
+
+
+def _of_shard(items, shard):
+    """The files of a shard: the file with the most slow tests goes to the shard that has the fewest."""
+    number, of = map(int, shard.split("/"))
+    slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
+    loads = [0] * of
+    chosen = set()
+    for path, count in sorted(slow.items(), key=lambda pair: (-pair[1], pair[0])):
+        least = loads.index(min(loads))
+        loads[least] += count
+        if least == number - 1:
+            chosen.add(path)
+    return chosen
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Marks the tests that need a session, and all but a sample of long lists of parameters as slow."""
     families = {}
     for item in items:
@@ -52,6 +71,11 @@ def pytest_collection_modifyitems(items):
         for i, item in enumerate(family):
             if i not in quick:
                 item.add_marker("slow")
+    shard = config.getoption("shard")
+    if shard:
+        chosen = _of_shard(items, shard)
+        config.hook.pytest_deselected(items=[item for item in items if item.path not in chosen])
+        items[:] = [item for item in items if item.path in chosen]
 
 
 def pytest_sessionfinish():

@@ -131,6 +131,9 @@ def test_a_measured_index_replaces_what_only_merges(spark, new_table):
     assert codes == ["MERGE"]
     assert [statement.partition("(")[0] for statement in measured] == ["CALL use.index"]
     assert doctor != measured
+    queries = [f"SELECT * FROM {table.name} {rest}" for rest in ("WHERE x < 0.05", "TABLESAMPLE (15 PERCENT)")]
+    (best, *_) = sql_ext.call(spark, "recommend", table=table.name, queries=queries).collect()
+    assert "SET TBLPROPERTIES ('use.index.sampleFractions' = '0.15')" in best.message
     spark.sql(measured[0])
     doctor, measured, codes = advised(spark, table.name, "x < 0.05")
     assert (codes, measured) == (["OPTIMIZE"], doctor)
