@@ -3,6 +3,7 @@
 ``USE_REWRITE_CONTRACTS=1 pytest tests/sql_ext/test_contracts.py`` writes the files anew.
 """
 
+import ast
 import difflib
 import importlib
 import inspect
@@ -10,9 +11,12 @@ import json
 import os
 import pkgutil
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from stored_documents import stored_documents
 
 import catalog
 import procedures
@@ -21,14 +25,20 @@ from catalog import errors
 from catalog.properties import index_properties as properties
 from catalog.properties import optimization_properties
 from catalog.properties.setting import Setting
+from catalog.pruning.read_planning import SampleReason
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
 from otree.revision import LAST_REVISION_KEY
+from procedures.planning.consolidation_plan import Reason
 from procedures.registry import built_in_procedures
 from procedures.registry import procedures as registered
 from procedures.selection import DEFAULT_STRATEGIES, strategies
+from procedures.skipping.reasons import SkippingReason
+from sql_ext import readers
 from sql_ext.class_archive import FOLDER_VARIABLE
+from sql_ext.commands.command_line import cli
+from sql_ext.commands.command_names import SECTIONS
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
@@ -50,7 +60,13 @@ def _procedures():
 
 
 def _strategies():
-    options = {n: {o.name: f"{o.type} {o.default_sql}" for o in s.options} for n, s in sorted(strategies().items())}
+    options = {
+        name: {
+            o.name: f"{o.type} {o.default_sql} | {o.accepted or o.not_blank or 'any'} | {o.doc}"
+            for o in strategy.options
+        }
+        for name, strategy in sorted(strategies().items())
+    }
     aliases = {alias: name for name, found in sorted(strategies().items()) for alias in found.aliases}
     return {"default": list(DEFAULT_STRATEGIES), "aliases": aliases, "options": options}
 
@@ -109,7 +125,42 @@ def _settings():
     }
 
 
+def _commands():
+    """The help of every command of ``use-spark``."""
+    names = [name for section in SECTIONS.values() for name in section]
+    shown = {name: CliRunner().invoke(cli, [*name.split(), "--help"], terminal_width=110) for name in ["", *names]}
+    return {f"use-spark {name}".strip(): result.output.splitlines() for name, result in shown.items()}
+
+
+def _codes():
+    """Reason codes, and other words in capitals that rows and events have."""
+    files = [f for folder in ("catalog", "procedures", "sql_ext") for f in (ROOT / folder).rglob("*.py")]
+    trees = [ast.parse(f.read_text(encoding="utf-8")) for f in files]
+    words = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    pattern = re.compile(r"(?!SPARK_|JAVA_|JDK_|PYSPARK_|YARN_|XDG_|HADOOP_|COLUMN_STATS_|HASH_)[A-Z]+(_[A-Z]+)+")
+    enums = {str(item.value) for item in (*Reason, *SkippingReason, *SampleReason)}
+    found = {w for w in words if isinstance(w, str) and pattern.fullmatch(w) and not w.startswith("USE_")}
+    return sorted(found | enums)
+
+
+def _readers():
+    facts = {f"Scan.{f.name}": str(f.type) for f in fields(readers.Scan) if not f.name.startswith("_")}
+    return (
+        {"scan": str(inspect.signature(readers.scan))}
+        | facts
+        | {
+            f"Scan.{name}": str(inspect.signature(member)) if inspect.isfunction(member) else "property"
+            for name, member in sorted(vars(readers.Scan).items())
+            if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
+        }
+    )
+
+
 CONTRACTS = {
+    "commands": _commands,
+    "codes": _codes,
+    "readers": _readers,
+    "documents": stored_documents,
     "procedures": _procedures,
     "strategies": _strategies,
     "virtual_tables": _virtual_tables,
