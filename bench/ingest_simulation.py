@@ -24,7 +24,7 @@ from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
 from otree.packing import pack
 from otree.pages import page_rows_of
 from otree.value_spread import ValueSpread
-from procedures.selection.read_costs import RunFiles, quantiles
+from procedures.groups.read_costs import RunFiles, quantiles
 from procedures.selection.sorted_runs import choose
 
 SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)

@@ -16,11 +16,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from procedures.approximation.aggregate_query import Output
-from procedures.approximation.answer import FIRST_FRACTION, next_fraction
-from procedures.approximation.estimation import Estimation, Goal
-from procedures.approximation.functions import Arithmetic, Moment, Term, count, mean, total
-from procedures.approximation.sample_sums import Clusters, SampleSums
+from procedures.insight.approximation.aggregate_query import Output
+from procedures.insight.approximation.answer import FIRST_FRACTION, next_fraction
+from procedures.insight.approximation.estimation import Estimation, Goal
+from procedures.insight.approximation.functions import Arithmetic, Moment, Term, count, mean, total
+from procedures.insight.approximation.sample_sums import Clusters, SampleSums
 
 Generator = np.random.Generator
 DISTRIBUTIONS: dict[str, Callable[[Generator, int], np.ndarray]] = {

@@ -31,9 +31,9 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from catalog.table.managed_table import ManagedTable
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.engine import make_plan
-from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.calls.optimize import OPTIMIZE
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.table_optimizer import make_plan
 from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
 from procedures.selection.size_tiers import TierPolicy
 

@@ -19,12 +19,12 @@ from sphinx.util.docutils import SphinxDirective
 from catalog import errors
 from catalog.properties.names import PROPERTIES
 from catalog.properties.optimization_properties import option_key
-from catalog.properties.session_settings import SESSION_SETTINGS
-from catalog.properties.setting import Setting
+from catalog.settings.session_settings import SESSION_SETTINGS
+from catalog.settings.setting import Setting
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.declaration import Parameter, Procedure
-from procedures.registry import procedures
+from procedures.calls.registry import procedures
+from procedures.declare.declaration import Parameter, Procedure
 from procedures.selection import DEFAULT_STRATEGIES, strategies
 from procedures.service.service_settings import SERVICE_SETTINGS
 

@@ -12,9 +12,8 @@ check_packages()
 if TYPE_CHECKING:
     from catalog.errors import UseError
     from catalog.pruning.read_planning import SampleReason
-    from procedures.declaration import Call, Parameter, Procedure
-    from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection, SkippedGroup
-    from procedures.result_rows import (
+    from procedures.declare.declaration import Call, Parameter, Procedure
+    from procedures.declare.result_rows import (
         ApproximateRow,
         CancelRow,
         CheckRow,
@@ -37,9 +36,10 @@ if TYPE_CHECKING:
         UnprotectRow,
         VacuumRow,
     )
+    from procedures.groups.plan import FileGroup, FileRun, InputFile, Selection, SkippedGroup
+    from procedures.insight.skipping.reasons import SkippingReason
+    from procedures.process.notifications import Notification, Subscription
     from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
-    from procedures.service.notifications import Notification, Subscription
-    from procedures.skipping.reasons import SkippingReason
     from sql_ext.attachment import attach, call, register_procedure
     from sql_ext.configuration import configure, spark_conf
     from sql_ext.dataframe_methods import tolerance_by_group
@@ -127,19 +127,19 @@ __all__ = [
 _MODULES = {
     "catalog.errors": ("UseError",),
     "catalog.pruning.read_planning": ("SampleReason",),
-    "procedures.declaration": (
+    "procedures.declare.declaration": (
         "Call",
         "Parameter",
         "Procedure",
     ),
-    "procedures.optimizer.plan": (
+    "procedures.groups.plan": (
         "FileGroup",
         "FileRun",
         "InputFile",
         "Selection",
         "SkippedGroup",
     ),
-    "procedures.result_rows": (
+    "procedures.declare.result_rows": (
         "ApproximateRow",
         "CancelRow",
         "CheckRow",
@@ -168,11 +168,11 @@ _MODULES = {
         "Strategy",
         "register_strategy",
     ),
-    "procedures.service.notifications": (
+    "procedures.process.notifications": (
         "Notification",
         "Subscription",
     ),
-    "procedures.skipping.reasons": ("SkippingReason",),
+    "procedures.insight.skipping.reasons": ("SkippingReason",),
     "sql_ext.attachment": (
         "attach",
         "call",

@@ -12,9 +12,9 @@ from catalog.errors import NotSupportedError, UseError
 from catalog.jvm.python_handler import PythonHandler
 from catalog.jvm.session import give_jars_to_executors, has_jvm, is_stopped
 from catalog.jvm.shim_bridge import ShimBridge
-from procedures.application import application
-from procedures.declaration import Procedure
-from procedures.registry import procedure, register
+from procedures.calls.registry import procedure, register
+from procedures.declare.declaration import Procedure
+from procedures.process.application import application
 from procedures.service.service import Service
 from procedures.service.service_settings import ServiceSettings
 from sql_ext.bridge import answer, declarations

@@ -17,22 +17,22 @@ from catalog.jvm.java_errors import as_one_line, java_error
 from catalog.jvm.java_time import python_time
 from catalog.jvm.python_handler import Refusal
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
-from catalog.properties.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
+from catalog.settings.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.state.reclaimed import check_not_reclaimed
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
-from procedures.application import application
-from procedures.registry import procedure, procedures
+from procedures.calls.registry import procedure, procedures
+from procedures.insight.health.health import table_score
+from procedures.process.application import application
+from procedures.process.running_services import CatalogChange
+from procedures.rewrite.indexed_write import write_indexed
+from procedures.rewrite.write_options import check_options
+from procedures.rewrite.write_settings import index_settings
 from procedures.service.manual import trigger
-from procedures.service.running_services import CatalogChange
-from procedures.table_health.health import table_score
-from procedures.writing.indexed_write import write_indexed
-from procedures.writing.metadata_changes import check_other_format, checked_change
-from procedures.writing.write_options import check_options
-from procedures.writing.write_settings import index_settings
+from procedures.service.metadata_changes import check_other_format, checked_change
 from sql_ext.bridge_arguments import Arguments
 from sql_ext.bridge_operations import (
     OPERATIONS,

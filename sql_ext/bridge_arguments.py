@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_type_hints
 
 from pyspark.sql.types import StructType
 
-from procedures.writing.metadata_changes import TableMetadata
+from procedures.service.metadata_changes import TableMetadata
 
 _Arguments = TypeVar("_Arguments", bound="Arguments")
 

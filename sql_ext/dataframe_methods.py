@@ -9,7 +9,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from catalog.errors import NotSupportedError
 from catalog.jvm.java_errors import as_one_line
-from procedures.approximate import APPROXIMATE, answer_by_group, request_of
+from procedures.calls.approximate import APPROXIMATE, answer_by_group, request_of
 from sql_ext.remote_calls import is_client
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from procedures.application import application
-from procedures.service.notifications import Receiver, Subscription
+from procedures.process.application import application
+from procedures.process.notifications import Receiver, Subscription
 
 
 def on_event(receiver: Receiver) -> Subscription:

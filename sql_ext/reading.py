@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from catalog.jvm.read_report import WeightFilter, planned_reads
 from catalog.pruning.read_planning import SampleReason, sample_facts
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
-from procedures.html_table import html_table
+from procedures.declare.html_table import html_table
 from sql_ext.remote_calls import refuse_client
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError, NotSupportedError, UseError
 from catalog.jvm.session import has_jvm
-from procedures.registry import procedures
+from procedures.calls.registry import procedures
 
 # Spark's condition for `use.<name>` without a catalog `use`. With the catalog, USE raises its own error.
 _NO_CATALOG = "UNRESOLVED_ROUTINE"

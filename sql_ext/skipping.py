@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 from catalog.jvm.java_errors import as_one_line
 from catalog.jvm.session import described_jobs
 from catalog.jvm.skipping_report import plan_of_data
-from catalog.properties.session_settings import PRUNING_ENABLED
-from procedures.result_rows import ExplainSkippingRow, rows_as_html
-from procedures.skipping.explanation import explanation_rows, explanation_text
-from procedures.skipping.table_steps import advice_rows
+from catalog.settings.session_settings import PRUNING_ENABLED
+from procedures.declare.result_rows import ExplainSkippingRow, rows_as_html
+from procedures.insight.skipping.explanation import explanation_rows, explanation_text
+from procedures.insight.skipping.table_steps import advice_rows
 from sql_ext.remote_calls import refuse_client
 
 

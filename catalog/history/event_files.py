@@ -42,19 +42,6 @@ class Marker:
     version: int
 
 
-@dataclass(frozen=True)
-class MergedParts:
-    """The list of the files that a merged file contains.
-
-    Attributes:
-        merged_at: epoch milliseconds.
-        parts: names of files of the store.
-    """
-
-    merged_at: int
-    parts: tuple[str, ...]
-
-
 def parse_event(line: str) -> StoredEvent | Unreadable:
     """Parses one line of a file of the store."""
     return parse(
@@ -83,16 +70,6 @@ def parse_events(text: str) -> list[StoredEvent] | Unreadable:
             return Unreadable(event.code, f"line {number}: {event.detail}")
         events.append(event)
     return events
-
-
-def parse_parts(text: str, latest: int) -> MergedParts | Unreadable:
-    """Parses the list of the parts of a merged file.
-
-    Args:
-        text: the text.
-        latest: epoch milliseconds; a list from later is none, since its parts might never be old enough to go.
-    """
-    return parse(text, lambda fields: MergedParts(fields.whole("merged_at", most=latest), tuple(fields.texts("parts"))))
 
 
 def parse_marker(text: str) -> Marker | Unreadable:

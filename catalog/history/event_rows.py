@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from catalog.epoch_millis import LAST_MILLIS
 from catalog.history.events import (
     COMMITTED,
     DELETED,
@@ -17,7 +18,7 @@ from catalog.history.events import (
     OPERATION,
     OPTIMIZATIONS_SCHEMA,
 )
-from catalog.history.moments import LAST_MILLIS
+from catalog.table.managed_table import ManagedTable
 
 _IN_COMMIT = (
     f"{EVENT_FIELDS}, kind string, trigger string, reason string, parameters map<string,string>, "
@@ -56,6 +57,16 @@ def committed_events(history: DataFrame) -> DataFrame:
             F.lit(None).cast("string").alias("error_code"),
         )
     )
+
+
+def events_in_log(table: ManagedTable, limit: int | None = None) -> DataFrame:
+    """Returns the events in a table's log; columns as in ``EVENT_ROW``.
+
+    Args:
+        table: the table.
+        limit: looks at so many of the newest commits; at all when left out.
+    """
+    return committed_events(table.history(limit))
 
 
 def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:

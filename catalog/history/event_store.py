@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.clock import SYSTEM_CLOCK, Clock
+from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import UseError
 from catalog.history.event_files import Marker, StoredEvent, parse_event, parse_events, parse_marker
-from catalog.history.event_rows import history_of, stored_events, united, with_lists
+from catalog.history.event_rows import events_in_log, history_of, stored_events, united, with_lists
 from catalog.history.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
-from catalog.history.line_files import FILE_NAME, FULL_CHARACTERS, LineFolder, MergedLines
-from catalog.history.moments import LAST_MILLIS
+from catalog.state.line_folder import FILE_NAME, FULL_CHARACTERS, LineFolder, MergedLines
 from catalog.state.state_files import access_problem, read
 from catalog.table.managed_table import ManagedTable
 from otree.revision import LAST_REVISION_KEY
@@ -114,7 +114,7 @@ def _reconcile(table: ManagedTable) -> None:
         # There is no new commit, or the table was never indexed.
         return
     stored = set(table.list_state(EVENTS_FOLDER))
-    newer = table.events(snapshot.version - done).where(F.col("version") > done)
+    newer = events_in_log(table, snapshot.version - done).where(F.col("version") > done)
     lines = newer.select(F.to_json(F.struct("*")).alias("line")).orderBy("started_at")
     # A commit of another writer may contain something else in place of an event.
     events = [event for row in lines.collect() if isinstance(event := parse_event(row.line), StoredEvent)]
@@ -219,7 +219,7 @@ def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
 def optimizations(table: ManagedTable) -> DataFrame:
     """Returns the rows of ``<table>.optimizations`` from the log and the store, newest first."""
     names = table.list_state(EVENTS_FOLDER)
-    events = table.events()
+    events = events_in_log(table)
     ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in names if _OURS.fullmatch(n)]
     if ours:
         events = united(events, stored_events(table.spark, ours), table.snapshot().table_id)

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any
 
-from catalog.history.line_files import MergedLines
-from catalog.history.moments import moment
+from catalog.epoch_millis import moment
+from catalog.state.line_folder import MergedLines
 from catalog.state.state_files import Fields, Unreadable, parse
 
 INGESTION_SCHEMA = (

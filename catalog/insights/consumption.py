@@ -8,10 +8,10 @@ import uuid
 from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidArgumentError
-from catalog.history.line_files import LineFolder
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, joined, parse_scans, scan_rows
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.properties.insight_properties import ScanRetention
+from catalog.state.line_folder import LineFolder
 from catalog.state.state_files import Unreadable
 from catalog.table.managed_table import ManagedTable
 

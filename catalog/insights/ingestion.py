@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from pyspark.sql import Row
 
-from catalog.history.line_files import FILE_NAME, LineFolder
-from catalog.history.moments import LAST_MILLIS
+from catalog.epoch_millis import LAST_MILLIS
 from catalog.insights.box_overlap import overlap_shares
 from catalog.insights.commit_facts import commit_facts, file_lives
 from catalog.insights.commit_rows import CommitRow, StoredCommit, joined, parse_commits, with_intervals
 from catalog.jvm.session import described_jobs
+from catalog.state.line_folder import FILE_NAME, LineFolder
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 

@@ -9,9 +9,9 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.epoch_millis import LAST_MILLIS
 from catalog.history.event_rows import TOLERANT
-from catalog.history.line_files import MergedLines
-from catalog.history.moments import LAST_MILLIS
+from catalog.state.line_folder import MergedLines
 from catalog.state.state_files import Fields, Unreadable, parse
 
 _COUNT = "struct<files:bigint,bytes:bigint>"

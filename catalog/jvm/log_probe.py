@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from catalog.history.events import OPERATION
 from catalog.jvm.java_values import java_class, jvm_session
-from catalog.state.suspension import SUSPENSION_FILE
-from catalog.table.managed_table import STATE_FOLDER
-from catalog.table.places import place_of
+from catalog.locations import place_of
 
 UNCHANGED, CHANGED, MISSING, FAILED = "unchanged", "changed", "missing", "failed"
 
@@ -64,21 +61,21 @@ def qualified(spark: SparkSession, location: str) -> str:
     return place_of(location, default_file_system)
 
 
-def is_suspended(spark: SparkSession, location: str) -> bool:
-    """Whether a table is suspended, at the cost of one file lookup; see ``catalog.state.suspension``."""
-    file = f"{STATE_FOLDER}/{SUSPENSION_FILE}"
+def exists(spark: SparkSession, location: str, file: str) -> bool:
+    """Whether a table has a file, at the cost of one lookup; ``file`` is relative to the table's root."""
     return bool(java_class(spark, "io.usespark.LogProbe").exists(jvm_session(spark), location, file))
 
 
-def commits_since_optimized(spark: SparkSession, location: str, after: int, most: int) -> int:
-    """How many commits by other writers are newer than the newest optimization.
+def commits_since(spark: SparkSession, location: str, operation: str, after: int, most: int) -> int:
+    """Counts the commits that are newer than the newest one of an operation.
 
     Args:
         spark: session whose file systems are used.
         location: the table's root.
+        operation: as the commit names it.
         after: commits up to this version do not count.
         most: counting ends here, so that no long history is read.
     """
     return int(
-        java_class(spark, "io.usespark.LogProbe").commitsSince(jvm_session(spark), location, OPERATION, after, most)
+        java_class(spark, "io.usespark.LogProbe").commitsSince(jvm_session(spark), location, operation, after, most)
     )

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import java_class, jvm_session
-from catalog.properties.session_settings import PRUNING_ENABLED, RECORDING_ENABLED, SAMPLING_ENABLED
+from catalog.settings.session_settings import PRUNING_ENABLED, RECORDING_ENABLED, SAMPLING_ENABLED
 from otree.pages import PAGE_ROWS
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"

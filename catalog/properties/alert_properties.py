@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.errors import InvalidArgumentError
-from catalog.properties.setting import NUMBER, Setting, duration, whole_number
+from catalog.settings.setting import NUMBER, Setting, duration, whole_number
 
 HEALTH_PREFIX = "use.health."
 _ALERT = f"{HEALTH_PREFIX}alert."

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql.types import StructType
 
+from catalog.columns.key_columns import key_columns, order_column
 from catalog.errors import UseError
 from catalog.properties.declared_stats import declared_stats
 from catalog.properties.index_properties import (
@@ -18,7 +19,6 @@ from catalog.properties.index_properties import (
 )
 from catalog.properties.lifecycle_properties import ORDER_BY_KEY, PRIMARY_KEY_KEY
 from catalog.properties.names import PROPERTIES, ignored_property, in_namespace
-from catalog.table.key_columns import key_columns, order_column
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
 

@@ -20,8 +20,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from catalog.columns.column_names import FoundColumn, find_column, written_name
 from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, UseError
-from catalog.table.column_names import FoundColumn, find_column, written_name
 from otree.transformation import DeclaredStats
 
 COLUMN_STATS_KEY = "use.index.columnStats"

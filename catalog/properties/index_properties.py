@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import DataType, StringType, StructType
 
+from catalog.columns.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
-from catalog.properties.setting import BOOLEAN, FRACTIONS, SIZE, TEXT, Setting, choice, whole_number
-from catalog.table.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
+from catalog.settings.setting import BOOLEAN, FRACTIONS, SIZE, TEXT, Setting, choice, whole_number
 from otree.data_types import EXTENDED_TYPES, format_data_type
 from otree.hash_types import HASH_TYPES_KEY_PREFIX, hash_type
 from otree.revision import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.properties.setting import BOOLEAN, SIZE, TEXT, Setting, ValueType, duration, whole_number
+from catalog.settings.setting import BOOLEAN, SIZE, TEXT, Setting, ValueType, duration, whole_number
 
 CLUSTERING_PREFIX = "use.clustering."
 COMPACTION_PREFIX = "use.compaction."

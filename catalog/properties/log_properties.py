@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.properties.lifecycle_properties import Pace
-from catalog.properties.setting import Setting, duration, whole_number
+from catalog.settings.setting import Setting, duration, whole_number
 
 LOG_PREFIX = "use.log."
 

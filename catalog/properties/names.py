@@ -19,7 +19,7 @@ from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTIO
 from catalog.properties.log_properties import LOG_PREFIX, LOG_SETTINGS
 from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
 from catalog.properties.retention_properties import RETENTION_PREFIX, RETENTION_SETTINGS, VACUUM_PREFIX
-from catalog.properties.setting import Setting
+from catalog.settings.setting import Setting
 
 PROPERTIES: dict[str, Setting[object]] = {
     s.name: s

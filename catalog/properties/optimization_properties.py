@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
 from catalog.properties.index_properties import COLUMNS_KEY
 from catalog.properties.lifecycle_properties import lifecycle_policies
-from catalog.properties.setting import AT_LEAST_ONE, BOOLEAN, NUMBER, SHARE, TEXT, Setting, names_of, whole_number
+from catalog.settings.setting import AT_LEAST_ONE, BOOLEAN, NUMBER, SHARE, TEXT, Setting, names_of, whole_number
 from otree.revision import LAST_REVISION_KEY
 
 PREFIX = "use.optimization."

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.errors import InvalidArgumentError, RetentionError
-from catalog.properties.setting import Setting, ValueType, duration
+from catalog.settings.setting import Setting, ValueType, duration
 
 RETENTION_PREFIX = "use.retention."
 VACUUM_PREFIX = "use.vacuum."

@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.clock import SYSTEM_CLOCK, Clock
-from catalog.history.moments import LAST_MILLIS
+from catalog.epoch_millis import LAST_MILLIS
 from catalog.state.renewal import kept
 from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read, warn_once
 from catalog.table.managed_table import ManagedTable

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.clock import Clock
-from catalog.history.moments import LAST_MILLIS
+from catalog.epoch_millis import LAST_MILLIS
 from catalog.jvm.java_errors import causes_of, is_cancellation
 from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, this_process
 from catalog.state.plan_files import StoredPlan

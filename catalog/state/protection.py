@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from catalog.epoch_millis import moment
 from catalog.errors import InvalidArgumentError, ProtectionError, UnknownNameError, WriteDeniedError
-from catalog.history.moments import moment
 from catalog.state.lease import this_process
 from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import first_line
-from catalog.history.moments import LAST_MILLIS
 from catalog.jvm.java_errors import text_of
 from catalog.table.managed_table import ManagedTable
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from catalog.epoch_millis import moment
 from catalog.errors import WriteDeniedError
-from catalog.history.moments import moment
+from catalog.jvm.log_probe import exists
 from catalog.state.lease import this_process
 from catalog.state.state_files import Missing, Unreadable, access_problem, parse, read
-from catalog.table.managed_table import ManagedTable
+from catalog.table.managed_table import STATE_FOLDER, ManagedTable
 
 SUSPENSION_FILE = "suspended.json"
 _ADVICE = "The table stays suspended; CALL use.resume ends that, and deletes the file."
@@ -47,6 +49,11 @@ class Suspension:
 def parse_suspension(text: str) -> Suspension | Unreadable:
     """The suspension in a file's text, or why it does not tell; total."""
     return parse(text, lambda fields: Suspension(fields.whole("since"), fields.text("by")))
+
+
+def is_suspended(spark: SparkSession, location: str) -> bool:
+    """Whether the table at a location is suspended, at the cost of one file lookup."""
+    return exists(spark, location, f"{STATE_FOLDER}/{SUSPENSION_FILE}")
 
 
 def suspension_of(table: ManagedTable) -> Suspension | None:

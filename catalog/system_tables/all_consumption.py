@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from catalog.insights.consumption import CONSUMPTION_FOLDER, scans_of
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.system_tables.system_table import Listed, SystemQuery, SystemTable, error_text, listed_tables
 from catalog.table.managed_table import ManagedTable
 

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from catalog.jvm.java_errors import known_error
+from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.log_probe import qualified
 from catalog.jvm.metastore import SESSION_CATALOG, KnownTable, tables_of
-from catalog.local_rows import local_data_frame
 from catalog.state.automation import Automation, Automations
 from catalog.state.state_files import printable
 from catalog.table.managed_table import ManagedTable

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from catalog.table.column_names import FoundColumn, find_stored
+from catalog.columns.column_names import FoundColumn, find_stored
 from otree.revision import Revision
 
 # Bytes of a text that become a number, by which texts are ordered.

@@ -13,7 +13,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import TableError, WriteDeniedError
-from catalog.history.event_rows import committed_events
 from catalog.jvm.java_errors import looking_at, one_line, text_of
 from catalog.jvm.table_handle import TableHandle
 from catalog.jvm.table_state import TableState
@@ -142,10 +141,6 @@ class ManagedTable:
         path = self.location.replace("`", "``")
         with self._looking():
             return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`" + (f" LIMIT {limit}" if limit else ""))
-
-    def events(self, limit: int | None = None) -> DataFrame:
-        """The optimizations in the last ``limit`` commits, in all when left out; columns as in ``EVENT_ROW``."""
-        return committed_events(self.history(limit))
 
     @property
     def state_folder(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import box, column_names

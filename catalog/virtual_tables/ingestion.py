@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from catalog.insights.commit_rows import INGESTION_SCHEMA
 from catalog.insights.ingestion import ingestion_rows
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables.virtual_table import VirtualTable
 

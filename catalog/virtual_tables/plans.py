@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from catalog.clock import SYSTEM_CLOCK
+from catalog.epoch_millis import moment
 from catalog.errors import InvalidArgumentError, PlanUnreadableError, UnknownNameError
-from catalog.history.moments import moment
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.state.plan_claims import PLANNED, RUNNING, GroupState, read_group_states
 from catalog.state.plan_files import PlanGroups, StoredGroup, StoredPlan, find_plan, plan_ids
 from catalog.table.managed_table import ManagedTable

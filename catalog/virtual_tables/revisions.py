@@ -8,7 +8,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.table.file_columns import UNKNOWN
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot

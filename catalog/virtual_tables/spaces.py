@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql.types import StructType
 
-from catalog.table.column_names import find_stored, written_name
+from catalog.columns.column_names import find_stored, written_name
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.transformation import Transformation

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.columns.column_names import find_stored
 from catalog.jvm.row_expressions import RowExpressions
 from catalog.properties.index_properties import logical_name
-from catalog.table.column_names import find_stored
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.tree import OrdinalTable

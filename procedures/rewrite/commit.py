@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from catalog.errors import CommitUnknownError, ConcurrentChangeError, TableError, UseError
+from catalog.history.event_rows import events_in_log
 from catalog.history.events import EVENT_KEY, OPERATION, OptimizationEvent
 from catalog.jvm.java_errors import is_conflict, text_of
 from catalog.jvm.table_transaction import TableTransaction
@@ -69,7 +70,7 @@ def commit(
 def _version_of(table: ManagedTable, write_id: str) -> int | None:
     """The version that carries the write id, when the log can be read and has it."""
     try:
-        event = table.events(limit=100).where(F.col("write_id") == write_id).select("version").first()
+        event = events_in_log(table, limit=100).where(F.col("write_id") == write_id).select("version").first()
     except (UseError, Py4JJavaError, PySparkException):
         return None
     return int(event.version) if event is not None else None

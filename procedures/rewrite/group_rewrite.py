@@ -12,8 +12,8 @@ from catalog.history.events import FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
 from catalog.state.write_records import WriteRecord, folders_of, forget_write, record_write
 from catalog.table.managed_table import ManagedTable
+from procedures.groups.plan import FileGroup
 from procedures.layout.step import Step
-from procedures.optimizer.plan import FileGroup
 from procedures.rewrite.commit import commit
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.layout_rewrite import LayoutRewrite

@@ -17,7 +17,7 @@ from catalog.state.write_records import WriteRecord
 from catalog.table.file_columns import FileColumns
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.optimizer.plan import FileGroup, InputFile
+from procedures.groups.plan import FileGroup, InputFile
 
 
 @dataclass(frozen=True)

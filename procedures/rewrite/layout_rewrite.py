@@ -10,13 +10,13 @@ from catalog.errors import ConcurrentChangeError, IndexConfigurationError
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from procedures.groups.plan import FileGroup
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.observation import Observation, observed
 from procedures.layout.revision_choice import revision_for
 from procedures.layout.step import Step
 from procedures.layout.tags import WrittenFile, facts_of, tags_by_path
 from procedures.layout.target import Target, target_for_new_rows, target_in_revision
-from procedures.optimizer.plan import FileGroup
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.results import RewriteContext, RewriteOutput
 from procedures.rewrite.revision_commit import Choice, commit_revision

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from catalog.columns.column_names import quoted_name
+from catalog.columns.key_columns import KeyOrder
 from catalog.errors import RowsChangedError
 from catalog.jvm.table_transaction import TableTransaction
-from catalog.table.column_names import quoted_name
 from catalog.table.full_paths import scanned_path
-from catalog.table.key_columns import KeyOrder
-from procedures.optimizer.plan import RowRemoval
-from procedures.selection.outdated_rows import file_number
+from procedures.groups.plan import RowRemoval
+from procedures.rewrite.outdated_rows import file_number
 
 # Columns beside those of the table, whose names no table is likely to have.
 _FILE, _BUCKET, _BIT, _BITMAP = "use_removal_file", "use_removal_bucket", "use_removal_bit", "use_removal_bitmap"

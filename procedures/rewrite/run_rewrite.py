@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from catalog.columns.column_names import quoted_name
 from catalog.errors import RowsChangedError
 from catalog.history.events import FileFacts
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.session import MOST_ROWS_KEY
-from catalog.table.column_names import quoted_name
 from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.tree import Tree
+from procedures.groups.plan import FileGroup, FileRun
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step
 from procedures.layout.tags import carry_thresholds, facts_of, tags_of
-from procedures.optimizer.plan import FileGroup, FileRun
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.results import RewriteContext, RewriteOutput
 from procedures.rewrite.row_removal import check_keys, removed_only, without_removed

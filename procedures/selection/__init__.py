@@ -2,7 +2,8 @@
 
 from catalog.errors import UnknownNameError
 from catalog.properties.names import declare_options
-from procedures.application import application
+from procedures.groups.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
+from procedures.process.application import application
 from procedures.selection.cube_defragmentation import CubeDefragmentation
 from procedures.selection.delete_compaction import DeleteCompaction
 from procedures.selection.file_list import FileList
@@ -10,7 +11,6 @@ from procedures.selection.latest_row_compaction import LatestRowCompaction
 from procedures.selection.leveled_compaction import LeveledCompaction
 from procedures.selection.revision_rewrite import RevisionRewrite
 from procedures.selection.sampling_overhead import SamplingOverheadReduction
-from procedures.selection.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
 from procedures.selection.size_tiered_clustering import SizeTieredClustering
 from procedures.selection.sorted_run_compaction import SortedRunCompaction
 from procedures.selection.step_consolidation import StepConsolidation

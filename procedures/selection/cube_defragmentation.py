@@ -16,8 +16,7 @@ from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
 from otree.revision import Revision
-from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.selection.block_groups import (
+from procedures.groups.block_groups import (
     BlockGroup,
     block_groups,
     groups_of,
@@ -25,8 +24,9 @@ from procedures.selection.block_groups import (
     leveled_blocks,
     rises,
 )
-from procedures.selection.columns import LeveledBlocks, input_file
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.groups.plan import FileGroup, InputFile, Selection, SkippedGroup
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.selection.file_positions import LeveledBlocks, input_file
 
 NAME = "CubeDefragmentation"
 

@@ -13,10 +13,10 @@ from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
-from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, FileRun, InputFile, Selection
-from procedures.selection.columns import input_file, levels_or
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.declare.declaration import Parameter
+from procedures.groups.plan import FileGroup, FileRun, InputFile, Selection
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.selection.file_positions import input_file, levels_or
 
 NAME = "DeleteCompaction"
 MIN_DELETED_RATIO = 0.05

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from catalog.table.file_columns import UNKNOWN
-from procedures.optimizer.plan import FileGroup, FileRun
-from procedures.planning.consolidation_plan import LARGE_MULTIPLE
+from procedures.groups.consolidation_plan import LARGE_MULTIPLE
+from procedures.groups.plan import FileGroup, FileRun
 from procedures.selection.step_candidates import StepCandidates
 
 

@@ -11,9 +11,9 @@ from catalog.counted_nouns import counted
 from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
-from procedures.optimizer.plan import FileGroup, InputFile, Selection
-from procedures.selection.columns import input_file, levels_or
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy
+from procedures.groups.plan import FileGroup, InputFile, Selection
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy
+from procedures.selection.file_positions import input_file, levels_or
 
 NAME = "FileList"
 

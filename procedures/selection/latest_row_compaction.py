@@ -7,20 +7,20 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar
 
+from catalog.columns.key_columns import key_order
 from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError, NotSupportedError
-from catalog.table.key_columns import key_order
 from catalog.table.snapshot import TableSnapshot
-from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, FileRun, InputFile, RowRemoval, Selection
-from procedures.selection.compared_files import ComparedFiles, Numbers
-from procedures.selection.outdated_rows import ALL_TIES, ANY_TIE, TIES, FileWithOutdated, OutdatedRows, numbered
-from procedures.selection.selection_strategy import (
+from procedures.declare.declaration import Parameter
+from procedures.groups.plan import FileGroup, FileRun, InputFile, RowRemoval, Selection
+from procedures.groups.selection_strategy import (
     SelectionSettings,
     Selector,
     Strategy,
     take_until,
 )
+from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, TIES, FileWithOutdated, OutdatedRows, numbered
+from procedures.selection.duplicate_free_files import ComparedFiles, Numbers
 
 NAME = "LatestRowCompaction"
 # Files written together become files of about this size, that of a Spark partition.

@@ -14,10 +14,10 @@ from catalog.errors import InvalidArgumentError
 from catalog.table.file_columns import Floats
 from catalog.table.named_files import spellings
 from catalog.table.snapshot import TableSnapshot
-from procedures.optimizer.plan import FileGroup, FileRun, Selection
+from procedures.groups.plan import FileGroup, FileRun, Selection
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector
 from procedures.selection.consolidation_steps import pieces
 from procedures.selection.file_division import division, is_large
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector
 from procedures.selection.step_candidates import Scope, StepCandidates
 
 FILES = "files"

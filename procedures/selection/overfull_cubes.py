@@ -16,9 +16,9 @@ from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.overfull import OVERFULL_FACTOR, can_be_split
 from otree.revision import Revision
-from procedures.optimizer.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.selection.columns import input_file, levels_or
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.groups.plan import FileGroup, InputFile, Selection, SkippedGroup
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.selection.file_positions import input_file, levels_or
 
 
 def overfull_cube(snapshot: TableSnapshot, revision: Revision) -> tuple[str, int] | None:

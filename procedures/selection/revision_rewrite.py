@@ -21,16 +21,16 @@ from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
-from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, InputFile, Selection
-from procedures.selection.columns import input_file, levels_or, positions_by_age
-from procedures.selection.selection_strategy import (
+from procedures.declare.declaration import Parameter
+from procedures.groups.plan import FileGroup, InputFile, Selection
+from procedures.groups.selection_strategy import (
     MAX_FILES_PER_GROUP,
     SelectionSettings,
     Selector,
     Strategy,
     take_until,
 )
+from procedures.selection.file_positions import input_file, levels_or, positions_by_age
 
 NAME = "RevisionRewrite"
 

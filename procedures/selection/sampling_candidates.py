@@ -11,7 +11,7 @@ import numpy as np
 from catalog.table.snapshot import TableSnapshot
 from otree.packing import band_limits, weight_bands
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
-from procedures.optimizer.plan import InputFile
+from procedures.groups.plan import InputFile
 
 _DECADES = 4
 _ESTIMATE = 20_000

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.table.file_columns import UNKNOWN, FileColumns, Flags, Integers, sums
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT
-from procedures.selection.columns import input_file
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.selection.file_positions import input_file
 from procedures.selection.sampling_candidates import OVERSIZED, Candidate, Candidates, Overhead, SampledWeights
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP
 
 
 class CandidateColumns(Candidates):

@@ -10,18 +10,18 @@ from catalog.errors import InvalidArgumentError
 from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY, TARGET_FILE_BYTES
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
-from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, Selection, SkippedGroup
-from procedures.selection.block_groups import indexed_revision
-from procedures.selection.sampling_candidates import Candidates, Overhead, SampledWeights
-from procedures.selection.sampling_in_memory import CandidateColumns
-from procedures.selection.sampling_stored import StoredCandidates
-from procedures.selection.selection_strategy import (
+from procedures.declare.declaration import Parameter
+from procedures.groups.block_groups import indexed_revision
+from procedures.groups.plan import FileGroup, Selection, SkippedGroup
+from procedures.groups.selection_strategy import (
     SelectionSettings,
     Selector,
     Strategy,
     take_until,
 )
+from procedures.selection.sampling_candidates import Candidates, Overhead, SampledWeights
+from procedures.selection.sampling_in_memory import CandidateColumns
+from procedures.selection.sampling_stored import StoredCandidates
 
 NAME = "SamplingOverheadReduction"
 # A rewrite is worth its bytes when the sample then reads less of these files by this share.

@@ -8,14 +8,14 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.table.block_rows import file_levels
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT
-from procedures.optimizer.plan import InputFile
+from procedures.groups.plan import InputFile
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
 from procedures.selection.sampling_candidates import OVERSIZED, Candidate, Candidates, Overhead, SampledWeights
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP
 
 
 class StoredCandidates(Candidates):

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from catalog.properties.setting import duration
+from catalog.settings.setting import duration
 from catalog.table.log_changes import changes_since
 from catalog.table.snapshot import TableSnapshot
-from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, FileRun, Selection
-from procedures.selection.selection_strategy import (
+from procedures.declare.declaration import Parameter
+from procedures.groups.plan import FileGroup, FileRun, Selection
+from procedures.groups.selection_strategy import (
     MAX_FILES_PER_GROUP,
     SelectionSettings,
     Selector,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from catalog.table.file_columns import UNKNOWN, Integers
-from procedures.optimizer.plan import InputFile
+from procedures.groups.plan import InputFile
 from procedures.selection.size_tiers import SmallFiles
 
 # Columns of ``TableSnapshot.file_rows`` that the lists are made of.

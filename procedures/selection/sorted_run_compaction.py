@@ -12,11 +12,11 @@ from catalog.table.file_columns import UNKNOWN, FileColumns, Floats, Integers
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MIN_WEIGHT
-from procedures.optimizer.plan import FileGroup, Selection, SkippedGroup
-from procedures.selection.block_groups import indexed_revision
-from procedures.selection.columns import input_file, levels_or
-from procedures.selection.read_costs import RunFiles, quantiles
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
+from procedures.groups.block_groups import indexed_revision
+from procedures.groups.plan import FileGroup, Selection, SkippedGroup
+from procedures.groups.read_costs import RunFiles, quantiles
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
+from procedures.selection.file_positions import input_file, levels_or
 from procedures.selection.sorted_runs import Choice, Merge, choose
 
 NAME = "SortedRunCompaction"

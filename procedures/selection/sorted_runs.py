@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from otree.pages import PAGE_ROWS
 from otree.weight import MIN_WEIGHT
-from procedures.selection.read_costs import (
+from procedures.groups.read_costs import (
     Floats,
     PlannedFiles,
     Read,

@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
+from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.properties.lifecycle_properties import CLUSTERING_ISOLATE_BYTES
-from catalog.table.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.table.file_bounds import bounds_of
 from catalog.table.file_columns import UNKNOWN, FileColumns, Flags, Floats, Integers
 from catalog.table.snapshot import TableSnapshot
 from otree.packing import band_limits
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.optimizer.plan import InputFile
+from procedures.groups.plan import InputFile
 from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
 from procedures.selection.size_tiers import TierPolicy
 from procedures.selection.step_runs import StepFiles, widened

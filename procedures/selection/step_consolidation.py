@@ -8,23 +8,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from catalog.columns.column_names import split_names
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
-from catalog.table.column_names import split_names
 from catalog.table.file_columns import Integers
 from catalog.table.snapshot import TableSnapshot
-from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, FileRun, Selection
-from procedures.selection.consolidation_steps import consolidation
-from procedures.selection.file_division import division, is_large
-from procedures.selection.named_files import FILES, NamedFilesSelector
-from procedures.selection.selection_strategy import (
+from procedures.declare.declaration import Parameter
+from procedures.groups.plan import FileGroup, FileRun, Selection
+from procedures.groups.selection_strategy import (
     MAX_FILES_PER_GROUP,
     SelectionSettings,
     Selector,
     Strategy,
     check_least,
 )
+from procedures.selection.consolidation_steps import consolidation
+from procedures.selection.file_division import division, is_large
+from procedures.selection.named_files import FILES, NamedFilesSelector
 from procedures.selection.step_candidates import Place, Scope, StepCandidates
 from procedures.selection.step_runs import MOST_FILES_WITH_BOXES, StepPolicy
 from procedures.selection.timestamps import WrittenTime, instant

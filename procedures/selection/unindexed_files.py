@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
-from procedures.declaration import Parameter
-from procedures.optimizer.plan import FileGroup, InputFile, Selection
-from procedures.selection.columns import input_file, positions_by_age
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.declare.declaration import Parameter
+from procedures.groups.plan import FileGroup, InputFile, Selection
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.selection.file_positions import input_file, positions_by_age
 from procedures.selection.timestamps import WrittenTime, instant
 
 logger = logging.getLogger(__name__)

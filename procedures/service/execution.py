@@ -10,9 +10,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from catalog.history.events import OPERATION
 from catalog.insights.consumption import trim_scans
 from catalog.insights.ingestion import record_commits
-from catalog.jvm.log_probe import commits_since_optimized, is_suspended
+from catalog.jvm.log_probe import commits_since
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.task_queue import cores, tasks_queued_outside
 from catalog.properties.alert_properties import SCORE
@@ -20,22 +21,23 @@ from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.insight_properties import InsightsPolicy
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
-from catalog.properties.session_settings import PROGRESS
+from catalog.settings.session_settings import PROGRESS
+from catalog.state.suspension import is_suspended
 from catalog.table.managed_table import ManagedTable
-from procedures.application import Application
-from procedures.log_consolidation.consolidation import LogRequest, consolidate_log
-from procedures.log_consolidation.modes import DEFAULT_MODES, MODES
-from procedures.optimizer.engine import optimize
-from procedures.optimizer.plan import ARRIVED
-from procedures.optimizer.report import COMMITTED, FAILED, LEASE_HELD, ReportRow, passed_over
-from procedures.optimizer.runs import Run
-from procedures.reclamation.reclamation import Reclamation, ReclamationSettings
+from procedures.declare.runs import Run
+from procedures.groups.plan import ARRIVED
+from procedures.insight.health.health import health_of
+from procedures.insight.health.score import score_of
+from procedures.lifecycle.log.consolidation import LogRequest, consolidate_log
+from procedures.lifecycle.log.modes import DEFAULT_MODES, MODES
+from procedures.lifecycle.purge.reclamation import Reclamation, ReclamationSettings
+from procedures.lifecycle.vacuum.cutoff import Cutoff
+from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, ReportRow, passed_over
+from procedures.loop.table_optimizer import optimize
+from procedures.process.application import Application
 from procedures.service.health_alerts import look
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.service.service_metrics import RunTotals
-from procedures.table_health.health import health_of
-from procedures.table_health.score import score_of
-from procedures.vacuuming.cutoff import Cutoff
 
 # Reasons without a strategy on which an owner can act.
 _NOTED_REASONS = (LEASE_HELD, "NO_PROGRESS")
@@ -97,7 +99,7 @@ class Engine(Protocol):
         ...
 
     def commits(self, location: str, after: int, most: int) -> int:
-        """Commits of others since the last optimization; see ``commits_since_optimized``."""
+        """Commits of others since the last optimization; see ``commits_since``."""
         ...
 
     def files(self, table: str) -> Files:
@@ -176,7 +178,7 @@ class SparkEngine:
 
     def commits(self, location: str, after: int, most: int) -> int:
         """See ``Engine.commits``."""
-        return commits_since_optimized(self._spark, location, after, most)
+        return commits_since(self._spark, location, OPERATION, after, most)
 
     def files(self, table: str) -> Files:
         """See ``Engine.files``; one Spark job, none for a version that was read before."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from catalog.properties.alert_properties import SCORE, AlertPolicy
 from catalog.state.state_files import Missing, Unreadable, parse, read
 from catalog.table.managed_table import ManagedTable
-from procedures.service.notifications import ALERT, RECOVERED, Notification, Notifications
+from procedures.process.notifications import ALERT, RECOVERED, Notification, Notifications
 
 logger = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from catalog.state import automation, lease
 from catalog.state.automation import Automation
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
-from procedures.application import Application, application
-from procedures.optimizer.engine import optimize
-from procedures.optimizer.report import LEASE_HELD, PassedOver, passed_over
-from procedures.optimizer.runs import MANUAL, Run
+from procedures.declare.runs import MANUAL, Run
+from procedures.loop.report import LEASE_HELD, PassedOver, passed_over
+from procedures.loop.table_optimizer import optimize
+from procedures.process.application import Application, application
 from procedures.selection import strategy
 from procedures.service.execution import background_session, is_running, prepare_thread
 from procedures.service.schedule import Schedule

@@ -22,9 +22,8 @@ from catalog.properties.optimization_properties import (
 )
 from catalog.properties.retention_properties import RetentionPolicy, retention_policy
 from otree.revision import stored_revisions
-from procedures.declaration import Parameter
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.optimize_settings import OptimizeSettings, option_value
+from procedures.declare.declaration import Parameter
+from procedures.loop.optimize_settings import OptimizeSettings, option_value
 from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
@@ -96,8 +95,7 @@ class Schedule:
         policies = [policy for policy in policies if policy.strategy not in asked]
         names = (*asked, *(policy.strategy for policy in policies))
         options = {name: text for policy in policies for name, text in policy.options.items()}
-        arguments: dict[str, Any] = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
-        arguments |= {
+        arguments = {
             "strategy": ",".join(names),
             "bytes_per_iter": properties.bytes_per_iter,
             "revision_id": properties.revision_id,

@@ -15,10 +15,10 @@ from catalog.clock import Clock
 from catalog.jvm.application_metrics import ApplicationMetrics
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.shim_bridge import ShimBridge
-from procedures.application import Application, application
+from procedures.process.application import Application, application
+from procedures.process.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
 from procedures.service.actions import Action
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
-from procedures.service.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
 from procedures.service.service_metrics import ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_registry import Registry

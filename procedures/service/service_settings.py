@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from catalog.properties.setting import BOOLEAN, TEXT, Setting, duration, whole_number
+from catalog.settings.setting import BOOLEAN, TEXT, Setting, duration, whole_number
 
 _TIME = duration("a positive time such as '10 minutes', '90s' or '30000 ms'")
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from catalog.properties.lifecycle_properties import Pace
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
-from procedures.optimizer.runs import AUTOMATIC, Run
+from procedures.declare.runs import AUTOMATIC, Run
 from procedures.service.cluster_load import ClusterLoad, Wait
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 

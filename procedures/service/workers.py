@@ -13,10 +13,10 @@ from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
-from procedures.optimizer.runs import Run
+from procedures.declare.runs import Run
+from procedures.process.notifications import RUN_FAILED, Notification, Notifications
 from procedures.service.cluster_load import ClusterLoad
 from procedures.service.execution import Engine, RunOutcome
-from procedures.service.notifications import RUN_FAILED, Notification, Notifications
 from procedures.service.schedule import Schedule
 from procedures.service.service_metrics import COMPLETED, CONFLICT, FAILED, LEASE_HELD, STOPPED, ServiceMetrics
 from procedures.service.service_settings import ServiceSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from procedures.check import CHECK
-from procedures.checking.problem import ERROR
+from procedures.calls.check import CHECK
+from procedures.insight.checking.problem import ERROR
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.output import Row
 from sql_ext.commands.rows_command import rows_command

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.registry import procedure
+from procedures.calls.registry import procedure
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.options import (

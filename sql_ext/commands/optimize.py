@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from procedures.optimize import OPTIMIZE
+from procedures.calls.optimize import OPTIMIZE
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
 from sql_ext.commands.output import OutputFormat, Row, say

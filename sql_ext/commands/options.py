@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from catalog.errors import InvalidArgumentError, UseError, nearest_name
-from catalog.properties.session_settings import PROGRESS, SESSION_SETTINGS
-from catalog.properties.setting import Setting
-from procedures.declaration import Parameter
+from catalog.settings.session_settings import PROGRESS, SESSION_SETTINGS
+from catalog.settings.setting import Setting
+from procedures.declare.declaration import Parameter
 from procedures.service.service_settings import SERVICE_SETTINGS
 from sql_ext.commands.output import OutputFormat
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from procedures.registry import procedures
+from procedures.calls.registry import procedures
 from sql_ext.commands.rows_command import command_name, rows_command
 
 _EXAMPLES = {

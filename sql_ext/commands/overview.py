@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from catalog.epoch_millis import moment
 from catalog.history.event_files import StoredEvent
 from catalog.history.event_store import newest_event
-from catalog.history.moments import moment
 from catalog.jvm.session import described_jobs
 from catalog.properties.optimization_properties import effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
@@ -17,7 +17,7 @@ from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.application import application
+from procedures.process.application import application
 from sql_ext.commands.hanging_lines import hanging
 from sql_ext.commands.output import Row
 from sql_ext.commands.readable_values import size_text

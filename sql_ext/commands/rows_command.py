@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from procedures.declaration import DETAILS, Parameter, Procedure
+from procedures.declare.declaration import DETAILS, Parameter, Procedure
 from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
 from sql_ext.commands.options import examples, format_options, option_of, output_format_of, session_options
 from sql_ext.commands.output import OutputFormat, Row, print_rows, say

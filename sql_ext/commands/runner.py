@@ -20,11 +20,11 @@ from catalog.jvm.java_errors import as_one_line
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree.errors import IndexFormatError
-from procedures.application import Application, application
-from procedures.declaration import DETAILS, Procedure
-from procedures.optimizer.engine import optimize
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.runs import CLI, Run
+from procedures.declare.declaration import DETAILS, Procedure
+from procedures.declare.runs import CLI, Run
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.table_optimizer import optimize
+from procedures.process.application import Application, application
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
 from sql_ext.commands.gains import gain_text, sample_share

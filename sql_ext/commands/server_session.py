@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from catalog.properties.session_settings import PROGRESS
+from catalog.settings.session_settings import PROGRESS
 from sql_ext.commands.sessions import SessionSettings
 from sql_ext.local_session import SUBMITTED, Lifetime
 from sql_ext.server.connect import STACKS_KEY

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.properties.session_settings import PROGRESS
+from catalog.settings.session_settings import PROGRESS
 from procedures.service.service_settings import ENABLED
 from sql_ext.attachment import attach
 from sql_ext.commands.waiting import waiting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from procedures.vacuum import VACUUM
+from procedures.calls.vacuum import VACUUM
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.output import Row
 from sql_ext.commands.rows_command import rows_command

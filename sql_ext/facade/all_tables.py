@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.result_rows import StatusRow
-from sql_ext.facade.reach import check_attached, status_rows, table_rows
+from procedures.declare.result_rows import StatusRow
+from sql_ext.facade.session_access import check_attached, status_rows, table_rows
 
 
 def metastore_summary(spark: SparkSession) -> DataFrame:

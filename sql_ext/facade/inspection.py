@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.result_rows import (
+from procedures.declare.result_rows import (
     CheckRow,
     ClusteringInformationRow,
     HealthRow,
@@ -17,7 +17,7 @@ from procedures.result_rows import (
     ReportRow,
     StatusRow,
 )
-from sql_ext.facade.reach import consolidation_plan, report, status_rows, table_rows
+from sql_ext.facade.session_access import consolidation_plan, report, status_rows, table_rows
 from sql_ext.facade.table_report import TableReport
 
 

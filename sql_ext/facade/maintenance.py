@@ -8,8 +8,8 @@ from datetime import date, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from catalog.errors import UnknownNameError, UseError
-from procedures.cancel import CANCEL
-from procedures.result_rows import (
+from procedures.calls.cancel import CANCEL
+from procedures.declare.result_rows import (
     CancelRow,
     CheckRow,
     ConsolidateLogRow,
@@ -25,7 +25,7 @@ from procedures.result_rows import (
     UnprotectRow,
     VacuumRow,
 )
-from sql_ext.facade.reach import consolidation_plan, report, status_rows
+from sql_ext.facade.session_access import consolidation_plan, report, status_rows
 
 _UNKNOWN_RUN = "USE_UNKNOWN_RUN"
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 
-from procedures.result_rows import rows_as_html
+from procedures.declare.result_rows import rows_as_html
 
 _Row = TypeVar("_Row")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from catalog.errors import TableError
-from procedures.html_table import html_table
+from procedures.declare.html_table import html_table
 from sql_ext.facade.inspection import Inspect
 from sql_ext.facade.maintenance import Maintenance
-from sql_ext.facade.reach import status_rows
+from sql_ext.facade.session_access import status_rows
 
 
 @dataclass(frozen=True)

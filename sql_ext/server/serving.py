@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import jvm
-from procedures.application import application
+from procedures.process.application import application
 from sql_ext.server.connect import ConnectServer
 from sql_ext.server.jdbc import JdbcServer
 from sql_ext.server.settings import TOKEN, ServerSettings

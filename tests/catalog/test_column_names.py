@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from catalog.table.column_names import find_column, find_path, split_names, written_name
+from catalog.columns.column_names import find_column, find_path, split_names, written_name
 
 
 def _struct(*names):

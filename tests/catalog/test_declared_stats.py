@@ -16,10 +16,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from catalog.columns.column_names import find_column
 from catalog.errors import UseError
 from catalog.properties.declared_stats import declared_stats, with_quantiles
 from catalog.properties.index_properties import COLUMN_STATS_KEY, COLUMNS_KEY, COMPATIBILITY_KEY, IndexConfiguration
-from catalog.table.column_names import find_column
 from otree.transformation import DeclaredStats
 
 SCHEMA = StructType(

@@ -7,7 +7,7 @@ from folders import folder_table
 
 from catalog.history import event_store
 from catalog.history.event_store import EVENTS_FOLDER, MOST_FILES, merge, newest_event
-from catalog.history.line_files import GRACE_MILLIS
+from catalog.state.line_folder import GRACE_MILLIS
 
 NOW = 10_000_000
 

@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 
 SCHEMA = (
     "i int, b bigint, d double, t timestamp, s string, f boolean, l array<string>, m map<string,string>, "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.table.places import place_of
+from catalog.locations import place_of
 
 
 def _no_default():

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.errors import InvalidArgumentError
-from catalog.properties.setting import (
+from catalog.settings.setting import (
     BOOLEAN,
     NUMBER,
     OF_SQL_TYPE,

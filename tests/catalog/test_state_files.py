@@ -15,20 +15,17 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException
 
+from catalog.epoch_millis import LAST_MILLIS, moment
 from catalog.errors import WriteDeniedError
 from catalog.history import event_store
 from catalog.history.event_files import (
     Marker,
-    MergedParts,
     StoredEvent,
     parse_event,
     parse_events,
     parse_marker,
-    parse_parts,
 )
 from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, merge, newest_event
-from catalog.history.line_files import GRACE_MILLIS
-from catalog.history.moments import LAST_MILLIS, moment
 from catalog.state.automation import Automation
 from catalog.state.lease import (
     LEASE_FILE,
@@ -43,9 +40,10 @@ from catalog.state.lease import (
     read_lease,
     renewed,
 )
+from catalog.state.line_folder import GRACE_MILLIS, MergedParts, parse_parts
 from catalog.state.state_files import NOT_ACCESSIBLE, NOT_AN_OBJECT, NOT_JSON, WRONG_FIELD, Unreadable
 from catalog.state.suspension import SUSPENSION_FILE, Suspension, parse_suspension, resume, suspend, suspension_of
-from procedures.status import status_row
+from procedures.calls.status import status_row
 
 NOW = 1_700_000_000_000
 LEASE = {"run_id": "r", "holder": "h:1", "trigger": "call", "acquired_at": NOW, "expires_at": NOW + LEASE_MILLIS}

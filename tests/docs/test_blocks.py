@@ -10,7 +10,7 @@ from pages import Block, blocks, pages, statements
 from pyspark.errors import PySparkException
 
 import sql_ext
-from procedures.application import application
+from procedures.process.application import application
 
 # Whatever a block holds, it says what it is: code that nobody runs is not mistaken for code.
 LANGUAGES = {"sql", "python", "sh", "text", "java", "ini", "json", "yaml", "jinja"}

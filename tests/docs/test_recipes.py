@@ -9,8 +9,8 @@ import types
 import pytest
 from pages import blocks
 
-from procedures import plan as plan_procedure
-from procedures import registry
+from procedures.calls import plan as plan_procedure
+from procedures.calls import registry
 from sql_ext.commands.command_line import cli
 
 PAGE = "docs/howto/huge-tables.md"

@@ -12,11 +12,11 @@ from catalog import errors
 from catalog.properties import optimization_properties
 from catalog.properties.names import PROPERTIES
 from catalog.properties.optimization_properties import BYTES_PER_ITER, UNINDEXED_BATCH_BYTES
-from catalog.properties.session_settings import SESSION_SETTINGS
+from catalog.settings.session_settings import SESSION_SETTINGS
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.optimizer.optimize_settings import DEFAULT_BYTES_PER_ITER
-from procedures.registry import procedures
+from procedures.calls.registry import procedures
+from procedures.loop.optimize_settings import DEFAULT_BYTES_PER_ITER
 from procedures.selection import strategies
 from procedures.service.service_settings import SERVICE_SETTINGS, ServiceSettings
 

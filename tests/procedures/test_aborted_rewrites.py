@@ -14,9 +14,9 @@ import sql_ext
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.state.state_files import Unreadable
 from catalog.state.write_records import FILE_NAME, MAX_FOLDERS, WriteRecord, folders_of, parse_record
+from procedures.declare.runs import Run
 from procedures.layout.step import Step
-from procedures.optimizer.engine import optimize
-from procedures.optimizer.runs import Run
+from procedures.loop.table_optimizer import optimize
 
 WRITE = uuid.UUID(int=7).hex
 

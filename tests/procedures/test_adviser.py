@@ -4,7 +4,7 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
-from procedures.table_health.remedy import Remedy
+from procedures.insight.health.remedy import Remedy
 from sql_ext.commands.doctor_checks.table_setup import TableFacts, table_findings
 
 VECTORS = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "1000"}

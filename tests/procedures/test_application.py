@@ -8,12 +8,12 @@ from service_fakes import FakeService
 from tables import numbers
 
 from catalog.errors import UnknownNameError
-from procedures.application import Application, active, application
-from procedures.declaration import Procedure
-from procedures.optimizer.plan import Selection
-from procedures.registry import procedure, procedures, register
+from procedures.calls.registry import procedure, procedures, register
+from procedures.declare.declaration import Procedure
+from procedures.groups.plan import Selection
+from procedures.process.application import Application, active, application
+from procedures.process.running_services import RunningServices
 from procedures.selection import Strategy, register_strategy, strategies, strategy
-from procedures.service.running_services import RunningServices
 
 
 class Nothing(Strategy):

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from catalog.errors import ToleranceNotMetError
-from procedures.approximation.answer import Answer
+from procedures.insight.approximation.answer import Answer
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from catalog.table.block_rows import level_column
 from otree.cube import CubeId
 from otree.level import level_of
-from procedures.selection.block_groups import block_groups, leveled_blocks
+from procedures.groups.block_groups import block_groups, leveled_blocks
 
 SCHEMA = (
     "revision bigint, "

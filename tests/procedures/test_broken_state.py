@@ -16,7 +16,7 @@ from catalog.history.events import EVENT_KEY, LISTS_FOLDER, OPERATION
 from catalog.state.automation import Automation
 from catalog.state.lease import LEASE_FILE, read_lease
 from catalog.state.suspension import SUSPENSION_FILE
-from procedures.application import application
+from procedures.process.application import application
 from procedures.service.service import Service
 from procedures.service.watched_tables import SparkTables
 

@@ -4,9 +4,9 @@ import pytest
 from service_fakes import MINUTE, FakeService
 
 from catalog.errors import InvalidArgumentError
-from procedures.application import application
+from procedures.process.application import application
+from procedures.process.running_services import CatalogChange
 from procedures.service.execution import Files, TaskQueue
-from procedures.service.running_services import CatalogChange
 from procedures.service.service_settings import MAX_QUEUED_TASKS, ServiceSettings
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}

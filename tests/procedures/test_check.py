@@ -11,8 +11,8 @@ from tables import NUMBERS, create, numbers
 import sql_ext
 from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.checking import rows as reading
-from procedures.checking.metadata import cube_pattern
+from procedures.insight.checking import rows as reading
+from procedures.insight.checking.metadata import cube_pattern
 from procedures.layout import index_columns
 
 

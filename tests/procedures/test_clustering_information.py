@@ -6,7 +6,7 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
-from procedures.checking.clustering_overlap import overlap_of
+from procedures.insight.checking.clustering_overlap import overlap_of
 
 
 def _reference(ranges):

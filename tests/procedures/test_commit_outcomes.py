@@ -15,13 +15,13 @@ class Table:
     location: str = "/t"
     there: bool = True
     deleted: list = field(default_factory=list)
-    history: Exception | None = None
+    unreadable: Exception | None = None
 
     def exists(self):
         return self.there
 
-    def events(self, limit):
-        raise self.history
+    def history(self, limit):
+        raise self.unreadable
 
 
 class Transaction:
@@ -56,4 +56,4 @@ def test_a_history_that_cannot_be_read_leaves_the_outcome_open(error):
     """Any other error would have the new files deleted, and they may be the table's by now."""
     event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
     with pytest.raises(CommitUnknownError):
-        module.commit(Table(history=error), Transaction(), event, {})
+        module.commit(Table(unreadable=error), Transaction(), event, {})

@@ -16,9 +16,9 @@ from tables import DeltaTable
 
 from catalog.errors import ConcurrentChangeError
 from catalog.state.lease import LEASE_FILE
+from procedures.declare.runs import Run
 from procedures.layout.step import Step, ignore_step
-from procedures.optimizer.engine import make_plan, optimize
-from procedures.optimizer.runs import Run
+from procedures.loop.table_optimizer import make_plan, optimize
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 

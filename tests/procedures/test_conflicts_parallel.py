@@ -14,8 +14,8 @@ from tables import DeltaTable
 from catalog.errors import CommitUnknownError
 from catalog.history.event_store import EVENTS_FOLDER
 from catalog.state.lease import LEASE_FILE
-from procedures.application import application
 from procedures.layout.step import Step
+from procedures.process.application import application
 
 # One group per file, oldest first.
 ONE_BY_ONE = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}

@@ -9,7 +9,7 @@ from staging import STEPS, At, Counted, check_sound, optimize, settings_of, stra
 
 from catalog.errors import UseError
 from procedures.layout.step import Step
-from procedures.optimizer.engine import make_plan
+from procedures.loop.table_optimizer import make_plan
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 

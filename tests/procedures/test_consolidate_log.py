@@ -13,10 +13,10 @@ from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import ConcurrentChangeError
 from catalog.history.event_store import EVENTS_FOLDER
 from catalog.jvm.table_state import LogExtent
-from catalog.state.held_lease import held_lease
+from catalog.state.exclusive_lease import held_lease
 from catalog.table.snapshot import TableSnapshot
-from procedures.log_consolidation import file_metadata, table_metadata
-from procedures.log_consolidation.commits import is_smaller
+from procedures.lifecycle.log import file_metadata, table_metadata
+from procedures.lifecycle.log.commits import is_smaller
 
 LATER = "2999-01-01"
 STATS = "spark.databricks.delta.stats.collect"

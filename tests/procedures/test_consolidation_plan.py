@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from procedures.planning.box_sweep import depths, overlap_groups
-from procedures.planning.consolidation_plan import PlanFiles, Reason, consolidation_plan, curve_places
+from procedures.groups.box_sweep import depths, overlap_groups
+from procedures.groups.consolidation_plan import PlanFiles, Reason, consolidation_plan, curve_places
 
 SMALL, LARGE, DESIRED = 4, 200, 100
 

@@ -27,10 +27,10 @@ CHILD = """
 
     sys.path.insert(0, {support!r})
     from sessions import start_session
-    from procedures.declaration import Call
-    from procedures.optimizer.engine import make_plan
-    from procedures.optimize import OPTIMIZE
-    from procedures.optimizer.optimize_settings import OptimizeSettings
+    from procedures.declare.declaration import Call
+    from procedures.loop.table_optimizer import make_plan
+    from procedures.calls.optimize import OPTIMIZE
+    from procedures.loop.optimize_settings import OptimizeSettings
     from procedures.rewrite.group_rewrite import rewrite
     from procedures.rewrite.results import RewriteContext
     from catalog.table.managed_table import ManagedTable
@@ -128,10 +128,10 @@ ENDLESS = """
     from catalog.state import lease
     from catalog.errors import UseError
     from catalog.table.managed_table import ManagedTable
-    from procedures.optimizer.engine import optimize
-    from procedures.optimize import OPTIMIZE
-    from procedures.optimizer.optimize_settings import OptimizeSettings
-    from procedures.optimizer.runs import Run
+    from procedures.loop.table_optimizer import optimize
+    from procedures.calls.optimize import OPTIMIZE
+    from procedures.loop.optimize_settings import OptimizeSettings
+    from procedures.declare.runs import Run
 
     lease.LEASE_MILLIS = 1_500
     folder = Path({folder!r})

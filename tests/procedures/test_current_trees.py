@@ -4,7 +4,7 @@ from otree.block import Block
 from otree.cube import CubeId
 from otree.tree import CubeState
 from otree.weight import MAX_WEIGHT, fraction_of
-from procedures.layout.current_trees import CurrentTree, CurrentTrees
+from procedures.process.current_trees import CurrentTree, CurrentTrees
 
 TREE, OTHER = CurrentTree.of(1, {}), CurrentTree.of(2, {})
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from procedures import registry
-from procedures.application import application
-from procedures.declaration import PARAMETER_TYPES, Parameter, Procedure, details_parameter
-from procedures.help import help_procedure
-from procedures.optimizer.optimize_settings import OptimizeSettings
+from procedures.calls import registry
+from procedures.calls.help import help_procedure
+from procedures.declare.declaration import PARAMETER_TYPES, Parameter, Procedure, details_parameter
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.process.application import application
 
 
 def _procedure(*parameters, name="mine", run=lambda call: call):
@@ -233,7 +233,7 @@ def test_short_results_need_the_parameter_that_shows_all_columns():
 
 
 def test_help_lists_every_declared_parameter(monkeypatch):
-    monkeypatch.setattr("procedures.help.local_data_frame", lambda spark, rows, schema: rows)
+    monkeypatch.setattr("procedures.calls.help.local_data_frame", lambda spark, rows, schema: rows)
     found = registry.procedures()
     listed = help_procedure(lambda: found).call(None, {})
     assert [r[0] for r in listed] == sorted(found)

@@ -6,11 +6,11 @@ import pytest
 from placement import check_placement
 from pyspark.sql import functions as F
 
+from procedures.calls.optimize import OPTIMIZE
+from procedures.declare.runs import Run
 from procedures.layout.step import Step, ignore_step
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.engine import optimize
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.runs import Run
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.table_optimizer import optimize
 
 DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 FILE_BY_FILE = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}

@@ -5,10 +5,20 @@ import math
 import numpy as np
 import pytest
 
-from procedures.approximation.aggregate_query import Output, Quantile
-from procedures.approximation.estimation import Estimation, Goal, needed_fraction
-from procedures.approximation.functions import Arithmetic, Constant, Moment, Root, Term, count, mean, total, variance
-from procedures.approximation.sample_sums import Clusters, QuantileShare, SampleSums, grid
+from procedures.insight.approximation.aggregate_query import Output, Quantile
+from procedures.insight.approximation.estimation import Estimation, Goal, needed_fraction
+from procedures.insight.approximation.functions import (
+    Arithmetic,
+    Constant,
+    Moment,
+    Root,
+    Term,
+    count,
+    mean,
+    total,
+    variance,
+)
+from procedures.insight.approximation.sample_sums import Clusters, QuantileShare, SampleSums, grid
 
 GOAL = Goal(0.05, 0.95, is_absolute=False, is_per_group=True)
 FUNCTIONS = {

@@ -9,9 +9,9 @@ from staging import At, settings_of
 from tables import NUMBERS, numbers
 
 import sql_ext
+from procedures.declare.runs import Run
 from procedures.layout.step import Step, ignore_step
-from procedures.optimizer.engine import optimize
-from procedures.optimizer.runs import Run
+from procedures.loop.table_optimizer import optimize
 from procedures.selection import size_tiered_clustering
 from procedures.selection.small_file_lists import KeptLists
 

@@ -10,12 +10,12 @@ from spark_jobs import jobs_started
 from tables import NUMBERS, numbers
 
 import sql_ext
-from procedures.application import application
-from procedures.optimizer.runs import Run
+from procedures.declare.runs import Run
+from procedures.insight.health.remedy import Advice, Remedy
+from procedures.insight.health.score import SCALES, Part, Scale, score_of
+from procedures.process.application import application
 from procedures.service.execution import SparkEngine
 from procedures.service.schedule import HEALTH_CHECK, Schedule
-from procedures.table_health.remedy import Advice, Remedy
-from procedures.table_health.score import SCALES, Part, Scale, score_of
 
 ADVICE = Advice(Remedy.LOG, "CALL use.consolidate_log('t')")
 VECTORS = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "1000"}

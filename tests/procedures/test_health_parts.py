@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from catalog.table.file_columns import UNKNOWN, FileColumns
 from otree.cube import CubeId
 from otree.weight import MIN_WEIGHT
-from procedures.selection.read_costs import PlannedFiles
-from procedures.table_health.adviser import MeasuredIndex, steps_of
-from procedures.table_health.parts import HealthFacts, parts_of
-from procedures.table_health.remedy import Remedy
-from procedures.table_health.score import SCALES, score_of
+from procedures.groups.read_costs import PlannedFiles
+from procedures.insight.health.adviser import MeasuredIndex, steps_of
+from procedures.insight.health.parts import HealthFacts, parts_of
+from procedures.insight.health.remedy import Remedy
+from procedures.insight.health.score import SCALES, score_of
 
 ROW_BYTES = 100
 TARGET_ROWS = 10_000

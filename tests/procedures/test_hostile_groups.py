@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from catalog.state.plan_files import StoredGroup, StoredPlan, parse_group
 from catalog.table.file_columns import FileColumns
 from catalog.table.kept_columns import PathFilter
-from procedures.optimizer.plan import FileGroup
-from procedures.optimizer.stored_plan_run import file_group
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.groups.plan import FileGroup
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.loop.stored_plan_run import file_group
 from procedures.selection.step_candidates import Scope, StepCandidates
 
 PLAN = StoredPlan("0" * 12, "t", 1, 1, 100, 9, (1,))

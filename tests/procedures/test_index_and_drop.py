@@ -5,8 +5,8 @@ from placement import check_placement
 from tables import NUMBERS, DeltaTable, checksum, numbers
 
 import sql_ext
-from procedures import drop_index
-from procedures import index as index_procedure
+from procedures.calls import drop_index
+from procedures.calls import index as index_procedure
 from procedures.rewrite import untag
 
 

@@ -3,7 +3,7 @@
 import pytest
 from tables import NUMBERS, numbers
 
-from procedures.index import OPERATION as INDEX
+from procedures.calls.index import OPERATION as INDEX
 from procedures.rewrite.revision_commit import OPERATION as REVISION
 
 TAG = "delta.identity.schemaUpdate"

@@ -6,7 +6,7 @@ import pytest
 from ingestion import COLUMNS, Ingestion, PlainWriter, expected_checksum
 from placement import check_placement
 
-from procedures.optimizer.optimizer import MAX_CONFLICTS_IN_A_ROW
+from procedures.loop.optimizer import MAX_CONFLICTS_IN_A_ROW
 from procedures.service.service import Service
 
 APPENDS_PER_SECOND = 5

@@ -12,7 +12,7 @@ from catalog.insights import commit_facts as facts_module
 from catalog.insights.commit_rows import COLUMNS, StoredCommit, parse_commits
 from catalog.insights.ingestion import INGESTION_FOLDER, ingestion_rows, record_commits
 from catalog.properties.insight_properties import insights_policy
-from procedures.application import application
+from procedures.process.application import application
 from procedures.service.schedule import schedule_of
 
 ENABLED = "use.insights.ingestion.enabled"

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, TimestampType, VariantType
 
 import sql_ext
-from catalog.table.key_columns import key_columns, key_order, names_text, order_column
-from procedures.compact import COMPACT
-from procedures.optimizer.plan import InputFile
-from procedures.selection.compared_files import ComparedFiles
+from catalog.columns.key_columns import key_columns, key_order, names_text, order_column
+from procedures.calls.compact import COMPACT
+from procedures.groups.plan import InputFile
+from procedures.rewrite.outdated_rows import ANY_TIE, FileWithOutdated
+from procedures.selection.duplicate_free_files import ComparedFiles
 from procedures.selection.latest_row_compaction import _RUN_BYTES, choose
-from procedures.selection.outdated_rows import ANY_TIE, FileWithOutdated
 
 SCHEMA = StructType(
     [

@@ -8,9 +8,9 @@ from staging import At, settings_of
 from tables import NUMBERS, numbers
 
 import sql_ext
+from procedures.declare.runs import Run
 from procedures.layout.step import Step
-from procedures.optimizer.engine import optimize
-from procedures.optimizer.runs import Run
+from procedures.loop.table_optimizer import optimize
 from procedures.selection import latest_row_compaction
 
 KEYED = "id BIGINT, p STRING, ts BIGINT, v STRING"
@@ -161,8 +161,7 @@ def test_properties_name_columns_that_exist(spark, new_table):
 
 def test_lost_rows_are_noticed(spark, new_table, monkeypatch):
     """The comparison before the commit does not rely on the search for outdated rows."""
-    from procedures.rewrite import run_rewrite
-    from procedures.selection import outdated_rows
+    from procedures.rewrite import outdated_rows, run_rewrite
 
     table = new_table(KEYED)
     _append(table, (1, "p", 1, "a"), (2, "p", 1, "a"))

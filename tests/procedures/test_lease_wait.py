@@ -5,7 +5,7 @@ from fake_clock import FakeClock
 
 from catalog.errors import ConcurrentChangeError
 from catalog.state.lease import LEASE_MILLIS, Acquired, HeldBy, Lease
-from procedures.reclamation.lease_wait import MOST_SECONDS, SECONDS_BETWEEN_LOOKS, LeaseWait
+from procedures.lifecycle.purge.lease_wait import MOST_SECONDS, SECONDS_BETWEEN_LOOKS, LeaseWait
 
 MINUTE = 60_000
 

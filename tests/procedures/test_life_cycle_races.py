@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from staging import At, settings_of
 from tables import create
 
+from procedures.declare.runs import Run
 from procedures.layout.step import Step
-from procedures.optimizer.engine import make_plan, optimize
-from procedures.optimizer.runs import Run
+from procedures.loop.table_optimizer import make_plan, optimize
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 

@@ -7,8 +7,8 @@ from catalog.errors import UseError
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO, Pace, lifecycle_policies
 from catalog.properties.names import PROPERTIES
 from catalog.properties.optimization_properties import effective_type
-from catalog.properties.setting import SIZE
-from procedures.application import application
+from catalog.settings.setting import SIZE
+from procedures.process.application import application
 from procedures.selection import strategy
 from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
 

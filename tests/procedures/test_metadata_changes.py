@@ -10,7 +10,7 @@ from catalog.properties.checks import property_errors
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
-from procedures.writing.metadata_changes import TableMetadata, checked_change
+from procedures.service.metadata_changes import TableMetadata, checked_change
 
 COLUMNS, STATS = "use.index.columns", "use.index.columnStats"
 NOTHING = TableMetadata({}, StructType())

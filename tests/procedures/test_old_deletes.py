@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.errors import UnknownNameError
-from procedures.reclamation.old_deletes import compact_remaining
+from procedures.lifecycle.purge.old_deletes import compact_remaining
 
 
 class FakeTable:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidArgumentError
-from procedures.purge import PURGE
-from procedures.reclamation.log_cleanup import COMMITS_WORTH_A_CHECKPOINT, boundary_of
-from procedures.reclamation.older_than import Age, Moment, Version, parse_older_than
-from procedures.vacuuming.cutoff import Cutoff
+from procedures.calls.purge import PURGE
+from procedures.lifecycle.purge.log_cleanup import COMMITS_WORTH_A_CHECKPOINT, boundary_of
+from procedures.lifecycle.purge.older_than import Age, Moment, Version, parse_older_than
+from procedures.lifecycle.vacuum.cutoff import Cutoff
 
 HOUR = 3_600_000
 

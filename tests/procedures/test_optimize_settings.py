@@ -6,9 +6,9 @@ import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.optimization_properties import WHOLE_GROUPS
-from procedures.declaration import Parameter
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.optimize_settings import OptimizeSettings, duration_seconds, option_value
+from procedures.calls.optimize import OPTIMIZE
+from procedures.declare.declaration import Parameter
+from procedures.loop.optimize_settings import OptimizeSettings, duration_seconds, option_value
 from procedures.selection import DEFAULT_STRATEGIES
 from procedures.service.schedule import Schedule
 

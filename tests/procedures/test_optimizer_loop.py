@@ -10,10 +10,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.errors import UnknownNameError, UseError
-from procedures.optimizer.optimizer import Limits
-from procedures.optimizer.parts import PlanRequest
-from procedures.optimizer.plan import FileGroup, Plan, SkippedGroup
-from procedures.optimizer.runs import Run, Stop
+from procedures.declare.runs import Run, Stop
+from procedures.groups.plan import FileGroup, Plan, SkippedGroup
+from procedures.loop.interfaces import PlanRequest
+from procedures.loop.optimizer import Limits
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
 

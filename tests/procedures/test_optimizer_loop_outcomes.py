@@ -17,13 +17,13 @@ from catalog.history.event_store import EVENTS_FOLDER
 from catalog.history.events import event_without_commit
 from catalog.state.lease import Acquired, HeldBy
 from catalog.table.managed_table import ManagedTable
-from procedures.optimizer import engine
-from procedures.optimizer.optimizer import MAX_CONFLICTS_IN_A_ROW
-from procedures.optimizer.parts import PlanRequest
-from procedures.optimizer.plan import Arrivals, FileGroup, SkippedGroup
-from procedures.optimizer.report import planned_row
-from procedures.optimizer.run_selection import RunSelection
-from procedures.optimizer.runs import Run
+from procedures.declare.runs import Run
+from procedures.groups.plan import Arrivals, FileGroup, SkippedGroup
+from procedures.loop import table_optimizer as engine
+from procedures.loop.interfaces import PlanRequest
+from procedures.loop.optimizer import MAX_CONFLICTS_IN_A_ROW
+from procedures.loop.report import planned_row
+from procedures.loop.run_selection import RunSelection
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
 

@@ -11,7 +11,7 @@ from otree.overfull import can_be_split, is_overfull
 from otree.revision import Revision
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
-from procedures.optimizer.plan import InputFile
+from procedures.groups.plan import InputFile
 from procedures.selection.overfull_cubes import choose
 
 REVISION = Revision(

@@ -8,7 +8,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.errors import UseError
-from procedures.application import application
+from procedures.process.application import application
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-procedures.md"
 

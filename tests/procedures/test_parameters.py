@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
 from catalog.errors import UseError
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.engine import make_plan
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.registry import procedures
+from procedures.calls.optimize import OPTIMIZE
+from procedures.calls.registry import procedures
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.table_optimizer import make_plan
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 

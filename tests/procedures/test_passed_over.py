@@ -8,9 +8,9 @@ from service_fakes import MINUTE, FakeService
 from catalog.errors import UseError
 from catalog.history.events import FileFacts, FilesTotals, event_of_vacuum, event_without_commit
 from catalog.state.lease import this_process
-from procedures.application import application
-from procedures.optimizer.plan import SkippedGroup
-from procedures.optimizer.report import nothing_row, passed_over, skipped_row
+from procedures.groups.plan import SkippedGroup
+from procedures.loop.report import nothing_row, passed_over, skipped_row
+from procedures.process.application import application
 from procedures.service.execution import note_of
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
@@ -132,7 +132,7 @@ def test_a_suspension_is_seen_although_another_table_does_not_answer():
 
 
 def test_news_of_a_table_that_cannot_be_looked_at_loses_none_of_the_others(monkeypatch):
-    from procedures.service.running_services import CatalogChange
+    from procedures.process.running_services import CatalogChange
 
     fake = FakeService()
     sick, sound = fake.tables.put("sick", {}), fake.tables.put("sound", {"use.optimization.type": "UnindexedFiles"})

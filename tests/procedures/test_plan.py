@@ -8,7 +8,7 @@ from plan_texts import signed
 import sql_ext
 from catalog.state.plan_files import PlanGroups, StoredGroup, StoredPlan, find_plan, parse_group, parse_plan, store_plan
 from catalog.state.state_files import Unreadable
-from procedures.plan import PLAN as PLAN_PROCEDURE
+from procedures.calls.plan import PLAN as PLAN_PROCEDURE
 
 SMALL = 20_000
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from catalog.properties.session_settings import PROGRESS
-from procedures.optimizer.progress import Progress
+from catalog.settings.session_settings import PROGRESS
+from procedures.loop.progress import Progress
 
 
 def session(value):

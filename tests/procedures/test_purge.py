@@ -11,8 +11,8 @@ from tables import DeltaTable, checksum
 import sql_ext
 from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, acquire
 from catalog.state.protection import protections
-from procedures.application import Application, active
-from procedures.vacuuming import vacuum_run
+from procedures.lifecycle.vacuum import vacuum_run
+from procedures.process.application import Application, active
 
 HOUR = 3_600_000
 VECTORS = {"delta.enableDeletionVectors": "true"}

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-import procedures.recommend
+import procedures.calls.recommend
 import sql_ext
 from sql_ext import UseError
 
@@ -99,7 +99,7 @@ def test_recorded_consumption_is_used(spark, table, monkeypatch):
     filters = [{"column": column, "operator": "between"} for column in ("day", "time", "price", "x", "flag", "dropped")]
     row = {"filters": [*filters, {"column": "KEY", "operator": "="}], "selectivity": 0.00001, "fraction": None}
     rows = [row, {"filters": [], "selectivity": None, "fraction": 0.1}]
-    monkeypatch.setattr(procedures.recommend, "_consumption_of", lambda *_: rows)
+    monkeypatch.setattr(procedures.calls.recommend, "_consumption_of", lambda *_: rows)
     best = sql_ext.call(spark, "recommend", table=table, sample_rows=5_000).collect()[0]
     assert set(best.columns.split(",")) <= {"day", "time", "price", "x", "key"}
     assert 0 < best.expected_share <= best.today_share

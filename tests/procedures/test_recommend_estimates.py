@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import sql_ext
-from procedures.recommendation.candidates import MOST_COLUMNS
+from procedures.insight.recommendation.candidates import MOST_COLUMNS
 
 ROWS, FILES, SAMPLE = 200_000, 50, 20_000
 

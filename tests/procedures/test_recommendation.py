@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from procedures.recommendation.candidates import ranked_candidates, transformation_of
-from procedures.recommendation.conditions import (
+from procedures.insight.recommendation.candidates import ranked_candidates, transformation_of
+from procedures.insight.recommendation.conditions import (
     AllOf,
     AnyOf,
     Comparison,
@@ -16,10 +16,20 @@ from procedures.recommendation.conditions import (
     deciding,
     leaves,
 )
-from procedures.recommendation.file_ranges import FileRanges
-from procedures.recommendation.query_parser import parse_query
-from procedures.recommendation.simulated_layout import SampledColumn, TableSample, indexed_files, unordered_files
-from procedures.recommendation.workload import Workload, WorkloadQuery, recorded_fractions, workload_of_consumption
+from procedures.insight.recommendation.file_ranges import FileRanges
+from procedures.insight.recommendation.query_parser import parse_query
+from procedures.insight.recommendation.simulated_layout import (
+    SampledColumn,
+    TableSample,
+    indexed_files,
+    unordered_files,
+)
+from procedures.insight.recommendation.workload import (
+    Workload,
+    WorkloadQuery,
+    recorded_fractions,
+    workload_of_consumption,
+)
 
 COLUMNS = {"a", "b", "s", "d", "r.x"}
 

@@ -13,10 +13,10 @@ from report_facts import FACTS
 from tables import NUMBERS, numbers
 
 import sql_ext
-from procedures.table_report import page as pages
-from procedures.table_report import plots
-from procedures.table_report.facts import CubeBox
-from procedures.table_report.lake import TableLine, lake_page
+from procedures.insight.report import page as pages
+from procedures.insight.report import plots
+from procedures.insight.report.facts import CubeBox
+from procedures.insight.report.lake import TableLine, lake_page
 
 
 class _Page(HTMLParser):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from report_facts import FACTS
 
-from procedures.table_report.facts import Asked, CubeBox, Event, VersionFacts
-from procedures.table_report.page import page
+from procedures.insight.report.facts import Asked, CubeBox, Event, VersionFacts
+from procedures.insight.report.page import page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]

@@ -15,8 +15,8 @@ from tables import NUMBERS, numbers
 import sql_ext
 from catalog.jvm.shim_bridge import ShimBridge
 from otree.cube import CubeId
-from procedures.application import application
-from procedures.table_report.facts import FRACTIONS, gather
+from procedures.insight.report.facts import FRACTIONS, gather
+from procedures.process.application import application
 
 pytestmark = pytest.mark.slow
 

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import pytest
 
-from procedures import result_rows
-from procedures.registry import procedures
-from procedures.result_rows import INT, ddl_of
+from procedures.calls.registry import procedures
+from procedures.declare import result_rows
+from procedures.declare.result_rows import INT, ddl_of
 
 
 @dataclass(frozen=True)

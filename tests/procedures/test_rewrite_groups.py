@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.table.file_columns import UNKNOWN
-from procedures.planning.consolidation_plan import PlanFiles
-from procedures.planning.group_cuts import Limits, parts_of
-from procedures.planning.rewrite_groups import rewrite_groups
+from procedures.groups.consolidation_plan import PlanFiles
+from procedures.groups.group_cuts import Limits, parts_of
+from procedures.groups.rewrite_groups import rewrite_groups
 
 DESIRED = 100
 WIDE = Limits(4 * DESIRED, 1000)

@@ -4,7 +4,7 @@ import pytest
 
 from catalog.errors import RowsChangedError
 from catalog.jvm.file_writer import DataFile
-from procedures.optimizer.plan import FileGroup, FileRun, InputFile
+from procedures.groups.plan import FileGroup, FileRun, InputFile
 from procedures.rewrite.inputs import InputFacts
 from procedures.rewrite.run_rewrite import _check_rows, _runs_of, _tags
 

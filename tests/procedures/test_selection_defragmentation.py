@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tables import NUMBERS, numbers
 
 from otree.level import level_of, next_level_elements
-from procedures.optimizer.plan import InputFile
+from procedures.groups.plan import InputFile
+from procedures.groups.selection_strategy import take_until
 from procedures.selection.cube_defragmentation import FileBlock, lifted
-from procedures.selection.selection_strategy import take_until
 
 
 def _block(path, cube, elements, write=None, level=0):

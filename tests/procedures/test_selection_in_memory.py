@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from catalog.local_rows import local_data_frame
+from catalog.jvm.local_rows import local_data_frame
 from catalog.table import file_columns
 from catalog.table.file_columns import digits, group_numbers
 from catalog.table.kept_columns import KeptColumns, PathFilter
 from otree.cube import CubeId
 from otree.level import level_of
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.run_selection import RunSelection
-from procedures.selection.columns import LeveledBlocks
+from procedures.calls.optimize import OPTIMIZE
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.run_selection import RunSelection
+from procedures.selection.file_positions import LeveledBlocks
 from procedures.selection.revision_rewrite import former_index_note
 
 SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")

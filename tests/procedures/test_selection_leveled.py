@@ -2,8 +2,8 @@
 
 import pytest
 
-from procedures.optimizer.plan import InputFile
-from procedures.selection.block_groups import BlockGroup
+from procedures.groups.block_groups import BlockGroup
+from procedures.groups.plan import InputFile
 from procedures.selection.leveled_compaction import GroupFile, choose
 
 

@@ -12,9 +12,9 @@ from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.run_selection import RunSelection
+from procedures.calls.optimize import OPTIMIZE
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.run_selection import RunSelection
 
 FILES = 1_000_000
 SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")

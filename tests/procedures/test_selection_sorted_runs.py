@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from catalog.table.file_columns import FileColumns
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.selection.read_costs import (
+from procedures.groups.read_costs import (
     PlannedFiles,
     RunFiles,
     costs_per_file,

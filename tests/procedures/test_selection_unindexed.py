@@ -5,8 +5,8 @@ from datetime import datetime
 import pytest
 
 from catalog.errors import InvalidArgumentError
-from procedures.optimizer.plan import InputFile
-from procedures.selection.selection_strategy import MAX_FILES_PER_GROUP, take_until
+from procedures.groups.plan import InputFile
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, take_until
 from procedures.selection.timestamps import WrittenTime, instant
 from procedures.selection.unindexed_files import choose
 

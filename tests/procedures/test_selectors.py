@@ -3,12 +3,12 @@
 import pytest
 
 from catalog.errors import InvalidArgumentError
-from procedures.application import application
-from procedures.declaration import Parameter
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.plan import Selection
-from procedures.optimizer.run_selection import RunSelection
+from procedures.calls.optimize import OPTIMIZE
+from procedures.declare.declaration import Parameter
+from procedures.groups.plan import Selection
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.run_selection import RunSelection
+from procedures.process.application import application
 from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
 
 DEFAULTS = {p.name: p.default for p in OPTIMIZE.parameters if not p.required}

@@ -14,10 +14,10 @@ from catalog.clock import SYSTEM_CLOCK
 from catalog.history import event_store
 from catalog.jvm.session import TIME_ZONE_KEY
 from catalog.state import lease
-from procedures.application import application
+from procedures.process.application import application
+from procedures.process.running_services import RunningServices
 from procedures.selection.timestamps import instant
 from procedures.service.execution import SparkEngine, background_session
-from procedures.service.running_services import RunningServices
 from procedures.service.service import Service
 
 PLACE = "use_catalog.spark_catalog."

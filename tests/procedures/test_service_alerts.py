@@ -8,10 +8,10 @@ from service_fakes import FakeService
 from catalog.errors import InvalidArgumentError, UseError
 from catalog.properties.alert_properties import HEALTH_PARTS, SCORE, alert_policy
 from catalog.properties.names import unknown_property
-from procedures.application import application
+from procedures.insight.health.score import SCALES
+from procedures.process.application import application
+from procedures.process.notifications import ALERT, RECOVERED, RUN_FAILED, Notifications
 from procedures.service.health_alerts import STATE_FILE, crossed_before, look
-from procedures.service.notifications import ALERT, RECOVERED, RUN_FAILED, Notifications
-from procedures.table_health.score import SCALES
 
 BELOW, SMALL, INTERVAL = "use.health.alert.below", "use.health.alert.small_files", "use.health.interval"
 MINUTE = 60_000

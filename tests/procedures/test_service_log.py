@@ -6,7 +6,7 @@ from service_fakes import FakeService
 from catalog.errors import InvalidArgumentError, UseError
 from catalog.properties.lifecycle_properties import Pace
 from catalog.properties.log_properties import LogPolicy, log_policy
-from procedures.application import application
+from procedures.process.application import application
 from procedures.service.schedule import NoSchedule, schedule_of
 
 COMMITS, INTERVAL = "use.log.consolidation.commits", "use.log.consolidation.interval"

@@ -10,9 +10,9 @@ from service_fakes import FakeService
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.state import automation
 from catalog.state.automation import Automation
-from procedures.application import application
-from procedures.optimizer.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPPED, nothing_row
-from procedures.result_rows import OptimizeRow
+from procedures.declare.result_rows import OptimizeRow
+from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPPED, nothing_row
+from procedures.process.application import application
 from procedures.service import service_metrics
 from procedures.service.execution import RunOutcome, totals_of
 from procedures.service.service_metrics import METRICS, SERVICE_METRICS, RunTotals, ServiceMetrics

@@ -90,7 +90,7 @@ ENDING = """
     sys.path.insert(0, {support!r})
     from pyspark.sql import SparkSession
     import sessions
-    from procedures.application import application
+    from procedures.process.application import application
     from tables import NUMBERS, create, numbers
 
     made = SparkSession.Builder.getOrCreate

@@ -6,9 +6,9 @@ from service_fakes import MINUTE, FakeService
 
 from catalog.errors import InvalidArgumentError, RetentionError, UnknownNameError, UseError
 from catalog.properties.retention_properties import RetentionPolicy, check_retention, retention_policy
-from procedures.application import application
+from procedures.process.application import application
+from procedures.service.metadata_changes import TableMetadata, checked_change
 from procedures.service.schedule import NoSchedule, schedule_of
-from procedures.writing.metadata_changes import TableMetadata, checked_change
 
 DAY = 24 * 60 * MINUTE
 KEEPS = {"use.retention.hours": "720"}

@@ -4,10 +4,10 @@ import pytest
 from service_fakes import MINUTE, FakeService
 
 from catalog.errors import InvalidArgumentError, UseError
-from procedures.application import application
+from procedures.process.application import application
+from procedures.process.running_services import CatalogChange
 from procedures.selection.unindexed_files import UnindexedFiles
 from procedures.service.execution import Files
-from procedures.service.running_services import CatalogChange
 from procedures.service.service_settings import OPTIMIZATION_INTERVAL, ServiceSettings
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}

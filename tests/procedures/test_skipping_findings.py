@@ -11,8 +11,8 @@ from otree.revision import Revision, configuration_of
 from otree.transformation.hashing import HashTransformation
 from otree.transformation.linear import LinearTransformation
 from otree.transformer import Transformer
-from procedures.skipping.equivalents import equivalent
-from procedures.skipping.explanation import explanation_rows, explanation_text
+from procedures.insight.skipping.equivalents import equivalent
+from procedures.insight.skipping.explanation import explanation_rows, explanation_text
 
 SCHEMA = StructType().add("a", "long").add("b", "long").add("s", "string").add("f", "boolean").add("p", "integer")
 

@@ -18,7 +18,7 @@ from catalog.state.plan_claims import DONE, RUNNING, STALE, GroupState, read_gro
 from catalog.state.plan_files import find_plan
 from catalog.table.managed_table import ManagedTable
 from procedures.layout.step import Step
-from procedures.optimizer.stored_plan_run import PLAN_GROUP_DONE, PLAN_GROUP_RUNNING, PLAN_GROUP_STALE
+from procedures.loop.stored_plan_run import PLAN_GROUP_DONE, PLAN_GROUP_RUNNING, PLAN_GROUP_STALE
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 

@@ -10,7 +10,7 @@ from service_fakes import MINUTE
 from tables import NUMBERS, numbers
 
 from catalog.jvm.task_queue import cores, tasks_queued_outside
-from procedures.application import application
+from procedures.process.application import application
 from procedures.service.service import Service
 
 POOL_KEY = "spark.scheduler.pool"

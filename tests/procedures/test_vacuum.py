@@ -17,11 +17,11 @@ import sql_ext
 from catalog.errors import InvalidArgumentError
 from catalog.history.event_store import newest_event
 from catalog.jvm.table_vacuum import TableVacuum
-from procedures import vacuum as module
-from procedures.application import Application, active
-from procedures.vacuum import VACUUM
-from procedures.vacuuming import vacuum_run
-from procedures.vacuuming.paced_deletion import Doomed, PacedDeletion
+from procedures.calls import vacuum as module
+from procedures.calls.vacuum import VACUUM
+from procedures.lifecycle.vacuum import vacuum_run
+from procedures.lifecycle.vacuum.paced_deletion import Doomed, PacedDeletion
+from procedures.process.application import Application, active
 from sql_ext.commands import runner
 from sql_ext.commands.sessions import SessionSettings
 

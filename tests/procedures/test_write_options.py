@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.errors import UseError
-from procedures.writing.write_options import check_options
+from procedures.rewrite.write_options import check_options
 
 OF_DELTA = {"mergeSchema", "overwriteSchema", "replaceWhere", "txnAppId", "txnVersion", "compression", "path"}
 

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from service_fakes import MINUTE, FakeService
 
 from otree.level import level_of
-from procedures.application import application
+from procedures.process.application import application
 from procedures.selection import built_in_strategies
 from procedures.service.schedule import Schedule, schedule_of
 from procedures.service.service_settings import OPTIMIZATION_INTERVAL

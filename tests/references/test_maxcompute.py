@@ -6,7 +6,7 @@ from service_fakes import MINUTE, FakeService
 
 import sql_ext
 from catalog.properties.foreign_properties import foreign_warning
-from procedures.application import application
+from procedures.process.application import application
 from procedures.selection.size_tiers import SmallFiles, TierPolicy, merges
 
 HOUR = 60 * MINUTE

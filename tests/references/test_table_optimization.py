@@ -10,7 +10,7 @@ from service_fakes import MINUTE, FakeService
 import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.state import lease
-from procedures.application import application
+from procedures.process.application import application
 from procedures.service.schedule import NoSchedule, schedule_of
 
 AUTO = "use.optimization.autoOptimize."

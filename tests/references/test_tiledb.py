@@ -7,7 +7,7 @@ import pytest
 from listed_tables import choice, chosen, unindexed
 
 import sql_ext
-from procedures.planning.consolidation_plan import PlanFiles, consolidation_plan
+from procedures.groups.consolidation_plan import PlanFiles, consolidation_plan
 from procedures.selection.consolidation_steps import consolidation, pieces
 from procedures.selection.step_consolidation import StepConsolidation
 from procedures.selection.step_runs import StepFiles, StepPolicy, widened

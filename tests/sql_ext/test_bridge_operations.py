@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from procedures.writing.metadata_changes import TableMetadata
+from procedures.service.metadata_changes import TableMetadata
 from sql_ext import bridge
 from sql_ext.bridge_arguments import MalformedQuestionError
 from sql_ext.bridge_operations import OPERATIONS

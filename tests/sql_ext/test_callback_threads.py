@@ -7,8 +7,8 @@ import pytest
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.local_rows import local_data_frame
-from procedures.application import application
+from catalog.jvm.local_rows import local_data_frame
+from procedures.process.application import application
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pyspark_test import assert_pyspark_df_equal
 from tables import NUMBERS, numbers
 
 import sql_ext
-from procedures import registry
-from procedures.application import application
-from procedures.optimize import OPTIMIZE
+from procedures.calls import registry
+from procedures.calls.optimize import OPTIMIZE
+from procedures.process.application import application
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ from pyspark.sql import Row
 
 from catalog.errors import TableError, UnknownNameError
 from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.declaration import DETAILS, Parameter
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.progress import Progress
-from procedures.registry import procedures
-from procedures.vacuum import VACUUM
+from procedures.calls.optimize import OPTIMIZE
+from procedures.calls.registry import procedures
+from procedures.calls.vacuum import VACUUM
+from procedures.declare.declaration import DETAILS, Parameter
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.progress import Progress
 from sql_ext.commands import runner as runners
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.command_names import SECTIONS

@@ -10,12 +10,12 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.errors import InvalidArgumentError
-from catalog.history.line_files import GRACE_MILLIS
 from catalog.insights import consumption
 from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans, trim_scans
 from catalog.jvm.application_metrics import ApplicationMetrics
 from catalog.jvm.shim_bridge import ShimBridge
 from catalog.properties.insight_properties import ScanRetention, insights_policy
+from catalog.state.line_folder import GRACE_MILLIS
 from catalog.table.managed_table import ManagedTable
 
 ENABLED = "use.insights.consumption.enabled"

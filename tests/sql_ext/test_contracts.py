@@ -24,17 +24,17 @@ import sql_ext
 from catalog import errors
 from catalog.properties import index_properties as properties
 from catalog.properties import optimization_properties
-from catalog.properties.setting import Setting
 from catalog.pruning.read_planning import SampleReason
+from catalog.settings.setting import Setting
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from otree import block
 from otree.revision import LAST_REVISION_KEY
-from procedures.planning.consolidation_plan import Reason
-from procedures.registry import built_in_procedures
-from procedures.registry import procedures as registered
+from procedures.calls.registry import built_in_procedures
+from procedures.calls.registry import procedures as registered
+from procedures.groups.consolidation_plan import Reason
+from procedures.insight.skipping.reasons import SkippingReason
 from procedures.selection import DEFAULT_STRATEGIES, strategies
-from procedures.skipping.reasons import SkippingReason
 from sql_ext import readers
 from sql_ext.class_archive import FOLDER_VARIABLE
 from sql_ext.commands.command_line import cli

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from tables import NUMBERS, numbers
 
-from procedures.table_health.remedy import Advice, Remedy, Step
+from procedures.insight.health.remedy import Advice, Remedy, Step
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.doctor_checks.table_setup import TableFacts, table_findings

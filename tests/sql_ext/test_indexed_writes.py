@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tables import NUMBERS, DeltaTable, checksum, numbers
 
 from procedures.layout.step import Step
-from procedures.writing.indexed_write import write_indexed
+from procedures.rewrite.indexed_write import write_indexed
 from sql_ext import bridge, read_report
 
 

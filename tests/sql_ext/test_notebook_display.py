@@ -6,8 +6,8 @@ import pytest
 
 import sql_ext
 from catalog.pruning.read_planning import SampleReason
-from procedures import result_rows
-from procedures.result_rows import HealthRow, rows_as_html
+from procedures.declare import result_rows
+from procedures.declare.result_rows import HealthRow, rows_as_html
 from sql_ext.facade.rows import ResultRows, typed_rows
 
 ATTACK = "<script>alert('x')</script>"

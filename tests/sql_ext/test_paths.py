@@ -10,13 +10,13 @@ import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_store import optimizations, record_ignored
 from catalog.history.events import event_without_commit
-from catalog.jvm.log_probe import is_suspended, qualified
+from catalog.jvm.log_probe import qualified
 from catalog.state.automation import SCHEDULED, Automation
 from catalog.state.lease import Acquired, acquire, holder_of
-from catalog.state.suspension import suspension_of
+from catalog.state.suspension import is_suspended, suspension_of
 from catalog.table.managed_table import ManagedTable
-from procedures.application import application
-from procedures.service.running_services import RunningServices
+from procedures.process.application import application
+from procedures.process.running_services import RunningServices
 from procedures.service.watched_tables import SparkTables
 
 ALREADY_THERE = {"help", "cancel", "explain_skipping", "approximate"}  # the procedures without a table
@@ -141,7 +141,7 @@ VERSIONS = ["@v0", "@V1", "@v99", "@20200101000000000", "/@v0"]
 def test_every_procedure_refuses_a_version_and_a_folder_of_a_table(spark, folder):
     table = DeltaTable(spark, f"delta.`{folder}/t`")
     before = table.state(), sorted(p.name for p in folder.iterdir())
-    from procedures.registry import procedures
+    from procedures.calls.registry import procedures
 
     wrong = [(f"{folder}/t{version}", "USE_TIME_TRAVEL") for version in VERSIONS]
     wrong += [(f"delta.`file:{folder}/t@v0`", "USE_TIME_TRAVEL"), (f"qbeast.`{folder}/t@v0`", "USE_TIME_TRAVEL")]

@@ -8,6 +8,7 @@ import enum
 import inspect
 import json
 import os
+import re
 import runpy
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -25,7 +26,8 @@ def _public_api():
 
 def _described(item):
     if not inspect.isclass(item):
-        return str(inspect.signature(item))
+        # Users import names from sql_ext; the module of a type is no part of the contract.
+        return re.sub(r"\b(procedures|catalog)(\.\w+)*\.", "", str(inspect.signature(item)))
     if issubclass(item, enum.Enum):
         return {"values": [member.value for member in item]}
     members = {

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 import sql_ext
 from catalog.state.automation import FAILED, SCHEDULED, Automation
 from catalog.table.managed_table import ManagedTable
-from procedures.application import application
-from procedures.registry import procedures
+from procedures.calls.registry import procedures
+from procedures.process.application import application
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode
 

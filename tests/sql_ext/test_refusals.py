@@ -6,7 +6,7 @@ from tables import DeltaTable, another_engine, numbers
 
 import sql_ext
 from catalog.history.event_store import optimizations
-from procedures.registry import procedures
+from procedures.calls.registry import procedures
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from catalog.state.automation import Automation
 from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease
 from catalog.state.suspension import resume, suspend
 from catalog.table.snapshot import TableSnapshot
-from procedures.application import application
+from procedures.process.application import application
 
 SUMMARY = "use_catalog.system_lake_tables.metastore_summary"
 OF_ALL = "use_catalog.system_lake_tables.optimizations"

@@ -7,9 +7,9 @@ from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import configuration_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.plan import FileGroup
+from procedures.calls.optimize import OPTIMIZE
+from procedures.groups.plan import FileGroup
+from procedures.loop.optimize_settings import OptimizeSettings
 
 REVISION = REVISIONS[-1].revision_id
 ROOT = ""

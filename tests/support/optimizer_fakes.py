@@ -8,10 +8,10 @@ from fake_clock import FakeClock
 
 from catalog.errors import ConcurrentChangeError
 from catalog.state.lease import Acquired, HeldBy, Lease
-from procedures.optimizer.optimizer import Limits, Optimizer
-from procedures.optimizer.parts import OptimizerParts
-from procedures.optimizer.plan import FileGroup, InputFile, Plan
-from procedures.optimizer.runs import Run, Runs
+from procedures.declare.runs import Run, Runs
+from procedures.groups.plan import FileGroup, InputFile, Plan
+from procedures.loop.interfaces import OptimizerParts
+from procedures.loop.optimizer import Limits, Optimizer
 from procedures.rewrite.results import RewriteResult
 
 STRATEGY = "OldestFirst"

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from procedures.table_health.remedy import Advice, Remedy, Step
-from procedures.table_health.score import Part
-from procedures.table_report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
+from procedures.insight.health.remedy import Advice, Remedy, Step
+from procedures.insight.health.score import Part
+from procedures.insight.report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
 
 ADVICE = Advice(Remedy.OPTIMIZE, "CALL use.optimize('<t>')")
 FACTS = TableFacts(

@@ -5,12 +5,12 @@ import threading
 from placement import check_placement
 from tables import DeltaTable
 
+from procedures.calls.optimize import OPTIMIZE
+from procedures.declare.runs import Run
 from procedures.layout.step import Step, ignore_step
-from procedures.optimize import OPTIMIZE
-from procedures.optimizer import engine
-from procedures.optimizer.optimize_settings import OptimizeSettings
-from procedures.optimizer.report import ReportRow
-from procedures.optimizer.runs import Run
+from procedures.loop import table_optimizer as engine
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.report import ReportRow
 
 # Those between which another writer makes a difference.
 STEPS = (Step.READ, Step.WRITE, Step.VERIFY, Step.COMMIT)

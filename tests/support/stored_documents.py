@@ -48,7 +48,7 @@ class _NoAlerts:
 class _Policy:
     def crossed(self, values: dict[str, float]) -> dict[str, float]:
         """Every threshold."""
-        return {name: 50.0 for name in values}
+        return dict.fromkeys(values, 50.0)
 
 
 def committed_event() -> OptimizationEvent:

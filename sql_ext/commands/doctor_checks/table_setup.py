@@ -23,10 +23,10 @@ from catalog.properties.retention_properties import (
 )
 from catalog.state.automation import SUSPENDED
 from catalog.table.managed_table import ManagedTable
-from procedures.application import application
-from procedures.health import health_rows
-from procedures.table_health.health import diagnosis_of
-from procedures.table_health.remedy import Step
+from procedures.calls.health import health_rows
+from procedures.insight.health.health import diagnosis_of
+from procedures.insight.health.remedy import Step
+from procedures.process.application import application
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.output import Row
 from sql_ext.commands.overview import overview

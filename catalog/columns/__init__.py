@@ -1,0 +1,1 @@
+"""Names of columns: spelling, lookup, keys."""

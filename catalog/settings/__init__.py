@@ -1,0 +1,1 @@
+"""What a setting is, and the settings of a session."""

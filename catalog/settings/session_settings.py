@@ -1,0 +1,28 @@
+"""The Spark confs of ours that a session reads."""
+
+from __future__ import annotations
+
+from catalog.settings.setting import BOOLEAN, Setting, choice
+
+SAMPLING_ENABLED = Setting(
+    "spark.qbeast.use.sampling.enabled", BOOLEAN, "Samples read only the files that they need.", "true"
+)
+PRUNING_ENABLED = Setting(
+    "spark.qbeast.use.pruning.enabled", BOOLEAN, "The index selects files, besides Delta's statistics.", "true"
+)
+PROGRESS = Setting(
+    "spark.qbeast.use.progress",
+    choice(("true", "false", "auto"), "true, false or auto", any_case=True),
+    "Whether a progress bar is drawn on standard error; auto: in terminals and notebooks.",
+    "auto",
+)
+RECORDING_ENABLED = Setting(
+    "spark.qbeast.use.insights.recording",
+    BOOLEAN,
+    "Queries are recorded in the `consumption` of tables that ask for it.",
+    "true",
+)
+LITERALS_RECORDED = Setting(
+    "spark.qbeast.use.insights.literals", BOOLEAN, "Records of queries contain the literals of filters.", "false"
+)
+SESSION_SETTINGS = (SAMPLING_ENABLED, PRUNING_ENABLED, PROGRESS, RECORDING_ENABLED, LITERALS_RECORDED)

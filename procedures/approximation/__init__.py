@@ -1,1 +1,0 @@
-"""Answers of aggregate queries within a tolerance, from prefixes of the weights."""

@@ -1,0 +1,110 @@
+"""``CALL use.approximate``: answers an aggregate query from samples, within a tolerance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from catalog.errors import InvalidArgumentError
+from catalog.jvm.java_errors import as_one_line
+from procedures.declare.declaration import Call, Parameter, Procedure
+from procedures.declare.result_rows import ApproximateRow, data_frame_of, ddl_of
+from procedures.insight.approximation.answer import ON_MISS, Answer, Request
+from procedures.insight.approximation.estimation import Goal
+from procedures.insight.approximation.group_rows import rows_by_group
+from procedures.insight.skipping.queries import QUERY, checked_query
+
+_LEAST_CONFIDENCE = 0.5
+_MOST_CONFIDENCE = 0.999999
+
+
+def request_of(arguments: Mapping[str, Any]) -> Request:
+    """Returns the request that checked arguments make.
+
+    Args:
+        arguments: of the procedure.
+    """
+    goal = Goal(
+        float(arguments["tolerance"]),
+        float(arguments["confidence"]),
+        bool(arguments["absolute"]),
+        bool(arguments["per_group"]),
+    )
+    return Request(goal, float(arguments["max_fraction"]), arguments["on_miss"], bool(arguments["dry_run"]))
+
+
+def _validate(arguments: Mapping[str, Any]) -> None:
+    tolerance, confidence = float(arguments["tolerance"]), float(arguments["confidence"])
+    fraction, on_miss = float(arguments["max_fraction"]), arguments["on_miss"]
+    if not (0.0 < tolerance < math.inf) or (tolerance >= 1.0 and not arguments["absolute"]):
+        accepted = "a number above 0" if arguments["absolute"] else "a number above 0 and below 1, or absolute => true"
+        raise InvalidArgumentError.of("tolerance", f"{tolerance:g}", accepted)
+    if not _LEAST_CONFIDENCE <= confidence <= _MOST_CONFIDENCE:
+        accepted = f"a number from {_LEAST_CONFIDENCE} to {_MOST_CONFIDENCE}, such as 0.95"
+        raise InvalidArgumentError.of("confidence", f"{confidence:g}", accepted)
+    if not 0.0 < fraction <= 1.0:
+        raise InvalidArgumentError.of("max_fraction", f"{fraction:g}", "a number above 0, up to 1")
+    if on_miss not in ON_MISS:
+        raise InvalidArgumentError.of("on_miss", on_miss, f"one of {', '.join(ON_MISS)}")
+
+
+def answer_by_group(data: DataFrame, request: Request) -> DataFrame:
+    """Answers a query, and returns one row per group; see ``rows_by_group``.
+
+    Args:
+        data: the query.
+        request: how it is answered.
+    """
+    answer = Answer.of(data, request)
+    return rows_by_group(data.sparkSession, answer.rows(), answer.source.query.outputs, data.schema)
+
+
+def _run(call: Call) -> DataFrame:
+    query = checked_query(call.spark, call["query"])
+    with as_one_line(call.spark):
+        data, request = call.spark.sql(query), request_of(call.arguments)
+        if call["by_group"]:
+            return answer_by_group(data, request)
+        return data_frame_of(call.spark, ApproximateRow, Answer.of(data, request).rows())
+
+
+APPROXIMATE = Procedure(
+    "approximate",
+    "Answers an aggregate query from samples of an indexed table, with a confidence interval for each aggregate.",
+    (
+        Parameter("query", "STRING", "SELECT with aggregates over an indexed table.", not_blank=QUERY),
+        Parameter(
+            "tolerance", "DOUBLE", "Half the length of each interval at most, in proportion to the estimate.", 0.05
+        ),
+        Parameter("confidence", "DOUBLE", "Probability with which the intervals contain the exact answer.", 0.95),
+        Parameter("max_fraction", "DOUBLE", "Fraction of the rows to sample at most.", 0.5),
+        Parameter(
+            "on_miss",
+            "STRING",
+            "What happens if the tolerance is not reached: exact answers exactly, error raises an error, estimate "
+            "returns what was reached.",
+            "exact",
+        ),
+        Parameter("absolute", "BOOLEAN", "Whether the tolerance is in the unit of the aggregates.", default=False),
+        Parameter(
+            "per_group",
+            "BOOLEAN",
+            "Whether each interval has the confidence, else all intervals together.",
+            default=False,
+        ),
+        Parameter("dry_run", "BOOLEAN", "Read the first sample only, and show the fraction expected.", default=False),
+        Parameter(
+            "by_group",
+            "BOOLEAN",
+            "Returns the columns of the query, one row per group, and the ends of each interval in columns _lower and "
+            "_upper, with met and fraction.",
+            default=False,
+        ),
+    ),
+    ddl_of(ApproximateRow),
+    _run,
+    _validate,
+)

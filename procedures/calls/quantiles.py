@@ -1,0 +1,122 @@
+"""``CALL use.quantiles``: estimates the quantiles of a column and optionally stores them for the index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from catalog.columns.column_names import FoundColumn, find_column
+from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
+from catalog.jvm.session import described_jobs, work_session
+from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats, with_quantiles, written
+from catalog.properties.index_properties import indexable_type, transformations_of
+from catalog.table.managed_table import ManagedTable
+from otree.data_types import STRING
+from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
+from otree.transformer import QUANTILES, Transformer
+from procedures.declare.declaration import Call, Parameter, Procedure
+from procedures.declare.result_rows import QuantilesRow, data_frame_of, ddl_of
+from procedures.layout.index_values import finite_value
+from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
+
+MOST_QUANTILES = 10_000
+_RELATIVE_ERRORS = (0.0001, 0.5)
+
+
+def _validate(arguments: Mapping[str, Any]) -> None:
+    if not arguments["column"].strip():
+        raise InvalidArgumentError.of("column", arguments["column"], "the name of a column")
+    count, error = arguments["n"], arguments["relative_error"]
+    if not 2 <= count <= MOST_QUANTILES:
+        raise InvalidArgumentError.of("n", count, f"a whole number from 2 to {MOST_QUANTILES}")
+    if not _RELATIVE_ERRORS[0] <= error <= _RELATIVE_ERRORS[1]:
+        raise InvalidArgumentError.of(
+            "relative_error", error, f"a share from {_RELATIVE_ERRORS[0]} to {_RELATIVE_ERRORS[1]}"
+        )
+
+
+def _run(call: Call) -> DataFrame:
+    table = ManagedTable.find(call.spark, call["table"])
+    snapshot = table.snapshot()
+    column = find_column(snapshot.schema, call["column"])
+    if column is None:
+        raise UnknownNameError.of("column", call["column"], snapshot.schema.names)
+    if QUANTILES not in transformations_of(column.data_type):
+        raise IndexConfigurationError.unindexable(
+            column.plain_name,
+            f"{column.type_name} as {QUANTILES}",
+            "numbers, dates, timestamps and strings have quantiles",
+        )
+    if call["store"]:
+        # Checked before the data is read, so that an invalid property is an early error.
+        declared_stats(snapshot.configuration.get(COLUMN_STATS_KEY), snapshot.schema)
+    count = call["n"]
+    quantiles = _estimated(table, column, count, call["relative_error"])
+    if call["store"]:
+        _store(table, column, quantiles)
+    values: Sequence[float | str] = quantiles
+    rows = [
+        QuantilesRow(position, fraction, str(written(value, column.data_type)))
+        for position, (fraction, value) in enumerate(zip(fractions(count), values, strict=False))
+    ]
+    return data_frame_of(call.spark, QuantilesRow, rows)
+
+
+def _estimated(
+    table: ManagedTable, column: FoundColumn, count: int, error: float
+) -> tuple[float, ...] | tuple[str, ...]:
+    """Returns the quantiles in the unit of the index; empty if the column has no values."""
+    session = work_session(table.spark)
+    data = session.table(table.name)
+    data_type = indexable_type(column.data_type) or ""
+    with described_jobs(session, f"USE quantiles: column {column.plain_name} of {table.name}"):
+        if data_type == STRING:
+            values = data.select(F.col(column.name).alias("value"))
+            row_count = values.count()
+            return string_quantiles(values, [F.col("value")], row_count, count, error)[0]
+        value = finite_value(session, Transformer(QUANTILES, column.stored, data_type), F.col(column.name))
+        row = data.agg(numeric_quantiles(value, count, error).alias("quantiles")).collect()[0]
+        return tuple(row.quantiles or ())
+
+
+def _store(table: ManagedTable, column: FoundColumn, quantiles: tuple[float, ...] | tuple[str, ...]) -> None:
+    """Adds the quantiles to the table property and changes nothing else."""
+    stored: tuple[float, ...] | tuple[str, ...] | None
+    if indexable_type(column.data_type) == STRING:
+        texts = StringQuantilesTransformation.of_estimate([str(q) for q in quantiles])
+        stored = texts.quantiles if texts else None
+    else:
+        numbers = NumericQuantilesTransformation.of_estimate([float(q) for q in quantiles], "DoubleDataType")
+        stored = numbers.quantiles if numbers else None
+    if stored is None:
+        raise InvalidArgumentError.of(
+            "store",
+            True,
+            f"column '{column.plain_name}' has fewer than two different values, so there are no quantiles to store",
+        )
+    # Read the current property: another writer may have changed it while the data was read.
+    snapshot = table.snapshot()
+    before = snapshot.configuration.get(COLUMN_STATS_KEY)
+    text = with_quantiles(before, snapshot.schema, column, stored).replace("\\", "\\\\").replace("'", "\\'")
+    session = work_session(table.spark)
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
+    session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('{COLUMN_STATS_KEY}' = '{text}')")
+
+
+QUANTILES_PROCEDURE = Procedure(
+    "quantiles",
+    "Estimates the quantiles of a column and returns them. With store, the index uses them for <column>:quantiles.",
+    (
+        Parameter("table", "STRING", "Table name, delta.`path` or path."),
+        Parameter("column", "STRING", "Column of numbers, dates, timestamps or strings; a nested field as a.b."),
+        Parameter("n", "INT", "Number of quantiles, including the smallest and the largest value.", 50),
+        Parameter("relative_error", "DOUBLE", "Maximum error of a quantile's rank, as a share of the rows.", 0.01),
+        Parameter("store", "BOOLEAN", "Stores the quantiles in the table property use.index.columnStats.", False),
+    ),
+    ddl_of(QuantilesRow),
+    _run,
+    _validate,
+)

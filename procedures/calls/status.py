@@ -1,0 +1,154 @@
+"""``CALL use.status``: shows runs, schedules and leases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog.epoch_millis import moment
+from catalog.errors import TableError, UseError
+from catalog.jvm.log_probe import qualified
+from catalog.properties.checks import described
+from catalog.state import automation
+from catalog.state.automation import Automation
+from catalog.state.lease import Lease, holder_of
+from catalog.state.suspension import Suspension, suspension_of
+from catalog.system_tables.system_table import error_text
+from catalog.table.managed_table import ManagedTable
+from procedures.declare.declaration import Call, Parameter, Procedure, details_parameter
+from procedures.declare.result_rows import StatusRow, data_frame_of, ddl_of
+from procedures.declare.runs import AUTOMATIC, Run
+from procedures.process.application import application
+
+IDLE = "idle"
+_SHORT = ("table", "state", "run_id", "current", "last_run", "next_run", "last_error", "message")
+_DETAILS = tuple(f.name for f in fields(StatusRow) if f.name not in _SHORT)
+
+
+def status_row(
+    name: str,
+    location: str,
+    known: Automation | None = None,
+    run: Run | None = None,
+    lease: Lease | None = None,
+    suspension: Suspension | None = None,
+    problem: str | None = None,
+    mistakes: Sequence[UseError] = (),
+) -> StatusRow:
+    """Builds one row from the state of a table and of a run on it. This function is pure.
+
+    Args:
+        name: of the table.
+        location: its root.
+        known: the record of the automatic service of this process.
+        run: a live run of this process.
+        lease: the table's lease that has not expired.
+        suspension: the table's suspension.
+        problem: why the table cannot be read.
+        mistakes: errors in the table's properties.
+    """
+    if run is not None or lease is not None:
+        state = automation.RUNNING
+    elif suspension is not None:
+        state = automation.SUSPENDED
+    elif problem is not None:
+        state = automation.FAILED
+    else:
+        state = IDLE if known is None else known.state
+    strategy = ",".join(known.strategies) if known is not None and known.strategies else None
+    notes = [note for note in (suspension.note if suspension else None, known.note if known else None) if note]
+    trigger = run.trigger if run else lease.trigger if lease else AUTOMATIC if known else None
+    return StatusRow(
+        table=name,
+        location=location,
+        state=state,
+        trigger=trigger,
+        run_id=run.run_id if run else lease.run_id if lease else None,
+        strategy=run.parameters.get("strategy", strategy) if run else strategy,
+        current=run.current if run else None,
+        committed_groups=run.committed if run else None,
+        committed_bytes=run.committed_bytes if run else None,
+        started_at=moment(run.started_at if run else lease.acquired_at if lease else None),
+        last_run=moment(known.last_run if known else None),
+        next_run=moment(known.next_run if known else None),
+        last_error=problem or (known.last_error if known else None),
+        lease_holder=lease.holder if lease else None,
+        lease_expires_at=moment(lease.expires_at if lease else None),
+        message="; ".join([*notes, *described(mistakes)]) or None,
+    )
+
+
+def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
+    app = application()
+    known: dict[str, tuple[str, Automation | None]] = {
+        a.location: (a.table, a) for a in application().automations.all()
+    }
+    runs: dict[str, list[Run]] = {}
+    for run in app.runs.live():
+        runs.setdefault(qualified(spark, run.location), []).append(run)
+        known.setdefault(qualified(spark, run.location), (run.table, None))
+    if wanted is not None:
+        table = ManagedTable.find(spark, wanted)
+        place = qualified(spark, table.location)
+        # Use the requested name: the service may know the table by its path.
+        known = {place: (table.name, known[place][1] if place in known else None)}
+    rows: list[StatusRow] = []
+    for place, (name, record) in known.items():
+        facts = _of_files(spark, name)
+        lease, mistakes, live = facts.lease, facts.mistakes, runs.get(place, [])
+        rows += [
+            status_row(
+                name, place, record, run, lease if lease and lease.run_id == run.run_id else None, mistakes=mistakes
+            )
+            for run in live
+        ]
+        if lease is not None and all(lease.run_id != run.run_id for run in live):
+            rows.append(status_row(name, place, record, None, lease, mistakes=mistakes))
+        elif not live:
+            rows.append(
+                status_row(name, place, record, suspension=facts.suspension, problem=facts.problem, mistakes=mistakes)
+            )
+    return rows
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """State from the files of a table, or the reason why the table cannot be read."""
+
+    lease: Lease | None = None
+    suspension: Suspension | None = None
+    mistakes: Sequence[UseError] = ()
+    problem: str | None = None
+
+
+def _of_files(spark: SparkSession, name: str) -> _Facts:
+    """Returns lease, suspension and property errors of a table; empty if the table was dropped in the meantime."""
+    try:
+        table = ManagedTable.find(spark, name)
+        return _Facts(
+            holder_of(table, application().clock.now()), suspension_of(table), table.snapshot().property_errors
+        )
+    except Exception as error:  # noqa: BLE001 - any error of one table is shown in its row
+        if isinstance(error, TableError) and error.is_missing:
+            return _Facts()
+        return _Facts(problem=error_text(error))
+
+
+def _run(call: Call) -> DataFrame:
+    rows = sorted(_rows(call.spark, call["table"]), key=lambda row: (row.table, row.run_id or ""))
+    return data_frame_of(call.spark, StatusRow, rows)
+
+
+STATUS = Procedure(
+    "status",
+    "Shows the runs of this process, the tables that its service optimizes, and the leases on them.",
+    (
+        Parameter("table", "STRING", "Shows only this table; all by default.", None),
+        details_parameter(*_DETAILS, default=False),
+    ),
+    ddl_of(StatusRow),
+    _run,
+    short=_SHORT,
+)

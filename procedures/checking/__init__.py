@@ -1,1 +1,0 @@
-"""Checks of the index: ``metadata`` reads the log and the file listing, ``rows`` reads the data."""

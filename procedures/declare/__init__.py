@@ -1,0 +1,1 @@
+"""Declarations of operations and strategies, and the rows that they return."""

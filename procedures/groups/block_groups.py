@@ -1,0 +1,114 @@
+"""Levels and block groups: how fragmented cubes are found, for every strategy that merges blocks.
+
+Source:
+    A file's level is floor(log10(rows of its largest block)); a group is the blocks of one cube in files of one level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from catalog.errors import UnknownNameError
+from catalog.table.block_rows import file_levels
+from catalog.table.snapshot import TableSnapshot
+from otree.level import next_level_elements
+from otree.revision import Revision
+from procedures.groups.plan import Selection
+
+# The first groups are considered; the later ones stand by for the next iteration.
+GROUPS_CONSIDERED = 1000
+
+
+@dataclass(frozen=True)
+class BlockGroup:
+    """Blocks of one cube in the files of one level.
+
+    Attributes:
+        level: file level, floor(log10(elements of a file's largest block)).
+        cube_id: cube.
+        depth: depth of the cube.
+        blocks: number of blocks, where the blocks of one write count as one.
+        element_count: rows in them.
+    """
+
+    level: int
+    cube_id: str
+    depth: int
+    blocks: int
+    element_count: int
+
+    @property
+    def can_rise(self) -> bool:
+        """Whether merging the blocks makes one of the next level; a single block is not fragmented."""
+        return self.blocks >= 2 and self.element_count >= next_level_elements(self.level)
+
+
+def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str) -> Revision | Selection:
+    """The revision whose blocks a strategy looks at: the newest unless one is asked for.
+
+    Returns:
+        The revision, or a selection that says why there is nothing to look at.
+
+    Raises:
+        UnknownNameError: the table has no revision of this number.
+    """
+    if wanted == 0:
+        return Selection(note=f"{strategy}: revision 0 is not indexed")
+    if wanted is None:
+        return snapshot.latest_revision or Selection(note=f"{strategy}: the table has no indexed files yet")
+    revision = snapshot.revisions.get(wanted)
+    if revision is None:
+        raise UnknownNameError.of("revision", str(wanted), [str(number) for number in snapshot.revisions if number > 0])
+    return revision
+
+
+def leveled_blocks(blocks: DataFrame) -> DataFrame:
+    """Adds to each block its file's level; the blocks of one cube and one write count as one block.
+
+    Args:
+        blocks: as ``TableSnapshot.blocks`` gives them.
+    """
+    return blocks.where("element_count > 0").join(file_levels(blocks), "path")
+
+
+def block_groups(leveled: DataFrame, symbols_per_level: int) -> DataFrame:
+    """Groups by level and cube, the ones that can rise, by level, depth, number of blocks and cube.
+
+    Args:
+        leveled: blocks with their file's level.
+        symbols_per_level: characters of a cube's id per level.
+
+    Returns:
+        level INT, cube_id STRING, blocks BIGINT, element_count BIGINT, depth INT.
+    """
+    return (
+        leveled.groupBy("level", "cube_id")
+        .agg(F.count_distinct("write_id").alias("blocks"), F.sum("element_count").alias("element_count"))
+        .withColumn("depth", (F.length("cube_id") / symbols_per_level).cast("int"))
+        .where(rises())
+        .orderBy("level", "depth", "blocks", "cube_id")
+    )
+
+
+def rises() -> Column:
+    """Whether a group of columns level, blocks and element_count rises; exact for every size: a count of digits."""
+    return (F.col("blocks") >= 2) & (F.length(F.col("element_count").cast("string")) > F.col("level") + 1)
+
+
+def groups_of(groups: DataFrame, most: int = GROUPS_CONSIDERED) -> list[BlockGroup]:
+    """Collects the first groups of ``block_groups``, one more than ``most`` at most."""
+    rows = groups.limit(most + 1).collect()
+    return [BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in rows]
+
+
+def limit_note(strategy: str, groups: int) -> str:
+    """What to say when none of the groups considered rises within the byte limit, and more stood by."""
+    if groups <= GROUPS_CONSIDERED:
+        return ""
+    return (
+        f"; {strategy} considered the first {GROUPS_CONSIDERED} groups and there are more: a larger bytes_per_iter "
+        "lets the first ones rise"
+    )

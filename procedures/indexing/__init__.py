@@ -1,1 +1,0 @@
-"""What ``use.index`` needs to opt in a table."""

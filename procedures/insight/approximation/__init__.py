@@ -1,0 +1,1 @@
+"""Estimates of aggregates from samples."""

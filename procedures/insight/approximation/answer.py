@@ -1,0 +1,364 @@
+"""Answers of aggregate queries: growing prefixes of the weights are read until the intervals are within a tolerance."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, NumericType, StringType
+
+from catalog.errors import ToleranceNotMetError
+from catalog.jvm.query_trees import analyzed_plan
+from catalog.jvm.read_report import planned_reads
+from catalog.jvm.session import described_jobs
+from catalog.pruning.read_planning import sample_facts
+from catalog.table.managed_table import ManagedTable
+from otree.weight import WeightRange
+from procedures.declare.result_rows import ApproximateRow
+from procedures.insight.approximation.aggregate_query import NoInterval, aggregate_query
+from procedures.insight.approximation.estimation import Estimates, Estimation, Goal
+from procedures.insight.approximation.intervals import Method
+from procedures.insight.approximation.sample_sums import clusters, sample_sums
+from procedures.insight.approximation.sampled_source import SampledSource
+from procedures.insight.approximation.value_bounds import TableBounds, ValueRanges
+
+logger = logging.getLogger(__name__)
+
+FIRST_FRACTION = 0.001
+# Below, the first sample may be too small to tell which fraction is needed.
+_PILOT_FRACTION = 0.01
+_MOST_GROWTH = 20.0
+_LEAST_GROWTH = 1.5
+# More than is expected to be needed, since a margin that is just too large costs another step.
+_RESERVE = 1.2
+
+EXACT, ERROR, ESTIMATE = "exact", "error", "estimate"
+ON_MISS = (EXACT, ERROR, ESTIMATE)
+# Of an exact answer, below which it does not matter how much a sample reads.
+_SMALL_BYTES = 32_000_000
+# Types of exact answers that have an estimate.
+_NUMBERS = (NumericType, BooleanType, StringType)
+# Reason codes.
+OUTSIDE_TOLERANCE, NO_INTERVAL, GROUPS_MAY_BE_MISSING = "OUTSIDE_TOLERANCE", "NO_INTERVAL", "GROUPS_MAY_BE_MISSING"
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a query is answered.
+
+    Attributes:
+        goal: what is asked for.
+        max_fraction: fraction of the weights that is read, at most, unless the answer is exact.
+        on_miss: one of ``ON_MISS``: what happens if the goal is not reached.
+        dry_run: whether to read the first prefix only.
+    """
+
+    goal: Goal
+    max_fraction: float
+    on_miss: str
+    dry_run: bool = False
+
+
+@dataclass(eq=False)
+class Answer:
+    """Answers one query; each step reads the weights that no earlier step has read.
+
+    Attributes:
+        source: the rows of the query.
+        request: how it is answered.
+    """
+
+    source: SampledSource
+    request: Request
+    _parts: list[DataFrame] = field(default_factory=list)
+    _bytes_read: int = 0
+    _rows: int = 0
+    _fraction: float = 0.0
+
+    @classmethod
+    def of(cls, data: DataFrame, request: Request) -> Answer:
+        """Checks a query.
+
+        Raises:
+            NotSupportedError: the query cannot be answered from a sample.
+        """
+        query = aggregate_query(analyzed_plan(data))
+        return cls(SampledSource.of(data.sparkSession, query), request)
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self.source.spark
+
+    def rows(self) -> list[ApproximateRow]:
+        """Reads samples, and returns the answer.
+
+        Raises:
+            ToleranceNotMetError: the goal is not reached, and ``on_miss`` is ``error``.
+        """
+        exact = self.source.exact()
+        exact_bytes = _bytes_of(exact)
+        with described_jobs(self._spark, f"USE approximate: statistics of {self.source.table}"):
+            estimation = self._estimation()
+        names = ", ".join(name for name, _ in estimation.without_interval)
+        if names and self.request.on_miss == ERROR:
+            raise ToleranceNotMetError.no_interval(names, estimation.without_interval[0][1].why)
+        if (names and self.request.on_miss == EXACT) or not (estimation.functions or estimation.quantiles):
+            return (
+                self._exact_rows(exact, exact_bytes, f"{names} has no interval from a sample")
+                if (self.request.on_miss == EXACT and not self.request.dry_run)
+                else self._described([], [], estimation, exact_bytes)
+            )
+        try:
+            return self._sampled_rows(estimation, exact, exact_bytes)
+        finally:
+            for part in self._parts:
+                part.unpersist()
+
+    def _estimation(self) -> Estimation:
+        source = self.source
+        query = source.query
+        snapshot = ManagedTable.find(self._spark, source.table).snapshot()
+        facts = sample_facts(source.scan.configuration)
+        indexed = facts.columns if facts is not None else ()
+        if snapshot.version == source.version:
+            bounds = TableBounds.of(snapshot, [column.name for column in source.relation.output], indexed)
+        else:
+            bounds = TableBounds(None, 0, {})
+        ranges = ValueRanges(bounds, source.relation, query.source)
+        of_inputs = [(1.0, 1.0) if given.counts else ranges.of(given.values[0]) for given in query.inputs]
+        rows = bounds.rows if source.has_every_row else None
+        return Estimation(query.outputs, of_inputs, rows, bounds.rows_without_key)
+
+    def _sampled_rows(self, estimation: Estimation, exact: DataFrame, exact_bytes: int) -> list[ApproximateRow]:
+        request = self.request
+        shifts = [
+            (low + high) / 2.0 if given.is_shifted and math.isfinite(low) and math.isfinite(high) else 0.0
+            for given, (low, high) in zip(self.source.query.inputs, estimation.ranges, strict=True)
+        ]
+        shifted = Estimation(
+            estimation.outputs,
+            [(low - shift, high - shift) for (low, high), shift in zip(estimation.ranges, shifts, strict=True)],
+            estimation.rows,
+            estimation.rows_of_a_weight,
+        )
+        upper = min(FIRST_FRACTION, request.max_fraction)
+        keys: Sequence[tuple[str | None, ...]] = ()
+        made: list[Estimates] = []
+        while True:
+            part = self.source.rows(WeightRange.of_sample(self._fraction, upper), shifts)
+            part_bytes = _bytes_of(part)
+            would_read = self._bytes_read + part_bytes
+            if request.on_miss == EXACT and not request.dry_run and would_read >= exact_bytes > _SMALL_BYTES:
+                why = f"samples of up to {upper:g} would read {would_read:,} bytes, all rows {exact_bytes:,}"
+                return self._exact_rows(exact, exact_bytes, why)
+            self._bytes_read += part_bytes
+            keys, made = self._step(shifted, part, upper)
+            needed = _needed(made)
+            is_met = bool(keys) and all(one.is_met.all() for one in made)
+            if is_met or request.dry_run or upper >= request.max_fraction:
+                break
+            upper = next_fraction(upper, needed, request.max_fraction)
+            if upper > request.max_fraction:
+                if request.on_miss == EXACT:
+                    break
+                upper = request.max_fraction
+        if not is_met and not request.dry_run:
+            if request.on_miss == EXACT:
+                return self._exact_rows(exact, exact_bytes, _missed(self._fraction, needed))
+            if request.on_miss == ERROR:
+                raise ToleranceNotMetError.of(self._fraction, request.max_fraction, _worst(made))
+        return self._described(keys, made, estimation, exact_bytes)
+
+    def _step(
+        self, estimation: Estimation, part: DataFrame, upper: float
+    ) -> tuple[Sequence[tuple[str | None, ...]], list[Estimates]]:
+        """Reads the weights up to a fraction that no earlier step has read, and estimates from all."""
+        with described_jobs(self._spark, f"USE approximate: reading {upper:.2%} of {self.source.table}"):
+            part = part.persist(StorageLevel.MEMORY_AND_DISK)
+            self._parts.append(part)
+            self._fraction = upper
+            rows = self._parts[0]
+            for other in self._parts[1:]:
+                rows = rows.unionAll(other)
+            quantiles = [quantile for _, quantile in estimation.quantiles]
+            sums = sample_sums(rows, len(self.source.query.keys), estimation.terms, quantiles)
+            self._rows = int(sums.rows.sum())
+            found = clusters(rows, sums, estimation.influences(sums, upper))
+        made = estimation.estimates(sums, found, upper, self.request.goal)
+        logger.info("%.4g of %s was read; %.4g is expected to be needed", upper, self.source.table, _needed(made))
+        return sums.keys, made
+
+    def _described(
+        self,
+        keys: Sequence[tuple[str | None, ...]],
+        made: Sequence[Estimates],
+        estimation: Estimation,
+        exact_bytes: int,
+    ) -> list[ApproximateRow]:
+        names = [output.name for output in estimation.outputs if isinstance(output.what, int)]
+        numbers = [output.what for output in estimation.outputs if isinstance(output.what, int)]
+        rows = []
+        for group, key in enumerate(keys):
+            shown = {name: key[number] for name, number in zip(names, numbers, strict=True)}
+            rows += [self._estimated(shown, one, group, exact_bytes) for one in made]
+        for name, what in estimation.without_interval:
+            rows.append(self._row({}, name, exact_bytes, is_met=False, reason=NO_INTERVAL, message=_why(what)))
+        if self.source.query.keys and self._fraction < 1.0 and made:
+            rows.append(self._missing_groups(exact_bytes))
+        return rows
+
+    def _estimated(self, shown: dict[str, str | None], one: Estimates, group: int, exact_bytes: int) -> ApproximateRow:
+        estimate, lower, upper = (float(values[group]) for values in (one.estimate, one.lower, one.upper))
+        is_met = bool(one.is_met[group])
+        needed = float(one.needed[group])
+        return self._row(
+            shown,
+            one.name,
+            exact_bytes,
+            estimate=_number(estimate),
+            lower=_number(lower),
+            upper=_number(upper),
+            is_met=is_met,
+            method=one.method(group).value,
+            expected_fraction=self._fraction if is_met else _number(needed),
+            reason=None if is_met else OUTSIDE_TOLERANCE,
+            message=_described_interval(estimate, lower, upper, is_met=is_met),
+        )
+
+    def _missing_groups(self, exact_bytes: int) -> ApproximateRow:
+        doubt = 1.0 - self.request.goal.confidence
+        most = math.ceil(math.log(doubt) / math.log1p(-self._fraction))
+        message = (
+            f"Groups of fewer than {most:,} distinct weights may be missing: the sample contains a larger group with a "
+            f"probability of {self.request.goal.confidence:g} at least"
+        )
+        return self._row({}, None, exact_bytes, is_met=None, reason=GROUPS_MAY_BE_MISSING, message=message)
+
+    def _row(
+        self,
+        keys: dict[str, str | None],
+        aggregate: str | None,
+        exact_bytes: int,
+        *,
+        message: str,
+        is_met: bool | None,
+        estimate: float | None = None,
+        lower: float | None = None,
+        upper: float | None = None,
+        value: str | None = None,
+        method: str | None = None,
+        expected_fraction: float | None = None,
+        reason: str | None = None,
+    ) -> ApproximateRow:
+        return ApproximateRow(
+            keys=keys,
+            aggregate=aggregate,
+            estimate=estimate,
+            lower=lower,
+            upper=upper,
+            met=is_met,
+            method=method,
+            fraction=self._fraction,
+            expected_fraction=expected_fraction,
+            rows=self._rows,
+            bytes_read=self._bytes_read,
+            exact_bytes=exact_bytes,
+            value=value,
+            reason=reason,
+            message=message,
+        )
+
+    def _exact_rows(self, exact: DataFrame, exact_bytes: int, why: str) -> list[ApproximateRow]:
+        logger.info("The query on %s is answered exactly: %s", self.source.table, why)
+        outputs = self.source.query.outputs
+        named = exact.toDF(*(f"c{number}" for number in range(len(outputs))))
+        texts = [F.col(name).cast("string") for name in named.columns]
+        numbers = [
+            F.lit(None).cast("double")
+            if isinstance(output.what, int) or not isinstance(field.dataType, _NUMBERS)
+            else F.col(field.name).try_cast("double")
+            for field, output in zip(named.schema.fields, outputs, strict=True)
+        ]
+        with described_jobs(self._spark, f"USE approximate: exact answer from {self.source.table}"):
+            answers = named.select(*texts, *numbers).collect()
+        self._bytes_read += exact_bytes
+        self._fraction = 1.0
+        rows = []
+        for answer in answers:
+            keys = {o.name: answer[n] for n, o in enumerate(outputs) if isinstance(o.what, int)}
+            for number, output in enumerate(outputs):
+                if not isinstance(output.what, int):
+                    found = answer[len(outputs) + number]
+                    rows.append(
+                        self._row(
+                            keys,
+                            output.name,
+                            exact_bytes,
+                            estimate=found,
+                            lower=found,
+                            upper=found,
+                            is_met=True,
+                            value=answer[number],
+                            method=Method.EXACT.value,
+                            expected_fraction=1.0,
+                            message=f"Exact, since {why}",
+                        )
+                    )
+        return rows
+
+
+def next_fraction(upper: float, needed: float, most: float) -> float:
+    """Returns the fraction that the next look reads, at most 1.
+
+    Args:
+        upper: fraction that was read.
+        needed: fraction that is expected to be needed; NaN if unknown.
+        most: the largest fraction that is read.
+    """
+    if math.isnan(needed):
+        return min(_MOST_GROWTH / 2 * upper, 1.0)
+    reserved = min(max(_RESERVE * needed, _LEAST_GROWTH * upper), _MOST_GROWTH * upper, 1.0)
+    if reserved > most and upper < _PILOT_FRACTION <= most:
+        return _PILOT_FRACTION
+    digits = 2 - math.ceil(math.log10(reserved))
+    return min(math.ceil(reserved * 10.0**digits) / 10.0**digits, 1.0)
+
+
+def _bytes_of(data: DataFrame) -> int:
+    return sum(int(scan["kept_bytes"]) for scan in planned_reads(data).scans)
+
+
+def _needed(made: Iterable[Estimates]) -> float:
+    """The fraction that all intervals are expected to need; NaN if there is none, or one is not known."""
+    needed = np.concatenate([np.where(one.is_met, 0.0, one.needed) for one in made] or [np.array([np.nan])])
+    return float(needed.max()) if len(needed) else math.nan
+
+
+def _worst(made: Iterable[Estimates]) -> Iterator[str]:
+    return (one.name for one in made if not one.is_met.all())
+
+
+def _missed(fraction: float, needed: float) -> str:
+    expected = "" if math.isnan(needed) else f"; {min(needed, 1.0):.2g} is expected to be needed"
+    return f"a sample of {fraction:g} does not reach the tolerance{expected}"
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _why(what: NoInterval) -> str:
+    return f"{what.why[0].upper()}{what.why[1:]}"
+
+
+def _described_interval(estimate: float, lower: float, upper: float, *, is_met: bool) -> str:
+    if not all(map(math.isfinite, (estimate, lower, upper))):
+        return "The sample has too few rows for an interval"
+    verdict = "within" if is_met else "outside"
+    return f"{estimate:.6g} (from {lower:.6g} to {upper:.6g}), {verdict} the tolerance"

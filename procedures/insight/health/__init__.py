@@ -1,0 +1,1 @@
+"""The parts and the score of ``use.health``, and the advice."""

@@ -1,0 +1,1 @@
+"""Workloads, candidates and estimates of ``use.recommend``."""

@@ -1,0 +1,1 @@
+"""The facts, pictures and page of ``use.report``."""

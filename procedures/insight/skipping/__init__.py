@@ -1,0 +1,1 @@
+"""The reasons of ``use.explain_skipping``."""

@@ -1,0 +1,82 @@
+"""Rows and text that explain which files a query skips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from catalog.jvm.read_report import PlannedSample
+from catalog.jvm.skipping_report import SkippingPlan, SkippingScan
+from procedures.declare.result_rows import ExplainSkippingRow
+from procedures.insight.skipping.reasons import SkippingReason
+from procedures.insight.skipping.scan_findings import findings_of
+
+# Each step: the name of the files that it keeps, and what it does.
+_STEPS = (
+    ("PARTITION_VALUES", "partition", "Removed by conditions on partition columns."),
+    ("STATISTICS", "candidate", "Removed by Delta's minimum and maximum of each column."),
+    ("CUBES", "cube", "Removed by the index: no cube of the file meets the conditions."),
+    ("WEIGHTS", "kept", "Removed by the index: the rows of the file are not in the sample."),
+)
+_LIMIT = ("LIMIT", "candidate", "Removed by LIMIT: the other files have enough rows.")
+
+
+def explanation_rows(plan: SkippingPlan, *, pruning_enabled: bool) -> list[ExplainSkippingRow]:
+    """Returns the steps and reasons of each scan, then the reasons of the query.
+
+    Args:
+        plan: planned query.
+        pruning_enabled: whether the session lets the index select files.
+    """
+    rows = [
+        row
+        for number, scan in enumerate(plan.scans, 1)
+        for row in _rows_of_scan(number, scan, pruning_enabled=pruning_enabled)
+    ]
+    if not plan.scans:
+        message = (
+            "The query scans no Delta table that Spark plans with file skipping: its rows come from memory, a cache, a "
+            "virtual table or another format, or spark.databricks.delta.stats.skipping is false."
+        )
+        rows.append(ExplainSkippingRow(None, None, SkippingReason.NO_DELTA_SCAN.value, None, None, None, message))
+    return rows + [_row_of_sample(sample) for sample in plan.samples]
+
+
+def _rows_of_scan(number: int, scan: SkippingScan, *, pruning_enabled: bool) -> Iterator[ExplainSkippingRow]:
+    counts, table = scan.counts, scan.counts["table"]
+
+    def row(item: str, files: int, size: int, message: str) -> ExplainSkippingRow:
+        return ExplainSkippingRow(number, table, item, files, size, None, message)
+
+    files, size = counts["total_files"], counts["total_bytes"]
+    yield row("TABLE", files, size, f"All files of version {counts['version']}.")
+    for item, name, message in (_STEPS[0], _LIMIT if counts["is_limited"] else _STEPS[1], *_STEPS[2:]):
+        files_left, size_left = counts[f"{name}_files"], counts[f"{name}_bytes"]
+        yield row(item, files - files_left, size - size_left, message)
+        files, size = files_left, size_left
+    yield row("READ", files, size, "Read by the query.")
+    for finding in findings_of(scan, pruning_enabled=pruning_enabled):
+        yield ExplainSkippingRow(
+            number, table, finding.reason.value, finding.files, finding.bytes, finding.condition, finding.message
+        )
+
+
+def _row_of_sample(sample: PlannedSample) -> ExplainSkippingRow:
+    fraction = f"sample of fractions {sample.lower:g} to {sample.upper:g}"
+    detail = f", {sample.detail}" if sample.detail else ""
+    message = (
+        f"Spark reads all rows and takes the sample itself: {sample.reason}{detail}. The page on SQL lists these codes."
+    )
+    return ExplainSkippingRow(None, None, SkippingReason.SAMPLE_LEFT_TO_SPARK.value, None, None, fraction, message)
+
+
+def explanation_text(rows: Sequence[ExplainSkippingRow]) -> str:
+    """Returns the rows as text: a line per step and per reason."""
+    lines = []
+    for row in rows:
+        if row.item == "TABLE":
+            lines.append(f"Scan {row.scan}: {row.table}")
+        counts = "" if row.files is None else f"{row.files:,} files"
+        counts += "" if row.bytes is None else f", {row.bytes:,} bytes"
+        condition = "" if row.condition is None else f" [{row.condition}]"
+        lines.append(f"  {row.item + condition}: {counts + '. ' if counts else ''}{row.message}")
+    return "\n".join(lines)

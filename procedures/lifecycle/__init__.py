@@ -1,0 +1,1 @@
+"""Removal of what a table no longer needs: files, deleted rows, history, log entries."""

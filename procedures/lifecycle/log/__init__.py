@@ -1,0 +1,1 @@
+"""One module per mode of ``use.consolidate_log``."""

@@ -1,0 +1,1 @@
+"""The steps of ``use.purge``, which the service takes too."""

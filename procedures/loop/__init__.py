@@ -1,0 +1,1 @@
+"""The loop of ``use.optimize``: settings, plans, runs, reports."""

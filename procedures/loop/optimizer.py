@@ -1,0 +1,284 @@
+"""The loop of ``optimize``: plans and rewrites groups of files until no strategy chooses any, or a limit is reached."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from catalog.counted_nouns import agreeing, counted
+from catalog.errors import ConcurrentChangeError, UseError
+from catalog.jvm.java_errors import known_error
+from catalog.state.lease import HeldBy, Lease
+from procedures.declare.runs import Run, Stop
+from procedures.groups.plan import Arrivals, FileGroup, Plan, SkippedGroup
+from procedures.loop.group_runs import CommittedGroup, run_groups, stopped_by_keyboard
+from procedures.loop.interfaces import OptimizerParts, PlanRequest, ProgressDisplay
+from procedures.loop.report import (
+    LEASE_HELD,
+    ReportRow,
+    committed_row,
+    failed_row,
+    nothing_row,
+    planned_row,
+    skipped_row,
+    with_warnings,
+)
+from procedures.rewrite.results import RewriteResult
+
+logger = logging.getLogger(__name__)
+
+# On a table under constant change, a run ends after this many iterations in a row without a commit.
+MAX_CONFLICTS_IN_A_ROW = 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run ends although files are left; None = no limit.
+
+    Attributes:
+        groups: groups committed at most.
+        bytes: once this many input bytes were rewritten, no further group starts.
+        seconds: once this time is over, no further group starts.
+        parallelism: groups rewritten at the same time.
+    """
+
+    groups: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+    parallelism: int = 1
+
+    def reached(self, run: Run, now: int) -> Stop | None:
+        """The limit that a run has reached, None when it may go on.
+
+        Args:
+            run: the run.
+            now: epoch milliseconds.
+        """
+        if self.groups is not None and run.committed >= self.groups:
+            return Stop("LIMIT_REACHED", f"max_iterations = {self.groups} was reached; more may remain")
+        if self.bytes is not None and run.committed_bytes >= self.bytes:
+            note = f"max_bytes = {self.bytes} was reached after {run.committed_bytes} bytes; more may remain"
+            return Stop("LIMIT_REACHED", note)
+        if self.seconds is not None and (now - run.started_at) / 1000 >= self.seconds:
+            return Stop("LIMIT_REACHED", f"max_duration = {self.seconds:g} seconds was reached; more may remain")
+        return None
+
+    def next_groups(self, run: Run) -> int:
+        """Groups that the next iteration may have."""
+        left = self.parallelism if self.groups is None else self.groups - run.committed
+        return max(1, min(self.parallelism, left))
+
+    def next_bytes(self, run: Run) -> int | None:
+        """Bytes after which the next iteration takes no further group, None without a limit."""
+        return None if self.bytes is None else self.bytes - run.committed_bytes
+
+
+class Optimizer:
+    """One run of the loop; to be used once.
+
+    Args:
+        parts: the surroundings.
+        run: its identity and its state, and the way to stop it.
+        limits: when it ends although files are left.
+        dry_run: plan only.
+    """
+
+    def __init__(self, parts: OptimizerParts, run: Run, limits: Limits, dry_run: bool = False) -> None:
+        self._parts = parts
+        self._run = run
+        self._limits = limits
+        self._dry_run = dry_run
+        self._report: list[ReportRow] = []
+        self._warnings: tuple[str, ...] = ()
+        self._iteration = 0
+        self._conflicts = 0
+        # Skipped groups that the report shows: every plan names them again.
+        self._skipped: set[SkippedGroup] = set()
+        # Strategy and paths of the output of the last iteration.
+        self._last_written: tuple[str, frozenset[str]] = ("", frozenset())
+        # Files that are not younger than the version that this time is of were there; None = all of the next plan's. A
+        # conflict unsets it, since a delete or an update writes the rows of a lost group to new files.
+        self._arrived_since: int | None = None
+        # Bytes of unindexed files that were rewritten, and those that the last plan leaves to the next run.
+        self._indexed_bytes = 0
+        self._arrived: SkippedGroup | None = None
+        self._planned_version = -1
+        # Bytes of a batch at most after a conflict, None after a commit.
+        self._batch_bytes: int | None = None
+
+    def optimize(self) -> list[ReportRow]:
+        """Plans and rewrites group after group; each group is committed as soon as it is done.
+
+        Ends when no strategy chooses files, a limit is reached, a stop is requested (between groups), another run
+        holds the table's lease, or too many conflicts follow each other; the last row says which.
+
+        Raises:
+            UseError: the settings or the table do not allow it (before any rewrite), or a rewrite failed for another
+                reason than a conflict; groups committed before stay committed.
+        """
+        self._parts.runs.begin(self._run)
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(stopped_by_keyboard(self._run))
+                self._loop(stack)
+            if self._arrived is not None:
+                self._report.append(skipped_row(self._iteration, self._arrived, self._planned_version))
+            return with_warnings(self._report, self._warnings)
+        finally:
+            self._parts.runs.end(self._run)
+
+    def _loop(self, stack: ExitStack) -> None:
+        parts = self._parts
+        progress: ProgressDisplay | None = None
+        while True:
+            stop = self._stop()
+            if stop is not None and self._iteration:
+                self._end_with(stop)
+                return
+            # Look before planning, which costs more; the lease is taken when there is something to rewrite.
+            holder = None if self._dry_run or progress else parts.lease.holder()
+            if holder is not None:
+                self._end_held(holder)
+                return
+            try:
+                plan = self._plan()
+            except (PySparkException, Py4JError):
+                # Cancelling a statement also cancels the Spark jobs that plan it.
+                if not parts.interrupted():
+                    raise
+                self._end_with(_requested(self._run.interrupt()))
+                return
+            if not self._takes(plan):
+                return
+            if progress is None:
+                parts.check_writable()
+                acquired = parts.lease.acquire()
+                if isinstance(acquired, HeldBy):
+                    self._end_held(acquired.lease)
+                    return
+                stack.enter_context(parts.lease.renewed())
+                parts.events.reconcile()
+                progress = stack.enter_context(parts.progress())
+            self._rewrite_groups(plan, progress)
+            if self._conflicts >= MAX_CONFLICTS_IN_A_ROW:
+                return
+
+    # ------------------------------------------------------------------------------------------------------ planning
+
+    def _plan(self) -> Plan:
+        run, limits = self._run, self._limits
+        self._iteration += 1
+        run.current = "planning"
+        # A pass over files that arrived during the run is worth its cost if it indexes as much as all passes before it.
+        # So a run under constant appends ends, after a number of passes that grows with the logarithm of its bytes.
+        since = self._arrived_since
+        arrivals = None if since is None else Arrivals(since, self._indexed_bytes)
+        most = limits.next_groups(run), limits.next_bytes(run)
+        plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals))
+        self._warnings, self._arrived, self._planned_version = plan.warnings, plan.arrived, plan.version
+        if since is None:
+            self._arrived_since = plan.committed_at
+        return plan
+
+    def _takes(self, plan: Plan) -> bool:
+        """Whether the groups of a plan are to be rewritten; reports what it skips, and why the run ends otherwise."""
+        for skipped in plan.skipped:
+            if skipped not in self._skipped:
+                self._skipped.add(skipped)
+                self._report.append(skipped_row(self._iteration, skipped, plan.version))
+        if self._dry_run:
+            self._report += [planned_row(self._iteration, group, plan.version) for group in plan.groups]
+        if not plan.groups:
+            if not self._report:
+                notes = "; ".join(plan.notes)
+                self._report.append(nothing_row(self._iteration, "NOTHING_TO_DO", plan.version, notes))
+            return False
+        if self._repeats(plan):
+            note = f"{plan.groups[0].strategy} chose the files that it has just written"
+            self._report.append(nothing_row(self._iteration, "NO_PROGRESS", plan.version, note))
+            return False
+        return not self._dry_run
+
+    def _repeats(self, plan: Plan) -> bool:
+        """Whether a strategy chooses exactly what it has just written: the loop would never end."""
+        strategy, written = self._last_written
+        chosen = {file.path for group in plan.groups for file in group.files}
+        return plan.groups[0].strategy == strategy and chosen == written
+
+    # ----------------------------------------------------------------------------------------------------- rewriting
+
+    def _rewrite_groups(self, plan: Plan, progress: ProgressDisplay) -> None:
+        """Rewrites the groups of a plan; counts each outcome once."""
+        parts, run = self._parts, self._run
+        run.current = "; ".join(group.note for group in plan.groups)
+        logger.info("%s: run %s, iteration %d, %s", parts.table, run.run_id, self._iteration, run.current)
+        progress.planned(sum(group.bytes for group in plan.groups), run.current)
+
+        def rewrite(group: FileGroup) -> RewriteResult:
+            # Events are stored in this thread: the caller's may be interrupted, and then cannot write files.
+            started_at = parts.clock.now()
+            try:
+                result = parts.rewrite(group)
+                parts.events.committed(result)
+                return result
+            except BaseException as error:
+                parts.events.failed(group, started_at, known_error(error))
+                raise
+            finally:
+                progress.done(group.bytes)
+
+        outcomes = run_groups(plan.groups, rewrite, run, parts.threads, parts.interrupted, parts.clock)
+        failure: BaseException | None = None
+        written: list[str] = []
+        committed = False
+        for outcome in outcomes:
+            group, milliseconds = outcome.group, outcome.milliseconds
+            if isinstance(outcome, CommittedGroup):
+                committed = True
+                run.committed += 1
+                run.committed_bytes += group.bytes
+                self._indexed_bytes += 0 if group.revision_id else group.bytes
+                written += outcome.result.paths
+                self._report.append(committed_row(self._iteration, group, milliseconds, outcome.result))
+            else:
+                error = known_error(outcome.error)
+                self._report.append(failed_row(self._iteration, group, milliseconds, error))
+                self._arrived_since = None
+                # After a conflict, the next iteration plans the files again.
+                failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
+        self._conflicts = 0 if committed else self._conflicts + 1
+        # A smaller batch is read in a shorter time, in which fewer concurrent writes happen.
+        self._batch_bytes = None if committed else max(1, min(group.bytes for group in plan.groups) // 2)
+        self._last_written = plan.groups[0].strategy, frozenset(written)
+        if isinstance(failure, UseError):
+            groups = f"{counted(run.committed, 'group')} {agreeing(run.committed, 'was', 'were')}"
+            failure.message += f" {groups} committed before." if run.committed else ""
+        if failure is not None:
+            raise failure
+
+    # -------------------------------------------------------------------------------------------------------- ending
+
+    def _stop(self) -> Stop | None:
+        """Why no further group begins, None when one may."""
+        if self._parts.interrupted():
+            return _requested(self._run.interrupt())
+        if self._run.stop_reason is not None:
+            return _requested(self._run.stop_reason)
+        return self._limits.reached(self._run, self._parts.clock.now())
+
+    def _end_with(self, stop: Stop) -> None:
+        self._report.append(nothing_row(self._iteration, stop.code, None, stop.message))
+
+    def _end_held(self, held: Lease) -> None:
+        seconds = max(held.expires_at - self._parts.clock.now(), 0) // 1000
+        note = f"{held.holder} optimizes the table in run {held.run_id} ({held.trigger}); its lease ends in {seconds} s"
+        self._report = [nothing_row(0, LEASE_HELD, None, note)]
+
+
+def _requested(stop: Stop) -> Stop:
+    """A request to stop as the last row of the report shows it."""
+    return Stop(stop.code, f"{stop.message}; the groups above are committed, more may remain")

@@ -1,1 +1,0 @@
-"""The loop behind ``use.optimize``: settings, plans, groups at work, reports."""

@@ -1,1 +1,0 @@
-"""What is worth rewriting, as plans that are made of metadata alone."""

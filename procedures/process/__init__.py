@@ -1,0 +1,1 @@
+"""The state of this process: procedures, strategies, runs, services and notifications."""

@@ -1,1 +1,0 @@
-"""Recommendation of index columns: conditions of queries, simulated layouts and the search among candidates."""

@@ -1,0 +1,209 @@
+"""What a statement may do to a table's properties and columns, decided before it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from catalog.columns.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
+from catalog.columns.key_columns import key_order
+from catalog.errors import IndexConfigurationError, TableError, UseError
+from catalog.properties.alert_properties import HEALTH_PREFIX
+from catalog.properties.checks import check_index, check_property
+from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
+from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
+from catalog.properties.lifecycle_properties import (
+    CLUSTERING_PREFIX,
+    COMPACTION_PREFIX,
+    ORDER_BY_KEY,
+    PRIMARY_KEY_KEY,
+)
+from catalog.properties.names import in_namespace, unknown_property
+from catalog.properties.optimization_properties import PREFIX
+from catalog.properties.retention_properties import (
+    DELTA_RETENTION,
+    RETENTION_HOURS,
+    check_retention,
+    lengthened_retention,
+)
+from otree.errors import IndexFormatError
+from otree.revision import newest_revision
+from procedures.service.schedule import check_index_of_schedule, check_schedule
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """What a table is declared to be.
+
+    Attributes:
+        configuration: its properties.
+        schema: its schema, logical names; without columns where a statement leaves it to the table's files.
+        partition: its partition columns, logical names.
+    """
+
+    configuration: Mapping[str, str]
+    schema: StructType
+    partition: tuple[str, ...] = ()
+
+
+def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str | None]:
+    """Checks what a statement changes.
+
+    A property below ``use.`` that the statement sets must exist and have an accepted value. A column that is indexed
+    cannot be dropped. Properties that name a renamed column have to name it anew.
+
+    Args:
+        before: the table as it is; nothing for one that is made.
+        after: the table as the statement asks for it.
+
+    Returns:
+        Properties to be set in the same commit; None for one that is to be removed.
+
+    Raises:
+        UnknownNameError: a property, column, transformation or strategy that does not exist.
+        InvalidArgumentError: a value that is not accepted.
+        IndexConfigurationError: an indexed column is dropped, or gets a type that cannot be indexed, or a strategy
+            needs index columns that the table does not have.
+        RetentionError: ``use.retention.hours`` is below Delta's retention.
+    """
+    given = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
+    for key in given:
+        unknown = unknown_property(key)
+        if unknown is not None:
+            raise unknown
+    moved = _moved_columns(before, after) if before.schema != after.schema and before.schema.fields else {}
+    configuration = _with(after.configuration, moved)
+    for key in given:
+        check_property(key, configuration[key], after.schema, after.partition)
+    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in given):
+        check_schedule(configuration)
+    if any(key.startswith(PREFIX) for key in given):
+        check_index_of_schedule(configuration)
+    if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(given):
+        # That both are there was checked before.
+        key_order(after.schema, *((key, configuration[key]) for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY)))
+    pair = (RETENTION_HOURS.name, DELTA_RETENTION.name)
+    if any(before.configuration.get(key) != configuration.get(key) for key in pair):
+        check_retention(configuration)
+    if RETENTION_HOURS.name in given:
+        moved |= lengthened_retention(configuration)
+    if after.schema.fields and _fits(before):
+        check_index(configuration, after.schema, after.partition)
+    return moved
+
+
+def check_other_format(table: str, provider: str, properties: Mapping[str, str]) -> None:
+    """Refuses properties that would have no effect, because the table is not a Delta table.
+
+    Properties below ``use.`` that USE does not have may be somebody else's.
+
+    Args:
+        table: name of the table.
+        provider: its format.
+        properties: what a statement sets.
+
+    Raises:
+        TableError: one of the properties is of USE.
+    """
+    ours = sorted(key for key in properties if in_namespace(key) and unknown_property(key) is None)
+    if ours:
+        raise TableError.without_effect(table, provider, ours[0])
+
+
+def _with(configuration: Mapping[str, str], entries: Mapping[str, str | None]) -> dict[str, str]:
+    merged = {**configuration, **entries}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _fits(metadata: TableMetadata) -> bool:
+    """Whether the index fits the table so far: a statement is not to blame for what was wrong before it."""
+    try:
+        check_index(metadata.configuration, metadata.schema, metadata.partition)
+    except (UseError, IndexFormatError):
+        return False
+    return True
+
+
+def _moved_columns(before: TableMetadata, after: TableMetadata) -> dict[str, str | None]:
+    """The properties that name columns, as they must be once columns are renamed or dropped."""
+    configuration = after.configuration
+    entries: dict[str, str | None] = {}
+    _check_dropped(before, after)
+    for key in (COLUMNS_KEY, AS_INDEXED_KEY, PRIMARY_KEY_KEY, ORDER_BY_KEY):
+        if key in configuration:
+            entries[key] = _moved_text(configuration[key], before.schema, after.schema)
+    if COLUMN_STATS_KEY in configuration:
+
+        def moved(name: str) -> str | None:
+            column = find_column(before.schema, name)
+            # A name that meant nothing stays as it is, to be refused where it is read.
+            return name if column is None else _moved_name(name, column, after.schema)
+
+        entries[COLUMN_STATS_KEY] = with_moved_columns(configuration[COLUMN_STATS_KEY], moved)
+    return {key: value for key, value in entries.items() if configuration.get(key) != value}
+
+
+def _moved_text(text: str, before: StructType, after: StructType) -> str:
+    """The text of ``use.index.columns`` for columns that may have been renamed; the same when none was."""
+    try:
+        entries = split_names(text)
+    except ValueError:
+        return text
+    moved = []
+    for name, kind in entries:
+        column = find_column(before, name)
+        to = name if column is None else _moved_name(name, column, after) or name
+        moved.append(to + (f":{kind}" if kind else ""))
+    unmoved = [name + (f":{kind}" if kind else "") for name, kind in entries]
+    return text if moved == unmoved else ",".join(moved)
+
+
+def _moved_name(name: str, column: FoundColumn, schema: StructType) -> str | None:
+    """How a column is named from now on: as before while that leads to it; None when it was dropped."""
+    to = find_path(schema, column.stored_path)
+    if to is None:
+        return None
+    same_name = find_column(schema, name)
+    return name if same_name is not None and same_name.path == to.path else written_name(schema, to)
+
+
+def _check_dropped(before: TableMetadata, after: TableMetadata) -> None:
+    """Refuses that an indexed column is dropped, or hidden by another one."""
+    dropped = []
+    for column in _indexed(before):
+        to = find_path(after.schema, column.stored_path)
+        if to is None:
+            dropped.append(column.name)
+        else:
+            check_distinct(after.schema, to)
+    if dropped:
+        raise IndexConfigurationError.dropped(dropped)
+    for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY):
+        for column in _named(after.configuration.get(key), before.schema):
+            if find_path(after.schema, column.stored_path) is None:
+                raise IndexConfigurationError.needed(column.plain_name, key)
+
+
+def _named(text: str | None, schema: StructType) -> list[FoundColumn]:
+    """The columns that a list of names leads to; another engine may have written anything."""
+    try:
+        entries = split_names(text or "")
+    except ValueError:
+        return []
+    return [column for name, _ in entries if (column := find_column(schema, name)) is not None]
+
+
+def _indexed(metadata: TableMetadata) -> list[FoundColumn]:
+    """The columns that the properties, or else the newest revision, ask to index, as far as they can be found."""
+    configuration, schema = metadata.configuration, metadata.schema
+    text = configuration.get(COLUMNS_KEY)
+    try:
+        latest = newest_revision(configuration)
+    except IndexFormatError:
+        return []
+    if text is not None and (latest is None or configuration.get(AS_INDEXED_KEY) != text):
+        return _named(text, schema)
+    columns = [find_stored(schema, column) for column in latest.columns] if latest is not None else []
+    return [column for column in columns if column is not None]

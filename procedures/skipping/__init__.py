@@ -1,1 +1,0 @@
-"""Explanations of which files a query skips and which conditions do not help."""

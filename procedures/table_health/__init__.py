@@ -1,1 +1,0 @@
-"""How healthy a table is: what its state costs reads, in comparison with a fresh one."""
