@@ -133,6 +133,14 @@ class TooComplexError(UseError):
         """Builds the error from the parameter or property and its limit."""
         return cls(f"{name} is too complex: it must have {limit}.")
 
+    @classmethod
+    def too_many_files(cls, table: str, most: int) -> TooComplexError:
+        """A table has more files than are looked at together."""
+        return cls(
+            f"{table} has more than {most} files, which are not compared with each other. Restrict the call by where, "
+            "one part of the table after another."
+        )
+
 
 _KINDS_WITH_IDS = frozenset({"plan", "run"})
 

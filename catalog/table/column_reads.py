@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from catalog.jvm.session import metadata_session
-from catalog.table import file_columns
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 
 logger = logging.getLogger(__name__)
 
 _NUMBER = "snapshot"
+# Longer lists are read one by one.
+MAX_FILES = 50_000
 
 
 def read_together(snapshots: Sequence[TableSnapshot]) -> None:
@@ -38,16 +39,16 @@ def _read_together(snapshots: Sequence[TableSnapshot]) -> None:
     missing = []
     files = 0
     for snapshot in snapshots:
-        if snapshot.kept_columns is not None or not snapshot.fits_memory or snapshot.extent.files is None:
+        if snapshot.kept_columns is not None or snapshot.version < 0 or snapshot.extent.files is None:
             continue
         files += snapshot.extent.files
-        if files > file_columns.MAX_FILES:
+        if files > MAX_FILES:
             break
         missing.append(snapshot)
     if len(missing) < 2:
         return
     session = metadata_session(missing[0].spark, sum(s.extent.log_bytes for s in missing))
     frames = [s.rows_in(session).withColumn(_NUMBER, F.lit(i)) for i, s in enumerate(missing)]
-    rows = reduce(lambda one, other: one.unionAll(other), frames).coalesce(1).toArrow()
+    rows = reduce(lambda one, other: one.unionAll(other), frames).drop("partition_values").coalesce(1).toArrow()
     for number, snapshot in enumerate(missing):
         snapshot.keep(FileColumns.of(rows.filter(pc.equal(rows[_NUMBER], number))))

@@ -1,10 +1,12 @@
-"""The live files of one version as columns in the driver's memory, for versions with few files."""
+"""The live files of one version as columns in the driver's memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +17,10 @@ from otree.cube import CubeId
 from otree.revision import Revision
 from otree.tree import CubeState
 
-# A version with more files, or with a longer log, is read by Spark jobs and never as a whole by the driver.
-MAX_FILES = 50_000
-MAX_LOG_BYTES = 64_000_000
+# A million files with two blocks each take about 0.4 GB of the Python process.
+MAX_FILES = 2_000_000
 # Columns of recent versions that are kept; larger ones are read whenever they are needed.
-MAX_KEPT_BYTES = 128_000_000
+MAX_KEPT_BYTES = 1_000_000_000
 
 # Stands for an unknown number of rows, and for the end of a band that is not known.
 UNKNOWN = int(np.iinfo(np.int64).min)
@@ -83,7 +84,7 @@ class FileColumns:
         modification_time: epoch milliseconds.
         rows: rows that no deletion vector hides; ``UNKNOWN`` without statistics.
         revision: 0 = unindexed.
-        write: number of the write that made the file.
+        write: number of the write that made the file; numbers are in the order of the ids.
         first_time: first modification time of the files its rows came from.
         last_time: last one.
         outdated: tagged as before version 0.6 of the format.
@@ -98,6 +99,7 @@ class FileColumns:
         tier: size tier that clustering has lifted the file to; 0 without one.
         partition: values of the partition columns as text, equal for files of one partition.
         blocks: the blocks of indexed files.
+        write_ids: the id of each number of a write.
     """
 
     path: NDArray[np.object_]
@@ -121,6 +123,7 @@ class FileColumns:
     tier: Integers
     partition: NDArray[np.object_]
     blocks: BlockColumns
+    write_ids: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, files: pa.Table) -> FileColumns:
@@ -130,6 +133,8 @@ class FileColumns:
             files: rows in any order; columns that are not needed are ignored.
         """
         files = files.sort_by("path")
+        width = int(pc.max(pc.list_value_length(files["low"])).as_py() or 0)
+        write, write_ids = _numbered(files["write_id"].combine_chunks())
         return cls(
             path=_strings(files["path"]),
             deletion_vector=_strings(files["deletion_vector"]),
@@ -137,7 +142,7 @@ class FileColumns:
             modification_time=_integers(files["modification_time"]),
             rows=_integers(files["rows"]),
             revision=_integers(files["revision"]),
-            write=_numbered(files["write_id"].combine_chunks())[0],
+            write=write,
             first_time=_integers(files["first_time"]),
             last_time=_integers(files["last_time"]),
             outdated=_flags(files["outdated"]),
@@ -145,25 +150,42 @@ class FileColumns:
             band_first=_integers(files["band_first"]),
             band_end=_integers(files["band_end"]),
             rewrites=np.asarray(files["rewrites"].to_numpy(), np.float64),
-            low=_vectors(files["low"]),
-            high=_vectors(files["high"]),
+            low=vectors(files["low"], width),
+            high=vectors(files["high"], width),
             tagged_revision=_integers(files["tagged_revision"]),
             deleted=_integers(files["deleted"]),
             tier=_integers(files["tier"]),
             partition=_interned(files["partition"]),
             blocks=_blocks(files["blocks"]),
+            write_ids=write_ids,
         )
 
     def __len__(self) -> int:
         """The number of files."""
         return len(self.path)
 
+    @classmethod
+    def empty(cls) -> FileColumns:
+        """The columns of a table without files."""
+        numbers, none = np.zeros(0, np.int64), np.zeros(0, np.object_)
+        flags, ranges = np.zeros(0, np.bool_), np.zeros((0, 0))
+        blocks = BlockColumns(numbers, numbers, (), numbers, numbers, numbers)
+        kinds: dict[str, Any] = {
+            "path": none,
+            "deletion_vector": none,
+            "partition": none,
+            "outdated": flags,
+            "unreadable": flags,
+        }
+        kinds |= {"rewrites": np.zeros(0), "low": ranges, "high": ranges, "blocks": blocks, "write_ids": ()}
+        return cls(**{name: kinds.get(name, numbers) for name in cls.__dataclass_fields__})
+
     @property
     def kept_bytes(self) -> int:
         """About how many bytes of memory the columns take."""
         return (
-            _BYTES_PER_STRING * (4 * len(self) + len(self.blocks.cube_ids))
-            + 64 * len(self)
+            _BYTES_PER_STRING * (2 * len(self) + len(self.write_ids) + len(self.blocks.cube_ids))
+            + 150 * len(self)
             + 40 * len(self.blocks.file)
         )
 
@@ -175,10 +197,44 @@ class FileColumns:
         """
         blocks = self.blocks.where(keep[self.blocks.file])
         position = np.cumsum(keep) - 1
-        columns = {name: getattr(self, name)[keep] for name in self.__dataclass_fields__ if name != "blocks"}
-        return FileColumns(**columns, blocks=replace(blocks, file=position[blocks.file]))
+        columns = {name: getattr(self, name)[keep] for name in _PER_FILE}
+        return replace(self, **columns, blocks=replace(blocks, file=position[blocks.file]))
 
-    def with_paths(self, paths: Sequence[str] | frozenset[str]) -> Flags:
+    def updated(self, gone: Collection[str], added: FileColumns) -> FileColumns:
+        """Returns the files of a later version.
+
+        Args:
+            gone: paths of files that the later version does not have, or has as they are in ``added``.
+            added: the files that it has instead or in addition, with ranges of the same columns.
+        """
+        # The ranges of no files have no width.
+        if not len(self) or not len(added):
+            return self.where(~self.with_paths(gone)) if len(self) else added
+        former = self.where(~self.with_paths(gone))
+        write_ids, old_write, new_write = _merged(former.write_ids, added.write_ids)
+        cube_ids, old_cube, new_cube = _merged(former.blocks.cube_ids, added.blocks.cube_ids)
+        former = former._numbered_anew(write_ids, old_write, cube_ids, old_cube)
+        added = added._numbered_anew(write_ids, new_write, cube_ids, new_cube)
+        # Both are in the order of their paths.
+        places = np.searchsorted(former.path, added.path)
+        columns = {name: np.insert(getattr(former, name), places, getattr(added, name), axis=0) for name in _PER_FILE}
+        shifted = np.arange(len(former)) + np.searchsorted(places, np.arange(len(former)), side="right")
+        inserted = places + np.arange(len(added))
+        file = np.concatenate([shifted[former.blocks.file], inserted[added.blocks.file]])
+        order = np.argsort(file, kind="stable")
+        of_blocks = {
+            name: np.concatenate([getattr(former.blocks, name), getattr(added.blocks, name)])[order]
+            for name in ("cube", "min_weight", "max_weight", "elements")
+        }
+        return replace(former, **columns, blocks=BlockColumns(file=file[order], cube_ids=cube_ids, **of_blocks))
+
+    def _numbered_anew(
+        self, write_ids: tuple[str, ...], write: Integers, cube_ids: tuple[str, ...], cube: Integers
+    ) -> FileColumns:
+        blocks = replace(self.blocks, cube=cube[self.blocks.cube], cube_ids=cube_ids)
+        return replace(self, write=write[self.write], blocks=blocks, write_ids=write_ids)
+
+    def with_paths(self, paths: Collection[str]) -> Flags:
         """Whether the path of each file is among some."""
         wanted = frozenset(paths)
         return np.fromiter((path in wanted for path in self.path), np.bool_, len(self))
@@ -238,6 +294,21 @@ class FileColumns:
             cube_id = CubeId.parse(blocks.cube_ids[cube], revision.dimensions)
             states[cube_id] = CubeState(int(threshold[cube]), int(elements[cube]))
         return states
+
+
+_PER_FILE = tuple(name for name in FileColumns.__dataclass_fields__ if name not in ("blocks", "write_ids"))
+
+
+def _merged(former: tuple[str, ...], added: tuple[str, ...]) -> tuple[tuple[str, ...], Integers, Integers]:
+    """Merges two ordered lists of names; returns the new number of each name of the one and of the other."""
+    known = set(former)
+    new = [name for name in added if name not in known]
+    places = np.array([bisect_left(former, name) for name in new], np.int64)
+    merged = tuple(np.insert(np.array(former, np.object_), places, np.array(new, np.object_))) if new else former
+    numbers = np.arange(len(former), dtype=np.int64)
+    of_former = numbers + np.searchsorted(places, numbers, side="right")
+    of_added = np.array([bisect_left(merged, name) for name in added], np.int64)
+    return merged, of_former, of_added
 
 
 def group_numbers(*keys: Integers) -> tuple[Integers, int]:
@@ -301,11 +372,16 @@ def _flags(column: pa.ChunkedArray) -> Flags:
     return np.asarray(pc.fill_null(column, False).to_numpy(), np.bool_)
 
 
-def _vectors(column: pa.ChunkedArray) -> Floats:
-    """Lists of one length as rows of an array, NaN for null."""
-    lists = column.combine_chunks()
-    values = np.asarray(pc.fill_null(lists.flatten(), np.nan).to_numpy(zero_copy_only=False), np.float64)
-    return values.reshape(len(lists), len(values) // max(len(lists), 1))
+def vectors(column: pa.ChunkedArray, width: int) -> Floats:
+    """Lists of numbers as rows of an array, NaN for null.
+
+    Args:
+        column: the lists.
+        width: length of each.
+    """
+    values = column.combine_chunks().flatten()
+    numbers = np.asarray(pc.fill_null(values, np.nan).to_numpy(zero_copy_only=False), np.float64)
+    return numbers.reshape(len(column), width)
 
 
 def _numbered(column: pa.Array) -> tuple[Integers, tuple[str, ...]]:

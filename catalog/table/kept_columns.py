@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -60,6 +61,20 @@ def restricted(
     return columns
 
 
+class VersionKey(NamedTuple):
+    """Names the columns of one version of a table.
+
+    Attributes:
+        metadata: table, index spaces and schema. Files have the same columns in all versions in which it is the same.
+        version: the version.
+        committed_at: when it was committed. A log whose last commit was replaced by hand has the same version again.
+    """
+
+    metadata: Hashable
+    version: int
+    committed_at: int
+
+
 class KeptColumns:
     """Columns of recent versions, the longest unused dropped first.
 
@@ -70,10 +85,10 @@ class KeptColumns:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = 0
-        self._columns: OrderedDict[Hashable, FileColumns] = OrderedDict()
+        self._columns: OrderedDict[VersionKey, FileColumns] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable) -> FileColumns | None:
+    def get(self, key: VersionKey) -> FileColumns | None:
         """Returns the columns of a version, None when they are not kept."""
         with self._lock:
             columns = self._columns.get(key)
@@ -81,7 +96,14 @@ class KeptColumns:
                 self._columns.move_to_end(key)
             return columns
 
-    def put(self, key: Hashable, columns: FileColumns) -> None:
+    def newest_before(self, key: VersionKey) -> tuple[int, FileColumns] | None:
+        """Returns the newest earlier version with the same metadata, and its columns; None when none is kept."""
+        with self._lock:
+            earlier = [k for k in self._columns if k.metadata == key.metadata and k.version < key.version]
+            newest = max(earlier, key=lambda k: k.version, default=None)
+            return None if newest is None else (newest.version, self._columns[newest])
+
+    def put(self, key: VersionKey, columns: FileColumns) -> None:
         """Keeps the columns of a version, unless they alone exceed the limit."""
         if columns.kept_bytes > self._limit:
             return

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.jvm.session import metadata_session
-from catalog.table.snapshot import TableSnapshot
 
 # With more commits, the list of files of the newer version is read instead.
 MAX_COMMITS = 200
@@ -37,36 +37,39 @@ class FileChanges:
     added: pa.Table
 
 
-def changes_since(snapshot: TableSnapshot, version: int, columns: Sequence[str]) -> FileChanges | None:
+def changes_between(
+    spark: SparkSession,
+    location: str,
+    versions: tuple[int, int],
+    rows_of: Callable[[DataFrame, Column, Column], DataFrame],
+) -> FileChanges | None:
     """Reads the commits after a version, in one Spark job.
 
     Args:
-        snapshot: the newer version.
-        version: the older one, whose metadata is the same.
-        columns: those of ``added``, with ``path``.
+        spark: session of the caller.
+        location: root of the table.
+        versions: the older and the newer version, whose metadata is the same.
+        rows_of: makes the rows of ``added`` of rows of the log, with two more columns.
 
     Returns:
         The changes; None if the commits cannot be read, because the log was cleaned up or is kept elsewhere, or if they
         are too many.
     """
-    if not 0 <= version < snapshot.version or snapshot.version - version > MAX_COMMITS:
+    older, newer = versions
+    if not 0 <= older < newer or newer - older > MAX_COMMITS:
         return None
-    spark = metadata_session(snapshot.spark, 0)
-    names = [
-        f"{snapshot.location}/_delta_log/{number:020d}.json" for number in range(version + 1, snapshot.version + 1)
-    ]
+    names = [f"{location}/_delta_log/{number:020d}.json" for number in range(older + 1, newer + 1)]
     try:
-        commits = spark.read.schema(_COMMIT).json(names, mode="FAILFAST")
+        commits = metadata_session(spark, 0).read.schema(_COMMIT).json(names, mode="FAILFAST")
         actions = commits.where("add IS NOT NULL OR remove IS NOT NULL").select(
             F.coalesce("add.path", "remove.path").alias("changed"), "_metadata.file_name", "add.*"
         )
-        rows = snapshot.rows_of(actions, F.col("changed"), F.col("file_name"))
-        return _last_of_each(rows.select(*columns, "changed", "file_name").toArrow(), columns)
+        return _last_of_each(rows_of(actions, F.col("changed"), F.col("file_name")).toArrow())
     except (PySparkException, Py4JJavaError):
         return None
 
 
-def _last_of_each(actions: pa.Table, columns: Sequence[str]) -> FileChanges:
+def _last_of_each(actions: pa.Table) -> FileChanges:
     """The last action of each path; a commit that removes and adds a path replaces what the log tells of the file."""
     last: dict[str, tuple[str, bool, int]] = {}
     names = (actions[name].to_pylist() for name in ("changed", "file_name", "path"))
@@ -74,4 +77,5 @@ def _last_of_each(actions: pa.Table, columns: Sequence[str]) -> FileChanges:
         action = commit, path is not None, position
         last[changed] = max(last.get(changed, action), action)
     kept = sorted(position for _, is_add, position in last.values() if is_add)
-    return FileChanges(frozenset(last), actions.select(list(columns)).take(pa.array(kept, pa.int64())))
+    added = actions.drop_columns(["changed", "file_name"])
+    return FileChanges(frozenset(last), added.take(pa.array(kept, pa.int64())))

@@ -1,34 +1,42 @@
-"""One version of a table as DataFrames of its files and blocks, and as columns in memory where its files are few."""
+"""One version of a table: its files as columns in memory, and as DataFrames of files and blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.errors import TableError, UseError
+from catalog.columns.column_names import FoundColumn
+from catalog.errors import TableError, TooComplexError, UseError
 from catalog.jvm.row_expressions import RowExpressions
 from catalog.jvm.session import metadata_session
 from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table import file_columns
-from catalog.table.block_rows import BLOCKS_SCHEMA, block_rows, states_of
-from catalog.table.file_bounds import bounds
-from catalog.table.file_columns import UNKNOWN, FileColumns
+from catalog.table.block_rows import BLOCKS_SCHEMA, block_rows
+from catalog.table.file_bounds import bounds, bounds_of
+from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
 from catalog.table.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
-from catalog.table.kept_columns import KeptColumns, PathFilter, restricted
+from catalog.table.kept_columns import KeptColumns, PathFilter, VersionKey, restricted
+from catalog.table.log_changes import FileChanges, changes_between
 from otree.block import BLOCKS_TAG, REVISION_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
 from otree.tree import CubeState
 
 _KEPT_COLUMNS = KeptColumns(file_columns.MAX_KEPT_BYTES)
+# A log of this size is read by one task.
+_ONE_TASK_BYTES = 64_000_000
+# Longer lists follow the commits; a shorter one is read again in the same time.
+FOLLOWED_FILES = 5_000
 
 
 class FilesTotal(NamedTuple):
@@ -148,12 +156,7 @@ class TableSnapshot:
         """
         if self.version < 0:
             return self.stored_revisions.numbers
-        if self.columns is not None:
-            named = set(self.columns.tagged_revision[self.columns.tagged_revision != UNKNOWN].tolist())
-            return self.stored_revisions.numbers | named | {last_revision_id(self.configuration) or 0}
-        tag = F.col("tags")[REVISION_TAG].try_cast("bigint")
-        tagged = self.log_files.where(F.col("tags")[BLOCKS_TAG].isNotNull()).select(tag.alias("revision")).distinct()
-        named = {r.revision for r in tagged.where("revision IS NOT NULL").collect()}
+        named = set(self.columns.tagged_revision[self.columns.tagged_revision != UNKNOWN].tolist())
         return self.stored_revisions.numbers | named | {last_revision_id(self.configuration) or 0}
 
     @cached_property
@@ -203,33 +206,80 @@ class TableSnapshot:
         return self.rows_of(self.log_files)
 
     @cached_property
-    def columns(self) -> FileColumns | None:
+    def columns(self) -> FileColumns:
         """The live files as columns in memory.
 
-        The files of a version are read in one Spark job, and kept for the next snapshot of the version. A snapshot with
-        restrictions other than those to paths needs a further job.
+        The files of a version are read in one Spark job, and kept for the next snapshot of the version. A long list
+        that is kept from an earlier version follows the commits since. A snapshot with restrictions other than those
+        to paths needs a further job.
 
-        Returns:
-            The columns; None for a version with more than ``file_columns.MAX_FILES`` files, or a longer log than
-            ``file_columns.MAX_LOG_BYTES``.
+        Raises:
+            TooComplexError: there are more than ``file_columns.MAX_FILES`` files.
         """
+        if self.version < 0:
+            return FileColumns.empty()
         columns = self._columns_of_version()
+        if columns is not None:
+            return restricted(columns, self.restrictions, self.state.files)
+        if not self.restrictions:
+            raise self._too_many_files()
+        columns = self._read(self.rows_of(self.log_files, *bounds(self.schema, self._newest_readable)))
         if columns is None:
-            return None
-        return restricted(columns, self.restrictions, self.state.files)
+            raise self._too_many_files()
+        return columns
+
+    def _too_many_files(self) -> TooComplexError:
+        return TooComplexError.too_many_files(self.location, file_columns.MAX_FILES)
 
     def _columns_of_version(self) -> FileColumns | None:
-        """The columns of all files of the version."""
+        """The columns of all files of the version; None where there are too many."""
         columns = self.kept_columns
-        if columns is None and self.fits_memory:
-            rows = self.rows_in(metadata_session(self.spark, self.extent.log_bytes))
-            if self.extent.files is None:
-                rows = rows.limit(file_columns.MAX_FILES + 1)
-            columns = FileColumns.of(rows.coalesce(1).toArrow())
-            if len(columns) > file_columns.MAX_FILES:
-                return None
-            self.keep(columns)
+        if columns is None:
+            columns = self._followed()
+            if columns is None:
+                columns = self._read(self.rows_in(metadata_session(self.spark, self.extent.log_bytes)))
+            if columns is not None:
+                self.keep(columns)
         return columns
+
+    def _read(self, rows: DataFrame) -> FileColumns | None:
+        """Reads rows of ``file_rows`` with bounds; None where there are too many."""
+        if not self.restrictions and (self.extent.files or 0) > file_columns.MAX_FILES:
+            return None
+        if self.restrictions or self.extent.files is None:
+            rows = rows.limit(file_columns.MAX_FILES + 1)
+        if self.extent.log_bytes <= _ONE_TASK_BYTES:
+            rows = rows.coalesce(1)
+        columns = FileColumns.of(rows.drop("partition_values").toArrow())
+        return columns if len(columns) <= file_columns.MAX_FILES else None
+
+    def _followed(self) -> FileColumns | None:
+        """The columns of an earlier version that are kept, with the changes of the commits since; None without them."""
+        former = _KEPT_COLUMNS.newest_before(self._columns_key) if self.location else None
+        if former is None or len(former[1]) < FOLLOWED_FILES:
+            return None
+        version, columns = former
+        ranges = bounds(self.schema, self._newest_readable)
+        changes = self.changes_since(version, (), ranges)
+        return None if changes is None else columns.updated(changes.gone, FileColumns.of(changes.added))
+
+    def changes_since(self, version: int, columns: Sequence[str], more: Sequence[Column] = ()) -> FileChanges | None:
+        """What became of the files of an earlier version with the same metadata, in one Spark job.
+
+        Args:
+            version: the earlier version.
+            columns: of ``file_rows``, with ``path``; all but ``partition_values`` when empty.
+            more: columns of rows of the log.
+
+        Returns:
+            The changes; None if the commits cannot be read, or are too many.
+        """
+
+        def rows_of(actions: DataFrame, changed: Column, file_name: Column) -> DataFrame:
+            rows = self.rows_of(actions, *more, changed, file_name)
+            return rows.select(*columns, "changed", "file_name") if columns else rows.drop("partition_values")
+
+        return changes_between(self.spark, self.location, (version, self.version), rows_of)
 
     @property
     def has_spaces(self) -> bool:
@@ -242,13 +292,6 @@ class TableSnapshot:
         return self.state.extent()
 
     @property
-    def fits_memory(self) -> bool:
-        """Whether the files may be read into memory; see ``columns``. An unknown number of files fits."""
-        if self.version < 0 or (self.extent.files or 0) > file_columns.MAX_FILES:
-            return False
-        return self.extent.log_bytes <= file_columns.MAX_LOG_BYTES
-
-    @property
     def kept_columns(self) -> FileColumns | None:
         """The columns of all files of the version, if they were read before and are still kept."""
         return _KEPT_COLUMNS.get(self._columns_key)
@@ -259,25 +302,38 @@ class TableSnapshot:
             _KEPT_COLUMNS.put(self._columns_key, columns)
 
     @property
-    def _columns_key(self) -> Hashable:
-        # A log whose last commit was replaced by hand has the same version again. Tags that cannot be read with the
-        # revisions of one configuration may be readable with those of another.
+    def _columns_key(self) -> VersionKey:
+        # Tags that cannot be read with the revisions of one configuration may be readable with those of another, and
+        # the ranges of the files are those of the newest revision's columns.
         dimensions = tuple(sorted(self._dimensions.items()))
-        return self.location, self.table_id, self.version, self.committed_at, dimensions
+        newest = self._newest_readable
+        ranges = (self.schema.json(), newest.columns if newest else ())
+        metadata = self.location, self.table_id, dimensions, self.partition_columns, ranges
+        return VersionKey(metadata, self.version, self.committed_at)
 
     def rows_in(self, session: SparkSession) -> DataFrame:
         """The rows that ``FileColumns`` needs of all files, computed with the settings of a session."""
         newest = self._newest_readable
-        rows = self.rows_of(self.state.files_in(session), *bounds(self.schema, newest))
-        return rows.drop("partition_values")
+        return self.rows_of(self.state.files_in(session), *bounds(self.schema, newest))
 
-    def rows_with_bounds(self, revision: Revision) -> DataFrame:
-        """The rows of ``file_rows`` with the ranges of a revision's columns in each file; see ``bounds``.
+    def ranges_of(
+        self, paths: Sequence[str] | NDArray[np.object_], columns: Sequence[FoundColumn | None]
+    ) -> tuple[Floats, Floats]:
+        """The ranges of any columns in files of this version, from the statistics in the log; one Spark job.
 
         Args:
-            revision: the revision.
+            paths: of the files.
+            columns: of the table; None for one that it no longer has. At least one.
+
+        Returns:
+            The smallest and the largest value of each column in each file, NaN where it is not known. Shape (paths,
+            columns).
         """
-        return self.rows_of(self.log_files, *bounds(self.schema, revision))
+        rows = self.log_files.select("path", *bounds_of(columns)).toArrow()
+        position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
+        order = [position[path] for path in paths]
+        low, high = (file_columns.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
+        return low, high
 
     def rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
         """The rows of ``file_rows`` for some rows of the log, with more columns.
@@ -306,12 +362,8 @@ class TableSnapshot:
         """How many files are unindexed, and their bytes; no Spark job for a version that was read before."""
         if not self.has_spaces and not self.restrictions and self.version >= 0 and self.extent.files is not None:
             return FilesTotal(self.extent.files, self.bytes)
-        columns = self.columns
-        if columns is not None:
-            sizes = columns.size[columns.revision == 0]
-            return FilesTotal(len(sizes), int(sizes.sum()))
-        totals = self.files.where("revision = 0").agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
-        return FilesTotal(*totals.collect()[0])
+        sizes = self.columns.size[self.columns.revision == 0]
+        return FilesTotal(len(sizes), int(sizes.sum()))
 
     def blocks_of_tags(self) -> Column:
         """The blocks of a row of ``log_files``: NULL unless its tags can be read and name a revision with a space.
@@ -349,9 +401,4 @@ class TableSnapshot:
             revision: the revision.
             without: paths of files to leave out.
         """
-        if self.columns is not None:
-            return self.columns.cube_states(revision, without)
-        blocks = self.blocks(revision.revision_id)
-        if without:
-            blocks = blocks.where(~F.col("path").isin(list(without)))
-        return states_of(blocks, revision)
+        return self.columns.cube_states(revision, without)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from catalog.jvm.local_rows import local_data_frame
 from catalog.table.file_columns import UNKNOWN
@@ -32,18 +31,13 @@ def _rows(table: ManagedTable) -> DataFrame:
 def _totals(snapshot: TableSnapshot) -> dict[int, tuple[int, int, int | None]]:
     """Files, bytes and rows of each revision; None in place of a sum without the files that have no statistics."""
     columns = snapshot.columns
-    if columns is not None:
-        totals: dict[int, tuple[int, int, int | None]] = {}
-        for number in np.unique(columns.revision):
-            own = columns.revision == number
-            rows = columns.rows[own]
-            known = None if (rows == UNKNOWN).any() else int(rows.sum())
-            totals[int(number)] = int(own.sum()), int(columns.size[own].sum()), known
-        return totals
-    files, size = F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes")
-    known_rows = F.when(F.count("rows") == F.count(F.lit(1)), F.sum("rows")).alias("rows")
-    per_revision = snapshot.files.groupBy("revision").agg(files, size, known_rows)
-    return {r.revision: (r.files, r.bytes, r["rows"]) for r in per_revision.collect()}
+    totals: dict[int, tuple[int, int, int | None]] = {}
+    for number in np.unique(columns.revision):
+        own = columns.revision == number
+        rows = columns.rows[own]
+        known = None if (rows == UNKNOWN).any() else int(rows.sum())
+        totals[int(number)] = int(own.sum()), int(columns.size[own].sum()), known
+    return totals
 
 
 def _space(snapshot: TableSnapshot, number: int) -> tuple[Any, ...]:

@@ -189,7 +189,7 @@ def _sample(
     target_bytes = int(str(TARGET_FILE_BYTES.value(snapshot.configuration)))
     size = snapshot.bytes
     files = snapshot.columns
-    expected = int(files.rows.sum()) if files is not None and bool((files.rows >= 0).all()) else None
+    expected = int(files.rows.sum()) if bool((files.rows >= 0).all()) else None
     if size == 0 or expected == 0:
         raise InvalidArgumentError.of("table", table.name, "a table with rows; this one is empty")
     return take_sample(

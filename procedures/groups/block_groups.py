@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
 from catalog.errors import UnknownNameError
-from catalog.table.block_rows import file_levels
 from catalog.table.snapshot import TableSnapshot
 from otree.level import next_level_elements
 from otree.revision import Revision
@@ -63,45 +59,6 @@ def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str)
     if revision is None:
         raise UnknownNameError.of("revision", str(wanted), [str(number) for number in snapshot.revisions if number > 0])
     return revision
-
-
-def leveled_blocks(blocks: DataFrame) -> DataFrame:
-    """Adds to each block its file's level; the blocks of one cube and one write count as one block.
-
-    Args:
-        blocks: as ``TableSnapshot.blocks`` gives them.
-    """
-    return blocks.where("element_count > 0").join(file_levels(blocks), "path")
-
-
-def block_groups(leveled: DataFrame, symbols_per_level: int) -> DataFrame:
-    """Groups by level and cube, the ones that can rise, by level, depth, number of blocks and cube.
-
-    Args:
-        leveled: blocks with their file's level.
-        symbols_per_level: characters of a cube's id per level.
-
-    Returns:
-        level INT, cube_id STRING, blocks BIGINT, element_count BIGINT, depth INT.
-    """
-    return (
-        leveled.groupBy("level", "cube_id")
-        .agg(F.count_distinct("write_id").alias("blocks"), F.sum("element_count").alias("element_count"))
-        .withColumn("depth", (F.length("cube_id") / symbols_per_level).cast("int"))
-        .where(rises())
-        .orderBy("level", "depth", "blocks", "cube_id")
-    )
-
-
-def rises() -> Column:
-    """Whether a group of columns level, blocks and element_count rises; exact for every size: a count of digits."""
-    return (F.col("blocks") >= 2) & (F.length(F.col("element_count").cast("string")) > F.col("level") + 1)
-
-
-def groups_of(groups: DataFrame, most: int = GROUPS_CONSIDERED) -> list[BlockGroup]:
-    """Collects the first groups of ``block_groups``, one more than ``most`` at most."""
-    rows = groups.limit(most + 1).collect()
-    return [BlockGroup(r["level"], r.cube_id, r.depth, r.blocks, r.element_count) for r in rows]
 
 
 def limit_note(strategy: str, groups: int) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError
@@ -91,25 +90,9 @@ class InputFacts:
         if len(planned) == len(group.files):
             return cls(tuple(FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files), planned, sizes)
         columns = snapshot.columns
-        if columns is not None:
-            positions = {file.path: columns.position_of(file.path) for file in group.files}
-            rewrites = {path: float(columns.rewrites[position]) for path, position in positions.items()}
-            return cls(tuple(_facts_in_memory(columns, file) for file in group.files), rewrites, sizes)
-        levels = {file.path: file.level for file in group.files}
-        files = snapshot.file_rows.where(F.col("path").isin(list(levels)))
-        file_rows = files.select("path", "size", "rows", "blocks", "rewrites").collect()
-        facts = {
-            r.path: FileFacts(
-                path=r.path,
-                size=r["size"],
-                rows=r.rows,
-                block_counts=tuple(b.elementCount for b in r.blocks or ()),
-                cube_ids=tuple(b.cubeId for b in r.blocks or ()),
-                level=levels[r.path],
-            )
-            for r in file_rows
-        }
-        return cls(tuple(facts[f.path] for f in group.files), {r.path: float(r.rewrites) for r in file_rows}, sizes)
+        positions = {file.path: columns.position_of(file.path) for file in group.files}
+        rewrites = {path: float(columns.rewrites[position]) for path, position in positions.items()}
+        return cls(tuple(_facts_of(columns, file) for file in group.files), rewrites, sizes)
 
     def rewrites_of(self, paths: tuple[str, ...]) -> float:
         """How many times the rows of some files were rewritten, on average by bytes.
@@ -125,7 +108,7 @@ def _average(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
     return float((values * sizes).sum() / max(sizes.sum(), 1))
 
 
-def _facts_in_memory(columns: FileColumns, file: InputFile) -> FileFacts:
+def _facts_of(columns: FileColumns, file: InputFile) -> FileFacts:
     blocks = columns.blocks_in(columns.position_of(file.path))
     return FileFacts(
         path=file.path,

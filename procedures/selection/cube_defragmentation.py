@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
 
 from catalog.counted_nouns import counted
 from catalog.table.file_columns import FileColumns
@@ -18,11 +16,7 @@ from otree.level import next_level_elements
 from otree.revision import Revision
 from procedures.groups.block_groups import (
     BlockGroup,
-    block_groups,
-    groups_of,
     indexed_revision,
-    leveled_blocks,
-    rises,
 )
 from procedures.groups.plan import FileGroup, InputFile, Selection, SkippedGroup
 from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
@@ -71,8 +65,8 @@ class CubeDefragmentation(Strategy):
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, Selection):
             return revision
-        limit, columns = settings.bytes_per_iter, snapshot.columns
-        fragmented = _by_jobs(snapshot, revision, limit) if columns is None else _in_memory(columns, revision, limit)
+        limit = settings.bytes_per_iter
+        fragmented = _fragmented(snapshot.columns, revision, limit)
         taken = take_until(fragmented.files, limit)
         liftable = lifted(fragmented.blocks_of([f.path for f in taken])) if taken else frozenset()
         kept = tuple(f for f in taken if f.path in liftable)
@@ -101,7 +95,7 @@ class _Fragmented:
     first_group: Callable[[], BlockGroup | None]
 
 
-def _in_memory(files: FileColumns, revision: Revision, bytes_per_iter: int) -> _Fragmented:
+def _fragmented(files: FileColumns, revision: Revision, bytes_per_iter: int) -> _Fragmented:
     leveled = LeveledBlocks.of(files, revision.revision_id, symbols_per_level(revision.dimensions))
     reached = leveled.within_bytes(bytes_per_iter)
     place = np.empty(len(reached.level), np.int64)
@@ -133,51 +127,6 @@ def _in_memory(files: FileColumns, revision: Revision, bytes_per_iter: int) -> _
         return leveled.block_group(rising[0]) if rising else None
 
     return _Fragmented([input_file(files, p, level_of_place[first[p]]) for p in in_order], blocks_of, first_group)
-
-
-def _by_jobs(snapshot: TableSnapshot, revision: Revision, bytes_per_iter: int) -> _Fragmented:
-    leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
-    groups = block_groups(leveled, symbols_per_level(revision.dimensions))
-    reached = _reached(leveled, groups, bytes_per_iter)
-
-    def blocks_of(paths: Sequence[str]) -> list[FileBlock]:
-        rows = reached.where(F.col("path").isin(list(paths)))
-        return [FileBlock(*row) for row in rows.select("path", "level", "cube_id", "write_id", "elements").collect()]
-
-    def first_group() -> BlockGroup | None:
-        return next(iter(groups_of(groups.orderBy("level", "depth", "cube_id"), 1)), None)
-
-    return _Fragmented(_in_order(snapshot, reached), blocks_of, first_group)
-
-
-def _reached(leveled: DataFrame, groups: DataFrame, bytes_per_iter: int) -> DataFrame:
-    """The blocks of the groups that rise within the byte limit, as far as it reaches in each group by itself.
-
-    Small files come first: more blocks of the cube for the same bytes.
-    """
-    in_file = leveled.groupBy("level", "cube_id", "path", "write_id", "size").agg(
-        F.sum("element_count").alias("elements")
-    )
-    members = in_file.join(groups.select("level", "cube_id", "depth"), ["level", "cube_id"])
-    before = Window.partitionBy("level", "cube_id").orderBy("size", "path").rowsBetween(Window.unboundedPreceding, -1)
-    within = members.withColumn("before", F.coalesce(F.sum("size").over(before), F.lit(0))).where(
-        F.col("before") < bytes_per_iter
-    )
-    rising = within.groupBy("level", "cube_id").agg(
-        F.count_distinct("write_id").alias("blocks"), F.sum("elements").alias("element_count")
-    )
-    return within.join(rising.where(rises()).select("level", "cube_id"), ["level", "cube_id"])
-
-
-def _in_order(snapshot: TableSnapshot, reached: DataFrame) -> list[InputFile]:
-    """The files, group after group: by level, depth and cube of their first group, then size and path."""
-    place: Column = F.min(F.struct("level", "depth", "cube_id")).alias("place")
-    of_file = reached.groupBy("path").agg(place)
-    rows = snapshot.files.drop("blocks", "write_id").join(of_file, "path").orderBy("place", "size", "path")
-    return [
-        InputFile(r.path, r.deletion_vector, r.size, r.rows, r.place["level"], r.first_time, r.last_time)
-        for r in rows.limit(MAX_FILES_PER_GROUP).collect()
-    ]
 
 
 def _nothing(first: BlockGroup | None, bytes_per_iter: int, revision_id: int) -> Selection:

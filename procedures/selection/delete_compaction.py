@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from pyspark.sql import functions as F
 
 from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError
@@ -15,7 +14,7 @@ from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
 from procedures.groups.plan import FileGroup, FileRun, InputFile, Selection
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
+from procedures.groups.selection_strategy import SelectionSettings, Strategy, take_until
 from procedures.selection.file_positions import input_file, levels_or
 
 NAME = "DeleteCompaction"
@@ -102,14 +101,14 @@ class DeleteCompaction(Strategy):
 
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
         """See ``Strategy.select``."""
-        columns, revision_id = snapshot.columns, settings.revision_id
+        revision_id = settings.revision_id
         limits = settings.options["min_deleted_ratio"], settings.options["min_deleted_rows"]
-        candidates = _by_jobs(snapshot, *limits) if columns is None else _in_memory(columns, *limits)
+        candidates = _files_with_deletes(snapshot.columns, *limits)
         qualified = [f for f in candidates if revision_id in (None, f.revision_id)]
         return choose(qualified, settings.bytes_per_iter, snapshot.retention_hours)
 
 
-def _in_memory(files: FileColumns, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
+def _files_with_deletes(files: FileColumns, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
     positions = np.flatnonzero(files.deleted > 0)
     levels = dict(levels_or(files, positions, 0))
     hidden = [
@@ -122,21 +121,3 @@ def _in_memory(files: FileColumns, min_ratio: float, min_rows: int | None) -> li
         for p in positions
     ]
     return [f for f in hidden if f.ratio > min_ratio or (min_rows is not None and f.deleted >= min_rows)]
-
-
-def _by_jobs(snapshot: TableSnapshot, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
-    hidden = snapshot.file_rows.where("deleted > 0").drop("blocks", "write_id")
-    share = F.when(F.col("rows").isNull(), F.lit(1.0)).otherwise(F.col("deleted") / (F.col("rows") + F.col("deleted")))
-    enough = share > min_ratio
-    if min_rows is not None:
-        enough = enough | (F.col("deleted") >= min_rows)
-    rows = hidden.where(enough).orderBy("revision", share.desc(), "path").limit(MAX_FILES_PER_GROUP).collect()
-    return [
-        FileWithDeletes(
-            InputFile(r.path, r.deletion_vector, r["size"], r.rows, 0 if r.revision else -1, r.first_time, r.last_time),
-            r.revision,
-            r.deleted,
-            r.tier,
-        )
-        for r in rows
-    ]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from pyspark.sql import functions as F
 
 from catalog.counted_nouns import counted
-from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from procedures.groups.plan import FileGroup, InputFile, Selection
@@ -29,8 +27,7 @@ class FileList(Strategy):
 
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
         """See ``Strategy.select``."""
-        columns, wanted = snapshot.columns, settings.revision_id
-        found = _by_jobs(snapshot, wanted) if columns is None else _in_memory(columns, wanted)
+        found = _first_revision(snapshot.columns, settings.revision_id)
         if found is None:
             return Selection(note=f"{NAME}: none of the files is there any more")
         first, taken = found
@@ -42,7 +39,7 @@ _Found = tuple[int, tuple[InputFile, ...]]
 """The first revision that has files, and these files."""
 
 
-def _in_memory(files: FileColumns, of_revision: int | None) -> _Found | None:
+def _first_revision(files: FileColumns, of_revision: int | None) -> _Found | None:
     revisions = files.revision if of_revision is None else files.revision[files.revision == of_revision]
     if not len(revisions):
         return None
@@ -50,35 +47,6 @@ def _in_memory(files: FileColumns, of_revision: int | None) -> _Found | None:
     positions = np.flatnonzero(files.revision == first)[:MAX_FILES_PER_GROUP]
     levels = levels_or(files, positions, _level_without_rows(first))
     return first, tuple(input_file(files, position, level) for position, level in levels)
-
-
-def _by_jobs(snapshot: TableSnapshot, of_revision: int | None) -> _Found | None:
-    files = snapshot.files.drop("blocks", "write_id")
-    if of_revision is not None:
-        files = files.where(F.col("revision") == of_revision)
-    first = files.agg(F.min("revision")).collect()[0][0]
-    if first is None:
-        return None
-    levels = file_levels(snapshot.blocks(first))
-    rows = (
-        files.where(F.col("revision") == first)
-        .join(levels, "path", "left")
-        .orderBy("path")
-        .limit(MAX_FILES_PER_GROUP)
-        .collect()
-    )
-    return first, tuple(
-        InputFile(
-            r.path,
-            r.deletion_vector,
-            r["size"],
-            r.rows,
-            _level_without_rows(first) if r["level"] is None else r["level"],
-            r.first_time,
-            r.last_time,
-        )
-        for r in rows
-    )
 
 
 def _level_without_rows(revision_id: int) -> int:

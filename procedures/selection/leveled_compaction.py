@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from catalog.counted_nouns import agreeing, counted
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
@@ -22,10 +19,7 @@ from otree.revision import Revision
 from procedures.groups.block_groups import (
     GROUPS_CONSIDERED,
     BlockGroup,
-    block_groups,
-    groups_of,
     indexed_revision,
-    leveled_blocks,
     limit_note,
 )
 from procedures.groups.plan import FileGroup, InputFile, Selection, SkippedGroup
@@ -107,8 +101,7 @@ class LeveledCompaction(Strategy):
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, Selection):
             return revision
-        columns = snapshot.columns
-        groups, files_of = _by_jobs(snapshot, revision) if columns is None else _in_memory(columns, revision)
+        groups, files_of = _groups(snapshot.columns, revision)
         selection = choose(groups[:GROUPS_CONSIDERED], files_of, settings.bytes_per_iter, revision.revision_id)
         if selection.group:
             return selection
@@ -123,7 +116,7 @@ _Groups = tuple[Sequence[BlockGroup], Callable[[BlockGroup], Iterable[GroupFile]
 """The first groups that rise, at most one more than are considered, and the files of each."""
 
 
-def _in_memory(files: FileColumns, revision: Revision) -> _Groups:
+def _groups(files: FileColumns, revision: Revision) -> _Groups:
     leveled = LeveledBlocks.of(files, revision.revision_id, symbols_per_level(revision.dimensions))
     numbers = {leveled.block_group(n): n for n in leveled.rising_groups()[: GROUPS_CONSIDERED + 1]}
 
@@ -132,22 +125,3 @@ def _in_memory(files: FileColumns, revision: Revision) -> _Groups:
             yield GroupFile(input_file(files, position, group.level), elements, str(files.write[position]))
 
     return list(numbers), files_of
-
-
-def _by_jobs(snapshot: TableSnapshot, revision: Revision) -> _Groups:
-    leveled = leveled_blocks(snapshot.blocks(revision.revision_id))
-    groups = groups_of(block_groups(leveled, symbols_per_level(revision.dimensions)))
-    return groups, lambda group: _files(snapshot, leveled, group)
-
-
-def _files(snapshot: TableSnapshot, leveled: DataFrame, group: BlockGroup) -> Iterable[GroupFile]:
-    # Small files first: more blocks of the cube for the same bytes.
-    of_group = (
-        leveled.where((F.col("level") == group.level) & (F.col("cube_id") == group.cube_id))
-        .groupBy("path", "write_id")
-        .agg(F.sum("element_count").alias("elements"))
-    )
-    rows = snapshot.files.drop("blocks", "write_id").join(of_group, "path").orderBy("size", "path")
-    for r in rows.limit(MAX_FILES_PER_GROUP).collect():
-        file = InputFile(r.path, r.deletion_vector, r.size, r.rows, group.level, r.first_time, r.last_time)
-        yield GroupFile(file, r.elements, r.write_id)

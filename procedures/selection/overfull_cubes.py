@@ -6,11 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pyspark.sql import Window
-from pyspark.sql import functions as F
 
 from catalog.counted_nouns import counted
-from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns, group_numbers, sums
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
@@ -28,11 +25,9 @@ def overfull_cube(snapshot: TableSnapshot, revision: Revision) -> tuple[str, int
         Its id and its rows, None when there is no such cube.
     """
     desired, width = revision.desired_cube_size, symbols_per_level(revision.dimensions)
-    columns = snapshot.columns
-    cubes = _cubes_by_jobs(snapshot, revision) if columns is None else _cubes_in_memory(columns, revision)
     candidates = [
         (len(cube_id) // width, -elements, cube_id)
-        for cube_id, elements, largest_write in cubes
+        for cube_id, elements, largest_write in _overfull_cubes(snapshot.columns, revision)
         if can_be_split(elements, largest_write, desired)
     ]
     if not candidates:
@@ -41,19 +36,8 @@ def overfull_cube(snapshot: TableSnapshot, revision: Revision) -> tuple[str, int
     return cube_id, -negated
 
 
-def _cubes_by_jobs(snapshot: TableSnapshot, revision: Revision) -> list[tuple[str, int, int]]:
+def _overfull_cubes(files: FileColumns, revision: Revision) -> list[tuple[str, int, int]]:
     """The overfull cubes: id, rows, and rows of the write that has the most of them."""
-    per_write = (
-        snapshot.blocks(revision.revision_id)
-        .groupBy("cube_id", "write_id")
-        .agg(F.sum("element_count").alias("of_write"))
-    )
-    cubes = per_write.groupBy("cube_id").agg(F.sum("of_write").alias("elements"), F.max("of_write").alias("largest"))
-    overfull = cubes.where(F.col("elements") > OVERFULL_FACTOR * revision.desired_cube_size).collect()
-    return [(r.cube_id, r.elements, r.largest) for r in overfull]
-
-
-def _cubes_in_memory(files: FileColumns, revision: Revision) -> list[tuple[str, int, int]]:
     blocks = files.blocks_of(revision.revision_id)
     group, groups = group_numbers(blocks.cube, files.write[blocks.file])
     of_write = sums(group, groups, blocks.elements)
@@ -79,7 +63,7 @@ def select_overfull(snapshot: TableSnapshot, revision: Revision, strategy: str, 
     if overfull is None:
         return Selection()
     cube_id, elements = overfull
-    return choose(_writes(snapshot, revision, cube_id), cube_id, elements, revision, strategy, bytes_per_iter)
+    return choose(_writes(snapshot.columns, revision, cube_id), cube_id, elements, revision, strategy, bytes_per_iter)
 
 
 def choose(
@@ -120,15 +104,8 @@ def choose(
     return Selection(FileGroup(strategy, revision.revision_id, f"OVERFULL_CUBE_{cube}", tuple(taken), note))
 
 
-def _writes(snapshot: TableSnapshot, revision: Revision, cube_id: str) -> list[list[InputFile]]:
+def _writes(files: FileColumns, revision: Revision, cube_id: str) -> list[list[InputFile]]:
     """The files with rows of a cube, by the write that made them: writes of fewest bytes first, each one whole."""
-    columns = snapshot.columns
-    if columns is not None:
-        return _writes_in_memory(columns, revision, cube_id)
-    return _writes_by_jobs(snapshot, revision, cube_id)
-
-
-def _writes_in_memory(files: FileColumns, revision: Revision, cube_id: str) -> list[list[InputFile]]:
     blocks = files.blocks_of(revision.revision_id)
     holding = np.unique(blocks.file[blocks.cube == blocks.cube_ids.index(cube_id)])
     of_write: dict[int, list[InputFile]] = defaultdict(list)
@@ -144,24 +121,3 @@ def _writes_in_memory(files: FileColumns, revision: Revision, cube_id: str) -> l
             break
         writes.append(of_write[write])
     return writes
-
-
-def _writes_by_jobs(snapshot: TableSnapshot, revision: Revision, cube_id: str) -> list[list[InputFile]]:
-    blocks = snapshot.blocks(revision.revision_id)
-    holding = blocks.where((F.col("cube_id") == cube_id) & (F.col("element_count") > 0)).select("path").distinct()
-    rows = (
-        snapshot.files.drop("blocks")
-        .join(holding, "path")
-        .join(file_levels(blocks), "path", "left")
-        .withColumn("write_bytes", F.sum("size").over(Window.partitionBy("write_id")))
-        .withColumn("write_files", F.count("path").over(Window.partitionBy("write_id")))
-        .orderBy("write_bytes", "write_id", "path")
-        .limit(MAX_FILES_PER_GROUP)
-        .collect()
-    )
-    writes: dict[str, list[InputFile]] = {}
-    expected = {r.write_id: r.write_files for r in rows}
-    for r in rows:
-        file = InputFile(r.path, r.deletion_vector, r.size, r.rows, r["level"] or 0, r.first_time, r.last_time)
-        writes.setdefault(r.write_id, []).append(file)
-    return [files for write_id, files in writes.items() if len(files) == expected[write_id]]

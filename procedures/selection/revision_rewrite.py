@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
-from catalog.table.block_rows import file_levels
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
@@ -59,7 +56,7 @@ class _RevisionRewriteRun(Selector):
 
     def __init__(self, settings: SelectionSettings) -> None:
         super().__init__(settings)
-        self._first_paths: _FirstPaths = None
+        self._first_paths: frozenset[str] | None = None
 
     def select(self, snapshot: TableSnapshot) -> Selection:
         """See ``Selector.select``.
@@ -89,12 +86,7 @@ class _RevisionRewriteRun(Selector):
         """The oldest files of the newest revision among those that it had when the run began."""
         if self._first_paths is None:
             columns = snapshot.columns
-            # Of a long list, a query of the first snapshot: the driver does not hold the paths of all files.
-            of_newest = None if columns is None else columns.path[columns.revision == newest]
-            if of_newest is not None:
-                self._first_paths = frozenset(of_newest)
-            else:
-                self._first_paths = snapshot.files.where(F.col("revision") == newest).select("path")
+            self._first_paths = frozenset(columns.path[columns.revision == newest])
         return _oldest(snapshot, (newest, newest), batch_bytes, newest, self._first_paths)
 
 
@@ -129,11 +121,8 @@ def former_index_note(snapshot: TableSnapshot) -> str | None:
 
 def _files_per_revision(snapshot: TableSnapshot, revisions: Sequence[int]) -> dict[int, int]:
     """The number of files of each of these revisions that has any."""
-    if snapshot.columns is not None:
-        numbers, counts = np.unique(snapshot.columns.revision, return_counts=True)
-        return {int(n): int(count) for n, count in zip(numbers, counts, strict=True) if n in revisions}
-    grouped = snapshot.files.where(F.col("revision").isin(list(revisions))).groupBy("revision").count().collect()
-    return {row.revision: row["count"] for row in grouped}
+    numbers, counts = np.unique(snapshot.columns.revision, return_counts=True)
+    return {int(n): int(count) for n, count in zip(numbers, counts, strict=True) if n in revisions}
 
 
 def is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
@@ -147,10 +136,6 @@ def is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
         or (configuration.cube_size is not None and configuration.cube_size != latest.desired_cube_size)
         or (hashed_as is not None and hashed_as != ";".join(configuration.hash_types))
     )
-
-
-_FirstPaths = DataFrame | frozenset[str] | None
-"""Paths of the files that may be chosen: a query where they are many; None = any file."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +154,11 @@ class _OldRevision:
 
 
 def _oldest(
-    snapshot: TableSnapshot, revisions: tuple[int, int], batch_bytes: int, stay: int = 0, among: _FirstPaths = None
+    snapshot: TableSnapshot,
+    revisions: tuple[int, int],
+    batch_bytes: int,
+    stay: int = 0,
+    among: frozenset[str] | None = None,
 ) -> Selection:
     """The oldest files of the oldest of some revisions.
 
@@ -178,13 +167,9 @@ def _oldest(
         revisions: first and last revision that may be chosen.
         batch_bytes: bytes after which no further file is taken.
         stay: the revision in which the rows stay, 0 if they join the newest one.
-        among: paths of the files that may be chosen.
+        among: paths of the files that may be chosen; None = any file.
     """
-    columns = snapshot.columns
-    if columns is None or isinstance(among, DataFrame):
-        found = _by_jobs(snapshot, revisions, among)
-    else:
-        found = _in_memory(columns, revisions, among)
+    found = _old_revision(snapshot.columns, revisions, among)
     if found is None:
         left = f"revision {stay} are left to lay out anew" if stay else "older revisions"
         return Selection(note=f"{NAME}: no files of {left}")
@@ -193,7 +178,7 @@ def _oldest(
     return Selection(FileGroup(NAME, stay, f"REVISION_{found.revision_id}", files, note))
 
 
-def _in_memory(files: FileColumns, revisions: tuple[int, int], among: frozenset[str] | None) -> _OldRevision | None:
+def _old_revision(files: FileColumns, revisions: tuple[int, int], among: frozenset[str] | None) -> _OldRevision | None:
     first, last = revisions
     wanted = (files.revision >= first) & (files.revision <= last)
     if among is not None:
@@ -204,27 +189,3 @@ def _in_memory(files: FileColumns, revisions: tuple[int, int], among: frozenset[
     positions = positions_by_age(files, wanted & (files.revision == number))
     oldest = [input_file(files, p, level) for p, level in levels_or(files, positions[:MAX_FILES_PER_GROUP], 0)]
     return _OldRevision(number, len(positions), oldest)
-
-
-def _by_jobs(snapshot: TableSnapshot, revisions: tuple[int, int], among: _FirstPaths) -> _OldRevision | None:
-    older = snapshot.files.where(F.col("revision").between(*revisions))
-    if isinstance(among, DataFrame):
-        older = older.join(among, "path", "left_semi")
-    elif among is not None:
-        older = older.where(F.col("path").isin(list(among)))
-    per_revision = older.groupBy("revision").agg(F.count(F.lit(1)).alias("files")).orderBy("revision").first()
-    if per_revision is None:
-        return None
-    number = per_revision.revision
-    of_revision = older.where(F.col("revision") == number).drop("blocks", "write_id")
-    rows = (
-        of_revision.orderBy("modification_time", "path")
-        .limit(MAX_FILES_PER_GROUP)
-        .join(file_levels(snapshot.blocks(number)), "path", "left")
-        .orderBy("modification_time", "path")
-        .collect()
-    )
-    oldest = [
-        InputFile(r.path, r.deletion_vector, r.size, r.rows, r["level"] or 0, r.first_time, r.last_time) for r in rows
-    ]
-    return _OldRevision(number, per_revision.files, oldest)

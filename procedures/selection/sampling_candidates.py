@@ -1,127 +1,22 @@
-"""The files that a sample reads in part, which ``SamplingOverheadReduction`` chooses from."""
+"""Candidates of ``SamplingOverheadReduction`` as columns in memory."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from catalog.table.file_columns import UNKNOWN, FileColumns, Flags, Integers, sums
 from catalog.table.snapshot import TableSnapshot
-from otree.packing import band_limits, weight_bands
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
-from procedures.groups.plan import InputFile
-
-_DECADES = 4
-_ESTIMATE = 20_000
-# A rewrite closes files at 1.9 targets of rows, whose bytes differ. Larger files than this had another target.
-OVERSIZED = 3.0
+from otree.revision import Revision
+from otree.weight import MAX_WEIGHT
+from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.selection.file_positions import input_file
+from procedures.selection.sampled_weights import OVERSIZED, Candidate, Overhead, SampledWeights
 
 
-def first_unsampled(fraction: float) -> int:
-    """The smallest weight that a sample of a fraction leaves out."""
-    taken = WeightRange.of_sample(0.0, fraction)
-    return MIN_WEIGHT if taken is None else taken.last + 1
-
-
-def limits_for(fraction: float, fractions: Sequence[float] = ()) -> list[int]:
-    """The weights below which rows are counted: the ends of bands and of the sample, ascending, the largest last.
-
-    Args:
-        fraction: the sample.
-        fractions: samples for which bands end.
-    """
-    return sorted({*band_limits(_DECADES, fractions), first_unsampled(fraction), MAX_WEIGHT + 1})
-
-
-@dataclass(frozen=True)
-class SampledWeights:
-    """A sample as weights.
-
-    Attributes:
-        fraction: the sample.
-        fractions: samples for which bands end.
-        end: the smallest weight that the sample leaves out.
-        band_end: the smallest weight at or above it at which a band may end.
-        limits: see ``limits_for``.
-    """
-
-    fraction: float
-    fractions: tuple[float, ...]
-    end: int
-    band_end: int
-    limits: tuple[int, ...]
-
-    @classmethod
-    def of(cls, fraction: float, fractions: tuple[float, ...] = ()) -> SampledWeights:
-        """The weights of a sample of a fraction."""
-        end = first_unsampled(fraction)
-        limits = (*band_limits(_DECADES, fractions), MAX_WEIGHT + 1)
-        band_end = next(limit for limit in limits if limit >= end)
-        return cls(fraction, fractions, end, band_end, tuple(limits_for(fraction, fractions)))
-
-
-@dataclass(frozen=True)
-class Overhead:
-    """Files that a sample reads in part, together; the estimate is that rows are spread evenly over a block's weights.
-
-    Attributes:
-        files: how many.
-        bytes: their size.
-        below: rows with a weight below each of the limits.
-        writes: how many writes they are of.
-        can_change: see ``Candidate``; whether it is so of any.
-        of_revision: rows of the whole revision.
-    """
-
-    files: int
-    bytes: int
-    below: tuple[float, ...]
-    writes: int
-    can_change: bool
-    of_revision: int
-
-    def gain(self, sampled: SampledWeights, target_bytes: int) -> float:
-        """The share of these files that a sample no longer reads once they are rewritten together; pure.
-
-        Args:
-            sampled: the sample.
-            target_bytes: size of the files that would be written.
-        """
-        rows = self.below[-1] if self.below else 0.0
-        # What one write laid out, another would lay out the same way.
-        if rows < 1 or (self.writes < 2 and not self.can_change):
-            return 0.0
-        limits, end = list(sampled.limits), sampled.end
-        counts = np.diff(np.array([0.0, *self.below])) * (_ESTIMATE / rows)
-        starts = np.array([MIN_WEIGHT, *limits[:-1]], dtype=np.int64)
-        sample = np.repeat(starts, np.maximum(np.rint(counts), 0).astype(np.int64)).astype(np.int32)
-        target_rows = max(1, int(rows * target_bytes / max(self.bytes, 1)))
-        beside = max(0, self.of_revision - int(rows))
-        bands = weight_bands(sample, int(rows), target_rows, beside, fractions=sampled.fractions)
-        last = max(band_end for first, band_end in bands if first < end)
-        return 1.0 - self.below[limits.index(last)] / rows if last in limits else 0.0
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A file that a sample reads in part.
-
-    Attributes:
-        file: the file.
-        write: what made it; another value for each write.
-        can_change: whether it has an optimizable block, was not laid out by us, or is larger than files are today.
-        below: estimated rows with a weight below each of the limits.
-    """
-
-    file: InputFile
-    write: object
-    can_change: bool
-    below: Sequence[float]
-
-
-class Candidates(ABC):
+class Candidates:
     """The files of one revision that a sample reads for a part of their rows only.
 
     That is so of a file with an optimizable block (the sample ends inside its weights, and some of them are above what
@@ -132,27 +27,126 @@ class Candidates(ABC):
     see decision 023. A file that is much larger than the target was written for another target, and is not settled.
 
     Args:
+        files: the candidates alone.
+        can_change: see ``Candidate``.
+        settled: see ``Candidates``.
+        below: see ``Candidate``; a row per file.
+        sampled: the sample.
         of_revision: rows of the whole revision.
     """
 
-    def __init__(self, of_revision: int) -> None:
+    def __init__(
+        self,
+        files: FileColumns,
+        can_change: Flags,
+        settled: Flags,
+        below: NDArray[np.float64],
+        sampled: SampledWeights,
+        of_revision: int,
+    ) -> None:
         self._of_revision = of_revision
+        self._files = files
+        self._can_change = can_change
+        self._settled = settled
+        self._below = below
+        self._sampled = sampled
 
-    @abstractmethod
+    @classmethod
+    def of(
+        cls,
+        whole: FileColumns,
+        files: FileColumns,
+        revision: Revision,
+        sampled: SampledWeights,
+        bytes_per_iter: int,
+        target_bytes: int,
+    ) -> Candidates:
+        """Finds the candidates in a version.
+
+        Args:
+            whole: all files of the version.
+            files: those that may be chosen.
+            revision: their revision.
+            sampled: the sample.
+            bytes_per_iter: see ``Candidates``.
+            target_bytes: size of the files that are written today.
+        """
+        number = revision.revision_id
+        all_blocks = whole.blocks
+        in_revision = whole.revision == number
+        all_blocks = all_blocks.where(in_revision[all_blocks.file])
+        # Cubes and writes have the same numbers in all columns of a version.
+        threshold = np.full(len(all_blocks.cube_ids), MAX_WEIGHT, np.int64)
+        np.minimum.at(threshold, all_blocks.cube, all_blocks.max_weight)
+        write_bytes = sums(whole.write[in_revision], int(whole.write.max(initial=-1)) + 1, whole.size[in_revision])
+
+        blocks = files.blocks_of(number)
+        first = blocks.min_weight
+        band_end = files.band_end[blocks.file]
+        known = band_end != UNKNOWN
+        in_band = np.minimum(blocks.max_weight, np.where(known, band_end - 1, MAX_WEIGHT))
+        last = np.maximum(in_band, first)
+        is_sampled = first < sampled.end
+        is_optimizable = is_sampled & (last >= sampled.end) & (last > threshold[blocks.cube])
+
+        def any_block(flags: Flags) -> Flags:
+            of_file: Flags = np.bincount(blocks.file[flags], minlength=len(files)) > 0
+            return of_file
+
+        below = np.zeros((len(files), len(sampled.limits)))
+        for i, limit in enumerate(sampled.limits):
+            share = np.clip((limit - first) / (last - first + 1), 0.0, 1.0)
+            np.add.at(below[:, i], blocks.file, blocks.elements * share)
+        optimizable, ours = any_block(is_optimizable), any_block(known)
+        oversized = files.size > OVERSIZED * target_bytes
+        beyond = any_block(is_sampled) & any_block(last >= sampled.band_end)
+        chosen = optimizable | beyond | (any_block(is_sampled) & any_block(~is_sampled))
+        settled = ours & ~optimizable & ~oversized & (write_bytes[files.write] * 2 >= bytes_per_iter)
+        return cls(
+            files.where(chosen),
+            (optimizable | ~ours | oversized)[chosen],
+            settled[chosen],
+            below[chosen],
+            sampled,
+            int(all_blocks.elements.sum()),
+        )
+
     def live(self, snapshot: TableSnapshot) -> Candidates:
         """Those that a later version still has, and that may be chosen."""
+        columns = snapshot.columns
+        live = set(zip(columns.path, columns.deletion_vector, strict=True))
+        pairs = zip(self._files.path, self._files.deletion_vector, strict=True)
+        return self._where(np.fromiter((pair in live for pair in pairs), np.bool_, len(self._files)))
 
-    @abstractmethod
     def unsettled(self) -> Candidates:
         """Those that are not settled."""
+        return self._where(~self._settled)
 
-    @abstractmethod
     def total(self) -> Overhead:
         """All of them together."""
+        return Overhead(
+            len(self._files),
+            int(self._files.size.sum()),
+            tuple(float(total) for total in self._below.sum(axis=0)),
+            len(np.unique(self._files.write)),
+            bool(self._can_change.any()),
+            self._of_revision,
+        )
 
-    @abstractmethod
     def first(self, snapshot: TableSnapshot) -> list[Candidate]:
         """The first ``MAX_FILES_PER_GROUP``, those with the most rows that the sample does not want first."""
+        levels = self._levels_in(snapshot.columns)
+        needless = self._below[:, -1] - self._below[:, self._sampled.limits.index(self._sampled.end)]
+        order = np.argsort(-np.rint(needless), kind="stable")[:MAX_FILES_PER_GROUP]
+        return [
+            Candidate(
+                input_file(self._files, position, levels[position]),
+                int(self._files.write[position]),
+                bool(self._can_change[position]),
+                self._below[position].tolist(),
+            )
+            for position in map(int, order)
+        ]
 
     def overhead_of(self, chosen: Sequence[Candidate]) -> Overhead:
         """Some of them together."""
@@ -163,5 +157,19 @@ class Candidates(ABC):
             below,
             len({c.write for c in chosen}),
             any(c.can_change for c in chosen),
+            self._of_revision,
+        )
+
+    def _levels_in(self, files: FileColumns) -> Integers:
+        """The levels of the candidates among these files."""
+        return files.levels[[files.position_of(path) for path in self._files.path]]
+
+    def _where(self, keep: Flags) -> Candidates:
+        return Candidates(
+            self._files.where(keep),
+            self._can_change[keep],
+            self._settled[keep],
+            self._below[keep],
+            self._sampled,
             self._of_revision,
         )

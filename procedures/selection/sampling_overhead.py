@@ -19,9 +19,8 @@ from procedures.groups.selection_strategy import (
     Strategy,
     take_until,
 )
-from procedures.selection.sampling_candidates import Candidates, Overhead, SampledWeights
-from procedures.selection.sampling_in_memory import CandidateColumns
-from procedures.selection.sampling_stored import StoredCandidates
+from procedures.selection.sampled_weights import Overhead, SampledWeights
+from procedures.selection.sampling_candidates import Candidates
 
 NAME = "SamplingOverheadReduction"
 # A rewrite is worth its bytes when the sample then reads less of these files by this share.
@@ -95,10 +94,7 @@ def _candidates_of(
     snapshot: TableSnapshot, revision: Revision, sampled: SampledWeights, bytes_per_iter: int, target_bytes: int
 ) -> Candidates:
     """Finds the candidates in a version; what others hold of a cube counts, whether or not it may be chosen."""
-    whole, columns = snapshot.whole.columns, snapshot.columns
-    if whole is None or columns is None:
-        return StoredCandidates.of(snapshot, revision, sampled, bytes_per_iter, target_bytes)
-    return CandidateColumns.of(whole, columns, revision, sampled, bytes_per_iter, target_bytes)
+    return Candidates.of(snapshot.whole.columns, snapshot.columns, revision, sampled, bytes_per_iter, target_bytes)
 
 
 def _no_selection(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import and_
 from typing import Any, ClassVar
 
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from catalog.settings.setting import duration
-from catalog.table.log_changes import changes_since
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
 from procedures.groups.plan import FileGroup, FileRun, Selection
@@ -34,8 +30,6 @@ from procedures.selection.small_file_lists import (
 )
 
 NAME = "SizeTieredClustering"
-# Small files that the driver judges at once; each takes about half a kilobyte of its memory.
-MAX_FILES = 200_000
 _KEPT_LISTS = KeptLists(MAX_KEPT_FILES)
 MIN_FILES, TIER_RATIO, ISOLATE_BYTES = 4, 4, 128 * 1024 * 1024
 _DURATION = duration("a positive duration such as '1 hour' or '7 days'", spark_syntax=False)
@@ -101,20 +95,15 @@ def policy_of(options: Mapping[str, Any]) -> TierPolicy:
 
 
 def small_files(snapshot: TableSnapshot, isolate_bytes: int) -> SmallFileLists:
-    """Reads the oldest files of a version that may be merged, at most ``MAX_FILES``; see ``FileColumns``.
+    """Lists the files of a version that may be merged.
 
     Args:
         snapshot: the version.
         isolate_bytes: larger files are left out.
     """
     columns = snapshot.columns
-    if columns is not None:
-        fits = (columns.revision == 0) & (columns.deletion_vector == "") & (columns.size < isolate_bytes)
-        return SmallFileLists(snapshot.version, {name: getattr(columns, name)[fits] for name in COLUMNS})
-    may_be_merged = F.col("revision") == 0, F.col("deletion_vector") == "", F.col("size") < isolate_bytes
-    small = snapshot.file_rows.where(reduce(and_, may_be_merged)).select(*COLUMNS)
-    files = small.orderBy("first_time", "path").limit(MAX_FILES).toArrow()
-    return SmallFileLists(snapshot.version, columns_of(files), is_whole=files.num_rows < MAX_FILES)
+    fits = (columns.revision == 0) & (columns.deletion_vector == "") & (columns.size < isolate_bytes)
+    return SmallFileLists(snapshot.version, {name: getattr(columns, name)[fits] for name in COLUMNS})
 
 
 def changed(lists: SmallFileLists, snapshot: TableSnapshot, isolate_bytes: int) -> bool:
@@ -130,7 +119,7 @@ def changed(lists: SmallFileLists, snapshot: TableSnapshot, isolate_bytes: int) 
     """
     if lists.version == snapshot.version:
         return True
-    changes = changes_since(snapshot, lists.version, (*COLUMNS, "revision", "deletion_vector"))
+    changes = snapshot.changes_since(lists.version, (*COLUMNS, "revision", "deletion_vector"))
     if changes is None:
         return False
     added = changes.added

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from pyspark.sql import functions as F
 
+from catalog.columns.column_names import find_stored
 from catalog.properties.optimization_properties import MAX_WRITE_AMPLIFICATION, MAX_WRITE_AMPLIFICATION_KEY
 from catalog.table.file_columns import UNKNOWN, FileColumns, Floats, Integers
 from catalog.table.snapshot import TableSnapshot
@@ -20,8 +21,6 @@ from procedures.selection.file_positions import input_file, levels_or
 from procedures.selection.sorted_runs import Choice, Merge, choose
 
 NAME = "SortedRunCompaction"
-# Files that the driver judges; each takes about a kilobyte of its memory.
-MAX_FILES = 200_000
 
 
 class SortedRunCompaction(Strategy):
@@ -56,10 +55,7 @@ class _RunSelector(Selector):
             return Selection(note=f"{NAME}: the table has no index columns")
         if snapshot.version != self._version:
             self._version, self._planned_bytes = snapshot.version, 0
-        files = _file_rows(snapshot, revision)
-        if files is None:
-            note = f"revision {revision.revision_id} has more than {MAX_FILES} files, which are not compared"
-            return Selection(None, (SkippedGroup(NAME, "TOO_MANY_FILES", MAX_FILES + 1, 0, note),))
+        files = _files_of(snapshot, revision)
         if len(files) == 0:
             return Selection(note=f"{NAME}: revision {revision.revision_id} has no files")
         limit = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
@@ -117,15 +113,14 @@ def _skipped(reason: str, merge: Merge, note: str) -> SkippedGroup:
     return SkippedGroup(NAME, reason, len(merge.files), int(merge.size), note)
 
 
-def _file_rows(snapshot: TableSnapshot, revision: Revision) -> FileColumns | None:
-    """The files of a revision; None where they are more than are judged."""
-    columns = snapshot.columns
+def _files_of(snapshot: TableSnapshot, revision: Revision) -> FileColumns:
+    """The files of a revision, with the ranges of its columns."""
+    columns = snapshot.columns.where(snapshot.columns.revision == revision.revision_id)
     newest = snapshot.latest_revision
-    if columns is not None and newest is not None and revision.revision_id == newest.revision_id:
-        return columns.where(columns.revision == revision.revision_id)
-    rows = snapshot.rows_with_bounds(revision).where(F.col("revision") == revision.revision_id)
-    table = rows.drop("partition_values").limit(MAX_FILES + 1).toArrow()
-    return None if table.num_rows > MAX_FILES else FileColumns.of(table)
+    if newest is not None and newest.columns == revision.columns:
+        return columns
+    low, high = snapshot.ranges_of(columns.path, [find_stored(snapshot.schema, name) for name in revision.columns])
+    return replace(columns, low=low, high=high)
 
 
 def run_files(files: FileColumns) -> RunFiles:

@@ -7,16 +7,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import functions as F
 
 from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.properties.lifecycle_properties import CLUSTERING_ISOLATE_BYTES
-from catalog.table.file_bounds import bounds_of
 from catalog.table.file_columns import UNKNOWN, FileColumns, Flags, Floats, Integers
 from catalog.table.snapshot import TableSnapshot
 from otree.packing import band_limits
@@ -26,8 +22,6 @@ from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES
 from procedures.selection.size_tiers import TierPolicy
 from procedures.selection.step_runs import StepFiles, widened
 
-# Files that the driver judges at once; each takes about half a kilobyte of its memory.
-MAX_FILES = 200_000
 _BAND_DECADES = 9
 # Cubes to whose borders boxes are widened, for each file.
 _CUBES_PER_FILE = 8
@@ -104,14 +98,13 @@ class StepCandidates:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot, scope: Scope) -> StepCandidates:
-        """Reads the files of a version; the oldest ``MAX_FILES`` of a larger one.
+        """Reads the files of a version.
 
         Args:
             snapshot: the version.
             scope: which files are wanted.
         """
-        columns = snapshot.columns
-        values = _by_jobs(snapshot) if columns is None else _in_memory(columns)
+        values = _values(snapshot.columns)
         order: Integers = np.argsort(values["first_time"], kind="stable")
         fractions = SAMPLE_FRACTIONS.value(snapshot.configuration)
         files = cls(**{name: column[order] for name, column in values.items()}, fractions=fractions)
@@ -174,10 +167,7 @@ class StepCandidates:
             snapshot: the version.
             columns: the columns; None for one that the table no longer has. At least one.
         """
-        rows = snapshot.log_files.select("path", *bounds_of(columns)).toArrow()
-        position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
-        order = [position[path] for path in self.path]
-        low, high = (_corners(rows[name], len(columns))[order] for name in ("low", "high"))
+        low, high = snapshot.ranges_of(self.path, columns)
         low, high = (np.where(np.isfinite(corner), corner, np.nan) for corner in (low, high))
         return replace(self, low=low, high=high)
 
@@ -233,21 +223,10 @@ def _are_isolated(files: StepCandidates, snapshot: TableSnapshot) -> Flags:
     return flags
 
 
-def _in_memory(files: FileColumns) -> dict[str, Any]:
+def _values(files: FileColumns) -> dict[str, Any]:
     level = np.where(files.revision == 0, -1, np.maximum(files.levels, 0))
     values = {name: getattr(files, name) for name in (*_TEXTS, *_NUMBERS) if name != "level"}
     return {**values, "level": level}
-
-
-def _by_jobs(snapshot: TableSnapshot) -> dict[str, Any]:
-    level = F.when(F.col("revision") == 0, F.lit(-1)).otherwise(F.lit(0)).alias("level")
-    wanted = [name for name in (*_TEXTS, *_NUMBERS) if name != "level"]
-    rows = snapshot.file_rows.select(*wanted, level).orderBy("first_time", "path").limit(MAX_FILES).toArrow()
-    texts = {name: np.array(rows[name].to_pylist(), np.object_) for name in _TEXTS}
-    numbers = {
-        name: np.asarray(pc.fill_null(rows[name].cast(pa.int64()), UNKNOWN).to_numpy(), np.int64) for name in _NUMBERS
-    }
-    return {**texts, **numbers}
 
 
 def _columns_of(snapshot: TableSnapshot, names: str | None) -> list[FoundColumn | None]:
@@ -264,9 +243,3 @@ def _columns_of(snapshot: TableSnapshot, names: str | None) -> list[FoundColumn 
             raise UnknownNameError.of("column", name, snapshot.schema.names)
         columns.append(column)
     return columns
-
-
-def _corners(column: pa.ChunkedArray, dimensions: int) -> Floats:
-    """Lists of one length as rows of an array, NaN for null."""
-    values = column.combine_chunks().flatten()
-    return np.asarray(pc.fill_null(values, np.nan).to_numpy(zero_copy_only=False), np.float64).reshape(-1, dimensions)

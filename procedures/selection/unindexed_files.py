@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyspark.sql import functions as F
-
 from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
@@ -66,8 +64,8 @@ class UnindexedFiles(Strategy):
         if settings.revision_id not in (None, 0):
             return Selection(note=f"UnindexedFiles: revision {settings.revision_id} was asked for")
         start = instant(snapshot.spark, _FROM, settings.options[_FROM])
-        columns, since = snapshot.columns, start.millis
-        unindexed = _by_jobs(snapshot, since) if columns is None else _in_memory(columns, since)
+        since = start.millis
+        unindexed = _unindexed(snapshot.columns, since)
         if unindexed.outdated:
             logger.warning(
                 "%d files have index tags of before version 0.6, and count as unindexed.", unindexed.outdated
@@ -97,19 +95,8 @@ class _Unindexed:
     unreadable: int
 
 
-def _in_memory(files: FileColumns, since: int) -> _Unindexed:
+def _unindexed(files: FileColumns, since: int) -> _Unindexed:
     positions = positions_by_age(files, (files.revision == 0) & (files.modification_time >= since))
     first = positions[:MAX_FILES_PER_GROUP]
     oldest = [input_file(files, position, -1) for position in first]
     return _Unindexed(oldest, len(positions), int(files.outdated[first].sum()), int(files.unreadable[first].sum()))
-
-
-def _by_jobs(snapshot: TableSnapshot, since: int) -> _Unindexed:
-    unindexed = snapshot.files.where((F.col("revision") == 0) & (F.col("modification_time") >= since))
-    rows = unindexed.drop("blocks").orderBy("modification_time", "path").limit(MAX_FILES_PER_GROUP).collect()
-    return _Unindexed(
-        [InputFile(r.path, r.deletion_vector, r.size, r.rows, -1, r.first_time, r.last_time) for r in rows],
-        len(rows) if len(rows) < MAX_FILES_PER_GROUP else unindexed.count(),
-        sum(bool(r.outdated) for r in rows),
-        sum(bool(r.unreadable) for r in rows),
-    )

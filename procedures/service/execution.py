@@ -8,7 +8,6 @@ from typing import Protocol
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from catalog.history.events import OPERATION
 from catalog.insights.consumption import trim_scans
@@ -186,17 +185,9 @@ class SparkEngine:
         small = TARGET_FILE_BYTES.value(snapshot.configuration) // 2
         with described_jobs(self._spark, f"USE service: measuring {table}"):
             columns = snapshot.columns
-            if columns is not None:
-                sizes = columns.size
-                unindexed_bytes = int(sizes[columns.revision == 0].sum())
-                return Files(int(sizes.sum()), unindexed_bytes, int((sizes < small).sum()))
-            size, unindexed = F.col("size"), F.col("revision") == 0
-            totals = snapshot.files.agg(
-                F.coalesce(F.sum(size), F.lit(0)).alias("bytes"),
-                F.coalesce(F.sum(F.when(unindexed, size)), F.lit(0)).alias("unindexed_bytes"),
-                F.count(F.when(size < small, 1)).alias("small_files"),
-            ).collect()[0]
-        return Files(totals["bytes"], totals.unindexed_bytes, totals.small_files)
+        sizes = columns.size
+        unindexed_bytes = int(sizes[columns.revision == 0].sum())
+        return Files(int(sizes.sum()), unindexed_bytes, int((sizes < small).sum()))
 
     def queue(self, pool: str) -> TaskQueue:
         """See ``Engine.queue``; starts no Spark job."""

@@ -4,7 +4,6 @@ import pytest
 from tables import NUMBERS, numbers
 
 from catalog.table import log_changes
-from catalog.table.log_changes import changes_since
 
 COLUMNS = ("path", "size", "rows", "deletion_vector", "revision", "tier", "partition", "rewrites")
 
@@ -23,7 +22,7 @@ def test_files_that_are_added_changed_and_removed(spark, table):
     table.sql("DELETE FROM {t} WHERE id >= 50 AND id < 100")  # a file
     table.append(numbers(spark, 50, start=200, partitions=1))
     snapshot = table.managed.snapshot()
-    changes = changes_since(snapshot, version, COLUMNS)
+    changes = snapshot.changes_since(version, COLUMNS)
     after = {file.path: file for file in table.files}
     same = {p for p in before if p in after and before[p].deletion_vector == after[p].deletion_vector}
     assert len(same) == 2
@@ -37,20 +36,20 @@ def test_files_that_are_added_changed_and_removed(spark, table):
 def test_commits_without_files(spark, table):
     version = table.version
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 20 days')")
-    changes = changes_since(table.managed.snapshot(), version, COLUMNS)
+    changes = table.managed.snapshot().changes_since(version, COLUMNS)
     assert (changes.gone, len(changes.added)) == (frozenset(), 0)
 
 
 def test_too_many_commits_and_a_log_that_was_cleaned_up(table, monkeypatch):
     snapshot = table.managed.snapshot()
-    assert changes_since(snapshot, snapshot.version, COLUMNS) is None
-    assert changes_since(snapshot, -1, COLUMNS) is None
-    assert changes_since(snapshot, 1, COLUMNS) is not None
+    assert snapshot.changes_since(snapshot.version, COLUMNS) is None
+    assert snapshot.changes_since(-1, COLUMNS) is None
+    assert snapshot.changes_since(1, COLUMNS) is not None
     (table.path / "_delta_log" / f"{2:020d}.json").unlink()
-    assert changes_since(snapshot, 1, COLUMNS) is None
-    assert changes_since(snapshot, 2, COLUMNS) is not None
+    assert snapshot.changes_since(1, COLUMNS) is None
+    assert snapshot.changes_since(2, COLUMNS) is not None
     monkeypatch.setattr(log_changes, "MAX_COMMITS", 1)
-    assert changes_since(snapshot, 2, COLUMNS) is None
+    assert snapshot.changes_since(2, COLUMNS) is None
 
 
 def test_a_commit_that_cannot_be_read(table):
@@ -58,4 +57,4 @@ def test_a_commit_that_cannot_be_read(table):
     commit = table.path / "_delta_log" / f"{snapshot.version:020d}.json"
     commit.write_text(commit.read_text() + '{"add": {"path": "x", "size": "large"')
     (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
-    assert changes_since(snapshot, snapshot.version - 1, COLUMNS) is None
+    assert snapshot.changes_since(snapshot.version - 1, COLUMNS) is None

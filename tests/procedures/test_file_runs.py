@@ -10,10 +10,8 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from procedures.declare.runs import Run
-from procedures.layout.step import Step, ignore_step
+from procedures.layout.step import Step
 from procedures.loop.table_optimizer import optimize
-from procedures.selection import size_tiered_clustering
-from procedures.selection.small_file_lists import KeptLists
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CLUSTERING = "SizeTieredClustering"
@@ -163,24 +161,6 @@ def test_only_files_with_many_deletes_are_compacted(spark, new_table):
     (row,) = sql_ext.call(spark, "compact", table=table.name, min_deleted_rows=1).collect()
     assert (row.reason, row.input_files) == ("DELETED_ROWS_1", 1)
     assert table.checksum() == before
-
-
-@pytest.mark.slow
-def test_a_large_log_is_read_by_jobs_and_chooses_the_same(spark, new_table, monkeypatch):
-    from catalog.table import file_columns
-
-    table = _small_files(spark, new_table(f"{NUMBERS}, p STRING", properties=VECTORS, tail="PARTITIONED BY (p)"), 5)
-    table.sql("DELETE FROM {t} WHERE id = 3")
-    in_memory = [table.optimize(strategy=name, dry_run=True)[0] for name in (CLUSTERING, "DeleteCompaction")]
-    monkeypatch.setattr(file_columns, "MAX_FILES", 0)
-    monkeypatch.setattr(size_tiered_clustering, "_KEPT_LISTS", KeptLists(0))
-    by_jobs = [table.optimize(strategy=name, dry_run=True)[0] for name in (CLUSTERING, "DeleteCompaction")]
-    assert in_memory == by_jobs
-    before = table.checksum()
-    table.optimize(strategy=CLUSTERING)
-    sql_ext.call(spark, "compact", table=table.name, min_deleted_rows=1)
-    assert table.checksum() == before
-    optimize(table.managed, settings_of(strategy=CLUSTERING), Run.of(table.managed, "call", {}), ignore_step)
 
 
 @pytest.mark.parametrize(

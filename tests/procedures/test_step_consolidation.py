@@ -315,23 +315,6 @@ def test_boxes_and_times_restrict_steps(spark, new_table):
 
 
 @pytest.mark.slow
-def test_a_large_log_is_read_by_jobs_and_chooses_the_same(spark, new_table, monkeypatch):
-    from catalog.table import file_columns
-
-    table = new_table("id BIGINT, p INT", properties=VECTORS, tail="PARTITIONED BY (p)")
-    for first in range(0, 80, 20):
-        table.append(spark.range(first, first + 20).selectExpr("id", "cast(id % 2 AS INT) p"))
-    table.sql("DELETE FROM {t} WHERE id = 3")
-    options = {"step_max_files": "3", "max_file_bytes": "1500"}
-    in_memory = table.optimize(strategy=STEPS, options=options, dry_run=True)
-    monkeypatch.setattr(file_columns, "MAX_FILES", 0)
-    assert table.optimize(strategy=STEPS, options=options, dry_run=True) == in_memory
-    before = table.checksum()
-    table.optimize(strategy=STEPS, options=options)
-    assert table.checksum() == before
-
-
-@pytest.mark.slow
 def test_files_that_clustering_has_done_with_stay_alone(spark, new_table):
     table = new_table("id BIGINT", properties={"use.clustering.isolateBytes": "2kb"})
     for first in (0, 10, 20):

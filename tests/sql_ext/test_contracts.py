@@ -128,6 +128,9 @@ def _settings():
 def _commands():
     """The help of every command of ``use-spark``."""
     names = [name for section in SECTIONS.values() for name in section]
+    for name in names:
+        # Click keeps the help option of a command that another test has run by itself, without the group's -h.
+        vars(cli.commands[name]).update(_help_option=None)
     shown = {name: CliRunner().invoke(cli, [*name.split(), "--help"], terminal_width=110) for name in ["", *names]}
     return {f"use-spark {name}".strip(): result.output.splitlines() for name, result in shown.items()}
 

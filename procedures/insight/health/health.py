@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from pyspark.sql import functions as F
 
 from catalog.clock import Clock
-from catalog.errors import NotSupportedError
 from catalog.history.event_store import recent_failures
 from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import TARGET_FILE_BYTES
@@ -23,7 +21,6 @@ from procedures.insight.health.score import Part, score_of
 from procedures.selection.revision_rewrite import is_outdated
 
 # Files that the driver judges; each takes about a kilobyte of its memory.
-MAX_FILES = 200_000
 _WEEK_MILLIS = 7 * 24 * 3600 * 1000
 
 
@@ -72,7 +69,7 @@ def diagnosis_of(table: ManagedTable, clock: Clock) -> Diagnosis:
         clock: the time.
 
     Raises:
-        NotSupportedError: the table has more than ``MAX_FILES`` files.
+        TooComplexError: the table has too many files; see ``TableSnapshot.columns``.
     """
     with described_jobs(table.spark, f"USE health: {table.name}"):
         facts = _facts_of(table, table.snapshot(), clock)
@@ -93,38 +90,13 @@ def table_score(table: ManagedTable, clock: Clock) -> int:
         clock: the time.
 
     Raises:
-        NotSupportedError: see ``health_of``.
+        TooComplexError: see ``health_of``.
     """
     return score_of(health_of(table, clock))
 
 
-def table_files(snapshot: TableSnapshot) -> FileColumns:
-    """Returns the files of a version, with the ranges of the indexed columns.
-
-    Args:
-        snapshot: the version.
-
-    Raises:
-        NotSupportedError: it has more than ``MAX_FILES`` files.
-    """
-    columns = snapshot.columns
-    if columns is not None:
-        return columns
-    newest = snapshot.latest_revision
-    rows = snapshot.file_rows if newest is None else snapshot.rows_with_bounds(newest)
-    if newest is None:
-        empty = F.array().cast("array<double>")
-        rows = rows.withColumns({"low": empty, "high": empty})
-    table = rows.drop("partition_values").limit(MAX_FILES + 1).toArrow()
-    if table.num_rows > MAX_FILES:
-        raise NotSupportedError(
-            f"{snapshot.location} has more than {MAX_FILES} files, which use.health does not compare."
-        )
-    return FileColumns.of(table)
-
-
 def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> HealthFacts:
-    files, newest = table_files(snapshot), snapshot.latest_revision
+    files, newest = snapshot.columns, snapshot.latest_revision
     is_indexed = np.zeros(len(files), np.bool_) if newest is None else are_indexed(snapshot, files, newest)
     index = snapshot.index_configuration
     commits = snapshot.version - table.handle.versions(table.spark).checkpoint_before(snapshot.version)

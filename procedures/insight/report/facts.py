@@ -22,7 +22,7 @@ from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
-from procedures.insight.health.health import are_indexed, diagnosis_of, table_files
+from procedures.insight.health.health import are_indexed, diagnosis_of
 from procedures.insight.health.parts import fragmentation, unindexed_share
 from procedures.insight.health.reads import sample_costs
 from procedures.insight.health.remedy import Step
@@ -170,7 +170,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
     snapshot = table.snapshot()
     diagnosis = diagnosis_of(table, clock)
     with described_jobs(table.spark, f"USE report: {table.name}"):
-        files = table_files(snapshot)
+        files = snapshot.columns
         newest = snapshot.latest_revision
         names = () if newest is None else tuple(logical_name(snapshot.schema, column) for column in newest.columns)
         axes = _axes(names, columns)
@@ -258,7 +258,7 @@ def _versions(table: ManagedTable, snapshot: TableSnapshot) -> tuple[VersionFact
     facts = []
     for number in numbers.tolist():
         then = snapshot if number == snapshot.version else TableSnapshot.of(versions.state(number), table.location)
-        files = table_files(then)
+        files = then.columns
         newest = then.latest_revision
         sample = None
         if newest is not None and len(files):

@@ -1,25 +1,18 @@
-"""Columns in memory: levels, trees and groups against a naive reference, and equal to what Spark jobs find."""
+"""Columns in memory: levels, trees and groups against a naive reference."""
 
 from collections import defaultdict
 
 import numpy as np
-import pytest
-from file_lists import LOG_SCHEMA, REVISIONS, ListedFile, columns_of, file_lists, snapshot_of
-from hypothesis import HealthCheck, example, given, settings
+from file_lists import REVISIONS, ListedFile, columns_of, file_lists
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from catalog.jvm.local_rows import local_data_frame
-from catalog.table import file_columns
-from catalog.table.file_columns import digits, group_numbers
-from catalog.table.kept_columns import KeptColumns, PathFilter
+from catalog.table.file_columns import FileColumns, digits, group_numbers
+from catalog.table.kept_columns import KeptColumns, PathFilter, VersionKey
 from otree.cube import CubeId
 from otree.level import level_of
-from procedures.calls.optimize import OPTIMIZE
-from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.run_selection import RunSelection
 from procedures.selection.file_positions import LeveledBlocks
-from procedures.selection.revision_rewrite import former_index_note
 
 SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")
 # Drawing a list of files takes as long as checking it ten times.
@@ -28,7 +21,6 @@ TWO_GROUPS = tuple(
     ListedFile(f"part-{n}", 10, 0, 2, f"w{n}", ((cube, 0, 1, 5),), 0, True, None)
     for n, cube in enumerate(("", "", CubeId(2, (0,)).text, CubeId(2, (0,)).text))
 )
-DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
 
 
 def _levels(files):
@@ -147,70 +139,58 @@ def test_groups_are_numbered_in_the_order_of_their_keys(keys):
 def test_columns_are_kept_up_to_a_number_of_bytes():
     one = columns_of([ListedFile("part-0", 10, 0, 2, "w", (("", 0, 1, 5),), 0, True, None)])
     kept = KeptColumns(2 * one.kept_bytes)
-    for key in "abc":
+    a, b, c, d = (VersionKey(key, 1, 0) for key in "abcd")
+    for key in (a, b, c):
         kept.put(key, one)
-    assert [kept.get(key) is one for key in "abc"] == [False, True, True]
-    kept.get("b")
-    kept.put("d", one)
-    assert [kept.get(key) is one for key in "bcd"] == [True, False, True]
+    assert [kept.get(key) is one for key in (a, b, c)] == [False, True, True]
+    kept.get(b)
+    kept.put(d, one)
+    assert [kept.get(key) is one for key in (b, c, d)] == [True, False, True]
     small = KeptColumns(one.kept_bytes - 1)
-    small.put("a", one)
-    assert small.get("a") is None
+    small.put(a, one)
+    assert small.get(a) is None
     assert len(columns_of([])) == 0
 
 
-CALLS = (
-    {"strategy": "UnindexedFiles"},
-    {"strategy": "UnindexedFiles", "options": {"batch_bytes": "150", "from_timestamp": "2"}},
-    {"strategy": "LeveledCompaction"},
-    {"strategy": "LeveledCompaction", "bytes_per_iter": 211, "revision_id": 1},
-    {"strategy": "CubeDefragmentation"},
-    {"strategy": "CubeDefragmentation", "bytes_per_iter": 211},
-    {"strategy": "SamplingOverheadReduction", "options": {"fraction": "0.1"}},
-    {"strategy": "SamplingOverheadReduction", "options": {"fraction": "0.3"}, "bytes_per_iter": 300},
-    {"revision_rewrite": True, "revision_id": 1},
-    {"files": ["part-1", "part-2"]},
-    {"strategy": "LeveledCompaction", "where": "id >= 0"},
-)
+@SOME
+@example(list(TWO_GROUPS[:2]), list(TWO_GROUPS[2:]), set())
+@given(file_lists(), file_lists(), st.sets(st.integers(0, 11)))
+def test_a_list_that_follows_commits_is_that_of_the_version(files, later, removed):
+    """Later files replace those of the same path; the result is as if the list had been read anew."""
+    removed = {f"part-{n}" for n in removed}
+    later = [f for f in later if f.path not in removed]
+    gone = removed | {f.path for f in later}
+    expected = columns_of([*(f for f in files if f.path not in gone), *later])
+    found = columns_of(files).updated(gone, columns_of(later))
+    for name in FileColumns.__dataclass_fields__:
+        if name not in ("blocks", "write", "write_ids", "low", "high"):
+            assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+    assert _writes(found) == _writes(expected)
+    assert list(found.write_ids) == sorted(set(found.write_ids))
+    assert found.levels.tolist() == expected.levels.tolist()
+    assert _blocks(found) == _blocks(expected)
 
 
-def _selections(snapshot, arguments, paths):
-    if not paths.issuperset(arguments.get("files", ())):
-        return []
-    selection = RunSelection(OptimizeSettings.of({**DEFAULTS, "table": "t", **arguments}))
-    found = []
-    for _, selector in selection:
-        restricted = selection.restricted(snapshot)
-        first = selector.select(restricted)
-        found.append(first)
-        if first.group is not None:
-            found.append(selector.select(restricted.without([f.path for f in first.group.files])))
-    return found
+def _writes(columns):
+    return [columns.write_ids[number] for number in columns.write]
 
 
-@pytest.mark.quick_sample(1)
-@pytest.mark.parametrize("part", range(4))
-def test_selection_in_memory_is_selection_by_jobs(spark, part):
-    """The same files, levels, notes and skipped groups, for every strategy, restricted or not."""
-    calls = CALLS[part::4]
+def _blocks(columns):
+    b = columns.blocks
+    cubes = [b.cube_ids[cube] for cube in b.cube]
+    return list(zip(b.file, cubes, b.min_weight, b.max_weight, b.elements, strict=True))
 
-    @settings(max_examples=2, derandomize=True, suppress_health_check=list(HealthCheck))
-    @given(file_lists())
-    def check(files):
-        rows = [file.of_log() for file in files]
 
-        def selections(most_files):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(file_columns, "MAX_FILES", most_files)
-                found = []
-                for call in calls:
-                    log_files = local_data_frame(spark, rows, LOG_SCHEMA)
-                    snapshot = snapshot_of(spark, log_files, len(files), SCHEMA)
-                    assert (snapshot.columns is None) == (len(files) > most_files)
-                    found.append(_selections(snapshot, call, {f.path for f in files}))
-                tree = snapshot.cube_states(REVISIONS[1], ["part-0"])
-                return found, tree, snapshot.revision_ids_in_use, former_index_note(snapshot), snapshot.unindexed_total
+def test_a_newer_version_is_found_by_its_metadata_and_number():
+    one = columns_of([])
+    kept = KeptColumns(10**6)
+    for metadata, version in (("a", 3), ("a", 5), ("a", 9), ("b", 6)):
+        kept.put(VersionKey(metadata, version, 0), one)
+    assert kept.newest_before(VersionKey("a", 7, 0))[0] == 5
+    assert kept.newest_before(VersionKey("a", 3, 0)) is None
+    assert kept.newest_before(VersionKey("c", 7, 0)) is None
 
-        assert selections(50_000) == selections(-1)
 
-    check()
+def test_a_table_without_files_has_no_columns():
+    empty = FileColumns.empty()
+    assert (len(empty), empty.levels.tolist()) == (0, [])
