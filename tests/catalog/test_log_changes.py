@@ -3,7 +3,11 @@
 import pytest
 from tables import NUMBERS, numbers
 
-from catalog.table import log_changes
+from catalog.errors import TooComplexError
+from catalog.table import file_columns, log_changes
+from catalog.table import snapshot as snapshots
+from catalog.table.kept_columns import KeptColumns
+from catalog.table.log_changes import changes_between
 
 COLUMNS = ("path", "size", "rows", "deletion_vector", "revision", "tier", "partition", "rewrites")
 
@@ -58,3 +62,50 @@ def test_a_commit_that_cannot_be_read(table):
     commit.write_text(commit.read_text() + '{"add": {"path": "x", "size": "large"')
     (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
     assert snapshot.changes_since(snapshot.version - 1, COLUMNS) is None
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table, monkeypatch, is_indexed):
+    """Appends, deletes, deletion vectors, an optimization and a new revision: column by column as if read anew."""
+    properties = {"delta.enableDeletionVectors": "true", **({"use.index.columns": "x"} if is_indexed else {})}
+    table = new_table(NUMBERS, properties=properties)
+    kept = KeptColumns(10**9)
+    monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", kept)
+    monkeypatch.setattr(snapshots, "FOLLOWED_FILES", 0)
+    followed = []
+    monkeypatch.setattr(
+        snapshots, "changes_between", lambda *given: followed.append(changes := changes_between(*given)) or changes
+    )
+    steps = [
+        lambda: table.append(numbers(spark, 50, start=0, partitions=1)),
+        lambda: table.append(numbers(spark, 50, start=50, partitions=1)),
+        table.index if is_indexed else lambda: table.append(numbers(spark, 50, start=400, partitions=1)),
+        lambda: table.sql("DELETE FROM {t} WHERE id = 3"),
+        lambda: table.append(numbers(spark, 50, start=100, partitions=1)),
+        lambda: table.sql("DELETE FROM {t} WHERE id >= 50 AND id < 100"),
+        lambda: table.optimize() if is_indexed else table.optimize(strategy="SizeTieredClustering"),
+    ]
+    for step in steps:
+        step()
+        current = table.managed.snapshot()
+        found = current.columns
+        monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", KeptColumns(0))
+        anew = table.managed.snapshot().columns
+        monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", kept)
+        kept.put(current._columns_key, found)
+        for name in ("path", "deletion_vector", "size", "rows", "revision", "tier", "rewrites", "partition", "deleted"):
+            assert getattr(found, name).tolist() == getattr(anew, name).tolist(), name
+        assert str(found.low.tolist()) == str(anew.low.tolist())
+        assert [found.write_ids[n] for n in found.write] == [anew.write_ids[n] for n in anew.write]
+        assert found.blocks.elements.tolist() == anew.blocks.elements.tolist()
+        assert found.levels.tolist() == anew.levels.tolist()
+    assert len([changes for changes in followed if changes is not None]) >= 3
+
+
+def test_more_files_than_are_compared(table, monkeypatch):
+    monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", KeptColumns(0))
+    monkeypatch.setattr(file_columns, "MAX_FILES", 3)
+    with pytest.raises(TooComplexError, match=r"more than 3 files.*by where"):
+        _ = table.managed.snapshot().columns
+    (row,) = table.optimize(strategy="SizeTieredClustering", where="id < 100", dry_run=True)
+    assert row.reason == "NOTHING_TO_DO"
