@@ -128,6 +128,7 @@ def _settings():
 def _commands():
     """The help of every command of ``use-spark``."""
     names = [name for section in SECTIONS.values() for name in section]
+    cli._help_option = None
     for name in names:
         # Click keeps the help option of a command that another test has run by itself, without the group's -h.
         vars(cli.commands[name]).update(_help_option=None)

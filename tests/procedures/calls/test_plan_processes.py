@@ -15,7 +15,7 @@ import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.state.lease import LEASE_FILE, holder_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SUPPORT = ROOT / "tests" / "support"
 
 CHILD = """

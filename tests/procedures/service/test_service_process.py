@@ -12,7 +12,7 @@ from tables import NUMBERS, numbers
 
 from procedures.service.service import Service
 
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
 
 # A session as anybody makes it: Delta's extension and catalog, and nothing of ours.
 PLAIN = """

@@ -10,7 +10,7 @@ import sql_ext
 from catalog.errors import UseError
 from procedures.process.application import application
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-procedures.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "own-procedures.md"
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_the_example_of_the_documentation_runs(spark, new_table, registered):
     assert table.checksum() == before
     (row,) = table.optimize(strategy=registered)
     assert row.state == "skipped"
-    assert "no file of version" in row.message
+    assert "No file of version" in row.message
 
 
 def test_every_class_that_a_strategy_needs_is_exported():

@@ -19,7 +19,7 @@ from tables import DeltaTable, create, numbers
 import sql_ext
 from catalog.clock import SystemClock
 
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
 
 CHILD = """
     import sys, time

@@ -264,7 +264,7 @@ def test_a_transformation_that_nobody_knows_is_refused(spark):
 
 
 def test_rows_are_placed_by_a_new_transformation(spark, rows, monkeypatch):
-    """One file and one entry in each package; see ``tests/catalog/test_new_transformation.py`` for the rest."""
+    """One file and one entry in each package; see ``tests/catalog/pruning/test_new_transformation.py`` for the rest."""
     monkeypatch.setitem(KINDS_OF_TRANSFORMATIONS, "parity", ParityKind())
     monkeypatch.setitem(COORDINATES, ParityTransformation, parity_coordinate)
     space = ParityTransformation()

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from catalog.errors import ToleranceNotMetError
-from procedures.insight.approximation.answer import Answer
+from procedures.insight.approximation import answer
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +110,14 @@ def test_estimates_are_those_of_the_sample(spark, table):
 def test_all_steps_read_one_version(spark, new_table, monkeypatch):
     table = new_table("id BIGINT, v DOUBLE", index="id", cube_size=500)
     table.append(spark.range(20_000).selectExpr("id", "rand(7) AS v")).index()
-    following = Answer._next
+    following = answer.next_fraction
 
-    def append_first(self, upper, needed):
+    def append_first(upper, needed, most):
         table.append(spark.range(5_000).selectExpr("id + 50000 AS id", "100.0D AS v"))
         table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns'='v')")
-        return following(self, upper, needed)
+        return following(upper, needed, most)
 
-    monkeypatch.setattr(Answer, "_next", append_first)
+    monkeypatch.setattr(answer, "next_fraction", append_first)
     rows = approximate(spark, f"SELECT avg(v) a, count(*) c FROM {table.name}", tolerance=0.05, on_miss="estimate")
     assert table.version > 3
     assert (rows[0].upper < 1, rows[1].upper < 25_000) == (True, True)

@@ -106,9 +106,9 @@ KILLED = """
 
 
 def test_a_process_that_is_killed_leaves_a_lease_and_claims_that_expire(table, tmp_path):
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     code = textwrap.dedent(KILLED).format(support=str(here.parent / "support"), root=str(tmp_path))
-    paths = os.pathsep.join((str(here.parents[1]), str(here)))
+    paths = os.pathsep.join((str(here.parents[1]), str(Path(__file__).parent)))
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}, text=True
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 ROOMS = ("otree", "catalog", "procedures", "sql_ext")
 BORDER = ROOT / "catalog" / "jvm"
 # Where this process itself is set up, or a setting of Spark is the name of a class.

@@ -18,7 +18,7 @@ from catalog.state.suspension import suspension_of
 from catalog.state.write_records import writes_before
 from procedures.service.health_alerts import crossed_before
 
-PINNED = Path(__file__).resolve().parents[1] / "contracts" / "documents.json"
+PINNED = Path(__file__).resolve().parents[2] / "contracts" / "documents.json"
 DOCUMENTS = json.loads(PINNED.read_text(encoding="utf-8"))
 
 

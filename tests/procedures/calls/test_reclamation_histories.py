@@ -17,7 +17,7 @@ import sql_ext
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 

@@ -18,7 +18,7 @@ from procedures.service.execution import RunOutcome, totals_of
 from procedures.service.service_metrics import METRICS, SERVICE_METRICS, RunTotals, ServiceMetrics
 from procedures.service.workers import _metric_outcome
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.fixture(autouse=True)

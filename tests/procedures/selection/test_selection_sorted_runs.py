@@ -26,7 +26,7 @@ from procedures.groups.read_costs import (
 from procedures.selection.sorted_run_compaction import run_files, selection_of
 from procedures.selection.sorted_runs import SMALLEST_GAIN, Choice, Merge, choose
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
 
 import ingest_simulation as simulation
 
