@@ -53,9 +53,9 @@ def by_group(rows):
 def check_against_exact(spark, query, rows, keys=0):
     """Each interval contains the exact answer, which it does with this data; no group is invented or lost."""
     found, count = by_group(rows), 0
-    for answer in spark.sql(query).collect():
-        key = tuple(str(value) for value in answer[:keys])
-        for name, value in zip(answer.__fields__[keys:], answer[keys:], strict=True):
+    for group in spark.sql(query).collect():
+        key = tuple(str(value) for value in group[:keys])
+        for name, value in zip(group.__fields__[keys:], group[keys:], strict=True):
             row = found[(key, name)]
             assert row.lower <= float(value) <= row.upper, (row, value)
             assert row.met == (row.reason is None)
