@@ -181,3 +181,11 @@ def test_names_in_tables_wrap_between_their_words(html, expected):
         return text.replace("{", '<code><span class="pre">').replace("}", "</span></code>")
 
     assert name_breaks.with_breaks(written(html)) == written(expected)
+
+
+def test_the_map_of_decisions_names_each_once_by_its_title():
+    folder = DOCS / "decisions"
+    pages = sorted(page for page in folder.glob("[0-9]*.md"))
+    titles = {page.name: page.read_text(encoding="utf-8").partition("\n")[0][len("# 000 ") :] for page in pages}
+    listed = re.findall(r"^\| \[\d+\]\(([^)]+)\) \| (.*) \|$", (folder / "index.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(listed) == sorted(titles.items())
