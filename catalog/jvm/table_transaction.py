@@ -109,7 +109,7 @@ class TableTransaction(FileWriter):
         tags = java_maps(self.spark, tags_by_path)
         return int(self._java.commit(operation, java_map(self.spark, parameters), tags, data_change))
 
-    def restate(self, files: DataFrame, operation: str, parameters: Mapping[str, str], large: bool) -> int:
+    def replace_entries(self, files: DataFrame, operation: str, parameters: Mapping[str, str], large: bool) -> int:
         """Commits other metadata of live files, and what was configured, without data change.
 
         Args:

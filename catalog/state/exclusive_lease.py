@@ -12,7 +12,7 @@ from catalog.table.managed_table import ManagedTable
 
 
 @contextmanager
-def held_lease(table: ManagedTable, run_id: str, trigger: str, clock: Clock) -> Iterator[None]:
+def exclusive_lease(table: ManagedTable, run_id: str, trigger: str, clock: Clock) -> Iterator[None]:
     """Holds the lease while the block runs.
 
     Args:

@@ -1,7 +1,8 @@
 """One lease per table, so that two optimizers do not waste each other's work; correctness never depends on it.
 
 A lease may name a stored plan. Then all runs that execute this plan share it: the file names one of them, and each has
-a file of its own beside the plan. Who ends hands the lease over to another one.
+a file of its own beside the plan. A run that ends writes one of the
+others into the file.
 
 Source:
     Leases as expiring locks: Gray and Cheriton, "Leases: an efficient fault-tolerant mechanism" (1989).
@@ -23,7 +24,7 @@ from pyspark.errors import PySparkException
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import LAST_MILLIS
-from catalog.state.renewal import kept
+from catalog.state.renewal import renewed_in_background
 from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read, warn_once
 from catalog.table.managed_table import ManagedTable
 
@@ -145,7 +146,7 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str 
         now: epoch milliseconds.
         plan: the plan that the run executes; other runs of the same plan are not in its way.
     """
-    held = lease_in_the_way(table, run_id, now, plan)
+    held = conflicting_lease(table, run_id, now, plan)
     if held is not None:
         return HeldBy(held)
     mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS, plan)
@@ -156,7 +157,7 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str 
             warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
     if not table.create_state(LEASE_FILE, mine.to_json()):
         # Another run created the file since; otherwise the file has expired, or cannot be read.
-        held = lease_in_the_way(table, run_id, now, plan)
+        held = conflicting_lease(table, run_id, now, plan)
         if held is not None:
             return _refused(table, run_id, plan, held)
         try:
@@ -165,7 +166,7 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str 
             warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
             return Acquired(is_stored=False)
     # Of two runs that saw the table free, the last one to write the file holds the lease.
-    held = lease_in_the_way(table, run_id, now, plan)
+    held = conflicting_lease(table, run_id, now, plan)
     return Acquired() if held is None else _refused(table, run_id, plan, held)
 
 
@@ -175,7 +176,7 @@ def _refused(table: ManagedTable, run_id: str, plan: str | None, held: Lease) ->
     return HeldBy(held)
 
 
-def lease_in_the_way(table: ManagedTable, run_id: str | None, now: int, plan: str | None = None) -> Lease | None:
+def conflicting_lease(table: ManagedTable, run_id: str | None, now: int, plan: str | None = None) -> Lease | None:
     """The unexpired lease of another run that does not execute the same plan.
 
     Args:
@@ -211,7 +212,7 @@ def renewed(
         if plan is not None:
             table.write_state(_sharer_file(plan, run_id), mine.to_json())
         # Another run holds the lease if this process was suspended for longer than a lease time.
-        if lease_in_the_way(table, run_id, now, plan) is None:
+        if conflicting_lease(table, run_id, now, plan) is None:
             table.write_state(LEASE_FILE, mine.to_json())
 
     def warn(problem: Unreadable) -> None:
@@ -220,7 +221,7 @@ def renewed(
     def end() -> None:
         _release(table, run_id, plan, clock.now())
 
-    with kept(f"use-lease-{run_id}", clock, LEASE_MILLIS / 3000, renew, end, warn):
+    with renewed_in_background(f"use-lease-{run_id}", clock, LEASE_MILLIS / 3000, renew, end, warn):
         yield
 
 

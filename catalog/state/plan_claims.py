@@ -22,7 +22,7 @@ from catalog.epoch_millis import LAST_MILLIS
 from catalog.jvm.java_errors import causes_of, is_cancellation
 from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, this_process
 from catalog.state.plan_files import StoredPlan
-from catalog.state.renewal import kept
+from catalog.state.renewal import renewed_in_background
 from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 
@@ -247,7 +247,7 @@ class GroupClaims:
             logger.warning("%s was not stored: %s", self._file(group_id), access_problem(error))
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def renewed(self) -> Iterator[None]:
         """Renews the claims in the background while the block runs, and gives back those that are left."""
 
         def renew() -> None:
@@ -266,7 +266,7 @@ class GroupClaims:
         def warn(problem: Unreadable) -> None:
             logger.warning("Claims of plan %s cannot be written: %s", self._plan.plan_id, problem)
 
-        with kept(f"use-plan-{self._run_id}", self._clock, LEASE_MILLIS / 3000, renew, end, warn):
+        with renewed_in_background(f"use-plan-{self._run_id}", self._clock, LEASE_MILLIS / 3000, renew, end, warn):
             yield
 
     def _file(self, group_id: int) -> str:

@@ -14,7 +14,7 @@ from catalog.state.state_files import NOT_ACCESSIBLE, Unreadable, access_problem
 
 
 @contextmanager
-def kept(
+def renewed_in_background(
     name: str,
     clock: Clock,
     seconds: float,

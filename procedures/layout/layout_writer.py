@@ -71,7 +71,7 @@ class LayoutWriter:
             target.file_share,
             target.beside,
             target.weight_span,
-            target.values_beside,
+            target.other_values,
             target.sample_fractions,
         )
         self.session.conf.set(MOST_ROWS_KEY, str(layout.largest_file))

@@ -17,7 +17,7 @@ from otree.transformer import Transformer, needs_quantiles
 from procedures.layout.index_columns import columns_of
 from procedures.layout.index_values import finite_value
 from procedures.layout.quantile_estimates import numeric_quantiles, string_quantiles
-from procedures.layout.revision_choice import hashed_otherwise
+from procedures.layout.revision_choice import has_other_hash_types
 from procedures.layout.row_sample import RowSample, sample_of
 
 # So many that neighbours differ by little, and the borders of cubes fall on quantiles; strings are not interpolated.
@@ -131,6 +131,6 @@ def _may_join(snapshot: TableSnapshot, configuration: IndexConfiguration, latest
     return (
         latest.transformers == configuration.transformers
         and configuration.cube_size in (None, latest.desired_cube_size)
-        and not hashed_otherwise(snapshot, configuration)
+        and not has_other_hash_types(snapshot, configuration)
         and not any(map(needs_quantiles, latest.transformers, latest.transformations))
     )

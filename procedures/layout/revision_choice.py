@@ -41,7 +41,7 @@ def revision_for(
     cube_size = configuration.cube_size or (
         latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
     )
-    renew = hashed_otherwise(snapshot, configuration)
+    renew = has_other_hash_types(snapshot, configuration)
     now = clock.now()
     revision = next_revision(latest, configuration.transformers, stats, cube_size, now, location, renew=renew)
     if latest is not None and revision.revision_id == latest.revision_id:
@@ -55,7 +55,7 @@ def revision_for(
     return revision, new | configuration.remembered(snapshot.configuration, revision.revision_id)
 
 
-def hashed_otherwise(snapshot: TableSnapshot, configuration: IndexConfiguration) -> bool:
+def has_other_hash_types(snapshot: TableSnapshot, configuration: IndexConfiguration) -> bool:
     """Whether the columns' types hash differently from when the newest revision was made."""
     latest = snapshot.latest_revision
     written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}") if latest else None

@@ -59,7 +59,7 @@ def lay_out(
     file_share: float,
     beside: int = 0,
     weight_span: float = 1.0,
-    values_beside: Sequence[ValueSpread | None] = (),
+    other_values: Sequence[ValueSpread | None] = (),
     fractions: Sequence[float] = (),
 ) -> Layout:
     """Packs rows into files by a sample of them.
@@ -70,10 +70,10 @@ def lay_out(
         file_share: rows of one file, as a share of all rows; above 1 when all fit in one.
         beside: rows of the revision in files that stay.
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
-        values_beside: how the other rows of the table lie over the values of each column; see ``sampled_order``.
+        other_values: how the other rows of the table lie over the values of each column; see ``sampled_order``.
         fractions: samples for which bands end too.
     """
-    order, sampled = sampled_order(sample, values_beside)
+    order, sampled = sampled_order(sample, other_values)
     target_rows = max(1, int(sample.rows * file_share))
     packing = pack(sampled.weights, sampled.keys, sample.rows, target_rows, beside, weight_span, fractions)
     return Layout(tree, order, packing, sample.rows, int(target_rows * _LARGEST_FILE) + 1)

@@ -36,7 +36,7 @@ class Target:
         new_properties: table properties that make the revision; empty when it exists.
         weights: how many different weights the rows have, None where nobody looked.
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
-        values_beside: how the table's other rows lie over the values of each indexed column, as the ranges of their
+        other_values: how the table's other rows lie over the values of each indexed column, as the ranges of their
             files tell; None for a column without ranges, empty where nothing is known.
         sample_fractions: samples for which bands end.
     """
@@ -48,7 +48,7 @@ class Target:
     new_properties: Mapping[str, str]
     weights: WeightCardinality | None = None
     weight_span: float = 1.0
-    values_beside: Sequence[ValueSpread | None] = ()
+    other_values: Sequence[ValueSpread | None] = ()
     sample_fractions: Sequence[float] = ()
 
     @property
@@ -100,7 +100,7 @@ def target_in_revision(
     sample, _ = sample_of(rows, expected, columns, file_share)
     tree = grown_tree(sample, current, remaining)
     beside = _values_beside(snapshot, revision, replaced)
-    return Target(sample, tree, remaining, file_share, {}, values_beside=beside)
+    return Target(sample, tree, remaining, file_share, {}, other_values=beside)
 
 
 def target_for_new_rows(
@@ -147,7 +147,7 @@ def target_for_new_rows(
     tree = grown_tree(sample, Tree.current(revision.dimensions, existing), existing)
     beside = _values_beside(snapshot, revision, replaced)
     fractions = configuration.sample_fractions
-    return Target(sample, tree, existing, share, new, seen.weights, values_beside=beside, sample_fractions=fractions)
+    return Target(sample, tree, existing, share, new, seen.weights, other_values=beside, sample_fractions=fractions)
 
 
 def _values_beside(

@@ -100,8 +100,8 @@ class Optimizer:
         self._skipped: set[SkippedGroup] = set()
         # Strategy and paths of the output of the last iteration.
         self._last_written: tuple[str, frozenset[str]] = ("", frozenset())
-        # Files that are not younger than the version that this time is of were there; None = all of the next plan's. A
-        # conflict unsets it, since a delete or an update writes the rows of a lost group to new files.
+        # Commit time of the version at which the run began. Files that are younger have arrived during the run. None
+        # until the next plan, and after a conflict: a delete or an update writes the rows of a lost group to new files.
         self._arrived_since: int | None = None
         # Bytes of unindexed files that were rewritten, and those that the last plan leaves to the next run.
         self._indexed_bytes = 0

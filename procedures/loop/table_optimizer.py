@@ -142,7 +142,7 @@ class TableLease:
 
     def holder(self) -> lease.Lease | None:
         """See ``RunLease.holder``."""
-        return lease.lease_in_the_way(self.table, None, self.clock.now(), self.plan)
+        return lease.conflicting_lease(self.table, None, self.clock.now(), self.plan)
 
     def acquire(self) -> lease.Acquired | lease.HeldBy:
         """See ``RunLease.acquire``."""
@@ -231,5 +231,5 @@ def optimize(
     if settings.plan is None:
         return optimizer_of(table, settings, run, observe, app).optimize()
     stored_plan = StoredPlanRun.of(table, settings, run, (app or application()).clock)
-    with stored_plan.claims.kept():
+    with stored_plan.claims.renewed():
         return optimizer_of(table, settings, run, observe, app, stored_plan).optimize()

@@ -30,7 +30,7 @@ from procedures.layout.file_ranges import ranges_of_files
 from procedures.layout.index_columns import columns_of
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.observation import Observation, observation_of
-from procedures.layout.revision_choice import hashed_otherwise, revision_for
+from procedures.layout.revision_choice import has_other_hash_types, revision_for
 from procedures.layout.row_layout import grown_tree
 from procedures.layout.row_sample import sample_of
 from procedures.layout.step import Step, StepObserver, ignore_step
@@ -142,7 +142,7 @@ def _is_small_append(write: _Write) -> bool:
         and write.mode == "append"
         and latest.transformers == write.configuration.transformers
         and write.configuration.cube_size in (None, latest.desired_cube_size)
-        and not hashed_otherwise(write.snapshot, write.configuration)
+        and not has_other_hash_types(write.snapshot, write.configuration)
         and write.plan_bytes <= _FEW_SHARE * write.configuration.target_file_bytes
     )
 

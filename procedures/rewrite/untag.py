@@ -87,7 +87,7 @@ def untag(
             parameters = {"files": str(totals.files), "properties": str(len(wanted.properties))}
             large = totals.files > MAX_FILES_IN_MEMORY
             try:
-                version = transaction.restate(_without_tags(wanted.files), operation, parameters, large)
+                version = transaction.replace_entries(_without_tags(wanted.files), operation, parameters, large)
             except (Py4JJavaError, PySparkException) as error:
                 if not is_conflict(error):
                     raise

@@ -22,7 +22,7 @@ from procedures.selection.step_runs import NO_RUN, StepFiles, StepPolicy, best_r
 
 
 @dataclass(frozen=True)
-class Step:
+class ConsolidationStep:
     """One step.
 
     Attributes:
@@ -48,7 +48,7 @@ class Consolidation:
             ones, only the last result is there: its rows need to be written only once.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ConsolidationStep, ...]
     results: tuple[tuple[int, int], ...]
 
 
@@ -62,7 +62,7 @@ def consolidation(files: StepFiles, policy: StepPolicy) -> Consolidation:
         policy: which runs qualify.
     """
     state = _Files(files, policy)
-    steps: list[Step] = []
+    steps: list[ConsolidationStep] = []
     while policy.steps is None or len(steps) < policy.steps:
         step = state.take()
         if step is None:
@@ -118,7 +118,7 @@ class _Files:
                 yield position, end
             position = end
 
-    def take(self) -> Step | None:
+    def take(self) -> ConsolidationStep | None:
         """Takes the best run and puts its results in its place; None where no run qualifies."""
         best = self._best()
         return None if best is None else self._consolidate(*best)
@@ -132,7 +132,7 @@ class _Files:
                 return first, -length, total
         return None
 
-    def _consolidate(self, first: int, length: int, total: int) -> Step:
+    def _consolidate(self, first: int, length: int, total: int) -> ConsolidationStep:
         members = self._from(first, length)
         end = int(self._end[members[-1]])
         self._length[members] = NO_RUN
@@ -141,7 +141,7 @@ class _Files:
         if end < len(self._end):
             self._before[end] = results[-1]
         self._refresh(results)
-        return Step(first, end, length, total)
+        return ConsolidationStep(first, end, length, total)
 
     def _join(self, members: list[int]) -> int:
         first = members[0]

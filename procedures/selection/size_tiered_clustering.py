@@ -236,7 +236,7 @@ class _TierSelector(Selector):
         of_table = snapshot.location, snapshot.table_id, frozenset(snapshot.configuration.items())
         key = *of_table, snapshot.partition_columns, self._policy
         lists = _KEPT_LISTS.take(key)
-        # If a group lost its files to another writer, nothing that is kept of the table is relied on.
+        # If another writer removed files of a group, the lists are read anew.
         if lists is None or not changed(lists, snapshot, isolate_bytes) or lists.has_any(self._chosen):
             lists = small_files(snapshot, isolate_bytes)
         _KEPT_LISTS.put(key, lists)

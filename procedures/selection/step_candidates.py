@@ -41,7 +41,7 @@ class Scope:
         purge_deleted: whether files with deletion vectors may be taken.
         start: rows were first written at this time or later, in epoch milliseconds; None = at any time.
         end: they were last written at this time or earlier; None = at any time.
-        isolated: whether files that clustering has for done may be taken.
+        isolated: whether files that clustering never merges again may be taken.
     """
 
     revision_id: int | None
@@ -216,7 +216,7 @@ def _bands_of(files: StepCandidates) -> list[tuple[int, int]]:
 
 
 def _are_isolated(files: StepCandidates, snapshot: TableSnapshot) -> Flags:
-    """Whether clustering has files for done, by its property or its default."""
+    """Whether clustering never merges files again, by its property or its default."""
     isolate = CLUSTERING_ISOLATE_BYTES.optional_value(snapshot.configuration) or ISOLATE_BYTES
     top = TierPolicy(MIN_FILES, None, TIER_RATIO, isolate).tier(isolate - 1)
     flags: Flags = (files.size >= isolate) | (files.tier > top)

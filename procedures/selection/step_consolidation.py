@@ -273,7 +273,7 @@ class _StepSelector(Selector):
             files = self._candidates(snapshot)
             self._left_out = files.with_vectors
             limits = self.settings.bytes_per_iter, self._done, snapshot.retention_hours
-            # Files that clustering has for done are divided too.
+            # Files that clustering never merges again are divided too.
             divides = self.settings.options["max_file_bytes"] is not None
             divided = StepCandidates.of(snapshot, self._scope(snapshot, isolated=True)) if divides else None
             self._groups = groups_of(files, self._policy, *limits, divided=divided)

@@ -184,8 +184,9 @@ def test_names_in_tables_wrap_between_their_words(html, expected):
 
 
 def test_the_map_of_decisions_names_each_once_by_its_title():
-    folder = DOCS / "decisions"
+    folder = ROOT / "docs" / "decisions"
     pages = sorted(page for page in folder.glob("[0-9]*.md"))
     titles = {page.name: page.read_text(encoding="utf-8").partition("\n")[0][len("# 000 ") :] for page in pages}
-    listed = re.findall(r"^\| \[\d+\]\(([^)]+)\) \| (.*) \|$", (folder / "index.md").read_text(encoding="utf-8"), re.M)
+    text = (folder / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[\d+\]\(([^)]+)\) \| (.*) \|$", text, re.MULTILINE)
     assert sorted(listed) == sorted(titles.items())

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from tables import NUMBERS, numbers
 
-from procedures.insight.health.remedy import Advice, Remedy, Step
+from procedures.insight.health.remedy import Advice, AdviceStep, Remedy
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.doctor_checks.table_setup import TableFacts, table_findings
@@ -77,8 +77,8 @@ def test_what_is_missing_comes_first(changes, check, state, text):
 def test_the_adviser_comes_first():
     """In its own order, and before what is a matter of choice; only what fails comes before it."""
     steps = (
-        Step(Advice(Remedy.MERGE, "CALL use.x"), 2_000_000, "Why."),
-        Step(Advice(Remedy.LOG, "CALL use.y"), 1, "Y."),
+        AdviceStep(Advice(Remedy.MERGE, "CALL use.x"), 2_000_000, "Why."),
+        AdviceStep(Advice(Remedy.LOG, "CALL use.y"), 1, "Y."),
     )
     changes = {"steps": steps, "health": [part("total", 70.0), part("small_files", 9, 20.0)], "configuration": {}}
     findings = seen(**changes)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from procedures.insight.health.remedy import Advice, Remedy, Step
+from procedures.insight.health.remedy import Advice, AdviceStep, Remedy
 from procedures.insight.health.score import Part
 from procedures.insight.report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
 
@@ -29,5 +29,5 @@ FACTS = TableFacts(
     score=61,
     asked=(Asked("<u>, x", 7, None, 0.25),),
     parts=(Part("unindexed_share", 0.5, 10**6, ADVICE),),
-    steps=(Step(ADVICE, 10**6, "Files are not indexed yet."),),
+    steps=(AdviceStep(ADVICE, 10**6, "Files are not indexed yet."),),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from catalog.table.file_columns import UNKNOWN
 from otree.revision import Revision
 from procedures.insight.health.parts import HealthFacts
 from procedures.insight.health.reads import OPEN_COST, fresh_costs
-from procedures.insight.health.remedy import Advice, Remedy, Step, sql_text
+from procedures.insight.health.remedy import Advice, AdviceStep, Remedy, sql_text
 from procedures.insight.health.score import Part
 
 NOTHING_TO_DO = "Nothing to do: no step would lower what reads cost."
@@ -48,7 +48,9 @@ class MeasuredIndex:
     saved_bytes: int
 
 
-def steps_of(facts: HealthFacts, parts: Sequence[Part], measured: MeasuredIndex | None = None) -> tuple[Step, ...]:
+def steps_of(
+    facts: HealthFacts, parts: Sequence[Part], measured: MeasuredIndex | None = None
+) -> tuple[AdviceStep, ...]:
     """Returns what to do, each statement once: what blocks the others first, then what saves the most bytes.
 
     Args:
@@ -63,7 +65,7 @@ def steps_of(facts: HealthFacts, parts: Sequence[Part], measured: MeasuredIndex 
     if measured is not None:
         steps = [step for step in steps if step.advice.remedy not in _OF_THE_LAYOUT]
         advice = Advice(Remedy.INDEX, index_statement(facts.name, measured.columns))
-        steps.append(Step(advice, measured.saved_bytes, "The measured queries read fewer bytes with this index."))
+        steps.append(AdviceStep(advice, measured.saved_bytes, "The measured queries read fewer bytes with this index."))
     return tuple(sorted(steps, key=_order))
 
 
@@ -77,7 +79,7 @@ def index_statement(table: str, columns: str) -> str:
     return f"CALL use.index(table => {sql_text(table)}, columns => {sql_text(columns)})"
 
 
-def _order(step: Step) -> tuple[bool, bool, int]:
+def _order(step: AdviceStep) -> tuple[bool, bool, int]:
     """Unknown savings come last, but for what makes the other steps fail or undoes them."""
     blocks = step.advice.remedy in (Remedy.FAILURES, Remedy.CLUSTERING)
     return not blocks, step.saved_bytes is None, -(step.saved_bytes or 0)
@@ -100,7 +102,7 @@ def advice_on(facts: HealthFacts, parts: Sequence[Part], part: Part) -> Advice |
     return part.advice
 
 
-def _of_parts(facts: HealthFacts, parts: Sequence[Part]) -> Iterator[Step]:
+def _of_parts(facts: HealthFacts, parts: Sequence[Part]) -> Iterator[AdviceStep]:
     saved: dict[Advice, list[int]] = {}
     for part in (part for part in parts if part.lost):
         advice = advice_on(facts, parts, part)
@@ -108,7 +110,7 @@ def _of_parts(facts: HealthFacts, parts: Sequence[Part]) -> Iterator[Step]:
             saved.setdefault(advice, []).extend([] if part.cost_bytes is None else [part.cost_bytes])
     for advice, costs in saved.items():
         # The parts of one step measure the same bytes from several sides.
-        yield Step(advice, max(costs, default=None), _REASONS[advice.remedy])
+        yield AdviceStep(advice, max(costs, default=None), _REASONS[advice.remedy])
 
 
 def _rewrite_of_newest(facts: HealthFacts, newest: Revision) -> Advice:
@@ -116,24 +118,24 @@ def _rewrite_of_newest(facts: HealthFacts, newest: Revision) -> Advice:
     return Advice(Remedy.REWRITE, f"CALL use.optimize({sql_text(facts.name)}, {options})")
 
 
-def _of_files(facts: HealthFacts) -> Iterator[Step]:
+def _of_files(facts: HealthFacts) -> Iterator[AdviceStep]:
     files = facts.files
     if facts.clustering and facts.has_index_columns:
         reason = f"Delta's OPTIMIZE clusters by {', '.join(facts.clustering)}, and such files have no index."
-        yield Step(facts.advice(Remedy.CLUSTERING), None, reason)
+        yield AdviceStep(facts.advice(Remedy.CLUSTERING), None, reason)
     if facts.is_outdated:
         reason = "Files are indexed by other columns than the table's properties name."
-        yield Step(facts.advice(Remedy.REWRITE), None, reason)
+        yield AdviceStep(facts.advice(Remedy.REWRITE), None, reason)
     unknown = files.rows == UNKNOWN
     if unknown.any():
         number = int(unknown.sum())
         have = agreeing(number, "has", "have")
         reason = f"{counted(number, 'file')} {have} no statistics, so reads skip none of them."
-        yield Step(facts.advice(Remedy.STATISTICS), int(files.size[unknown].sum()), reason)
+        yield AdviceStep(facts.advice(Remedy.STATISTICS), int(files.size[unknown].sum()), reason)
     yield from _smaller_files(facts)
 
 
-def _smaller_files(facts: HealthFacts) -> Iterator[Step]:
+def _smaller_files(facts: HealthFacts) -> Iterator[AdviceStep]:
     """A size of files at which a fresh index costs reads much less, opened files included."""
     if facts.newest is None or not facts.is_indexed.all() or not len(facts.files):
         return
@@ -147,4 +149,4 @@ def _smaller_files(facts: HealthFacts) -> Iterator[Step]:
         return
     statement = f"ALTER TABLE {facts.name} SET TBLPROPERTIES ('{TARGET_FILE_BYTES_KEY}' = '{targets[best]}')"
     reason = "Selective reads load less of smaller files once these are rewritten."
-    yield Step(Advice(Remedy.SMALLER_FILES, statement), int(saved), reason)
+    yield AdviceStep(Advice(Remedy.SMALLER_FILES, statement), int(saved), reason)

@@ -16,7 +16,7 @@ from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.insight.health.adviser import MeasuredIndex, advice_on, steps_of
 from procedures.insight.health.parts import HealthFacts, parts_of
-from procedures.insight.health.remedy import Step
+from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import Part, score_of
 from procedures.selection.revision_rewrite import is_outdated
 
@@ -36,14 +36,14 @@ class Diagnosis:
 
     facts: HealthFacts
     parts: list[Part]
-    steps: tuple[Step, ...]
+    steps: tuple[AdviceStep, ...]
 
     @property
     def score(self) -> int:
         """From 0 to 100."""
         return score_of(self.parts)
 
-    def steps_with(self, measured: MeasuredIndex | None) -> tuple[Step, ...]:
+    def steps_with(self, measured: MeasuredIndex | None) -> tuple[AdviceStep, ...]:
         """Returns what to do, with an index that was measured.
 
         Args:

@@ -45,7 +45,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Step:
+class AdviceStep:
     """One thing to do.
 
     Attributes:

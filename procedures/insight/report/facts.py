@@ -25,7 +25,7 @@ from otree.revision import Revision
 from procedures.insight.health.health import are_indexed, diagnosis_of
 from procedures.insight.health.parts import fragmentation, unindexed_share
 from procedures.insight.health.reads import sample_costs
-from procedures.insight.health.remedy import Step
+from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import Part
 
 MAX_CUBES, MAX_EVENTS, MAX_VERSIONS, MAX_ASKED = 5_000, 200, 8, 20
@@ -151,7 +151,7 @@ class TableFacts:
     events: tuple[Event, ...]
     score: int
     parts: tuple[Part, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AdviceStep, ...] = ()
     asked: tuple[Asked, ...] | None = None
 
 

@@ -15,7 +15,7 @@ from catalog.errors import UseError
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import activate, described_jobs, work_session
 from catalog.jvm.table_versions import LogLoad
-from catalog.state.exclusive_lease import held_lease
+from catalog.state.exclusive_lease import exclusive_lease
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.result_rows import ConsolidateLogRow
 from procedures.lifecycle.log.log_mode import DONE, FAILED, LogMode, LogTask, ModeOutcome
@@ -135,7 +135,7 @@ def _outcome(task: LogTask, mode: LogMode, *, raises: bool) -> ModeOutcome:
 def _lease(task: LogTask, mode: LogMode) -> AbstractContextManager[None]:
     if not mode.takes_lease or task.dry_run:
         return nullcontext()
-    return held_lease(task.table, uuid.uuid4().hex, task.trigger, application().clock)
+    return exclusive_lease(task.table, uuid.uuid4().hex, task.trigger, application().clock)
 
 
 def _failed(table: ManagedTable, mode: LogMode, error: UseError) -> ConsolidateLogRow:

@@ -121,7 +121,7 @@ def _committed(task: LogTask, files: int) -> ModeOutcome:
         count = batch.by_footer.files + batch.by_rows.files
         parameters = {"mode": FileMetadata.name, "statistics": str(count), "tags": str(batch.shorter_tags)}
         try:
-            version = transaction.restate(batch.files, OPERATION, parameters, large=False)
+            version = transaction.replace_entries(batch.files, OPERATION, parameters, large=False)
         except (Py4JJavaError, PySparkException) as error:
             if not is_conflict(error):
                 raise

@@ -25,7 +25,7 @@ from catalog.state.automation import SUSPENDED
 from catalog.table.managed_table import ManagedTable
 from procedures.calls.health import health_rows
 from procedures.insight.health.health import diagnosis_of
-from procedures.insight.health.remedy import Step
+from procedures.insight.health.remedy import AdviceStep
 from procedures.process.application import application
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.output import Row
@@ -62,7 +62,7 @@ class TableFacts:
     configuration: Mapping[str, str]
     errors: Sequence[str]
     write_error: str | None = None
-    steps: Sequence[Step] = ()
+    steps: Sequence[AdviceStep] = ()
 
     @classmethod
     def of(cls, spark: SparkSession, name: str, warehouse: Path | None = None) -> TableFacts:

@@ -277,7 +277,7 @@ def test_a_claim_that_is_refused_does_not_keep_the_others_from_renewal_and_relea
     clock = LimitedClock(NOW, waits=4)
     claims = GroupClaims(table, plan, "mine", "call", clock)
     assert [claims.take(1), claims.take(2)] == [None, None]
-    with claims.kept():
+    with claims.renewed():
         assert clock.waits_over.wait(60)
         assert claims.state(2).expires_at == clock.now() + LEASE_MILLIS
     assert claims.state(2) is None

@@ -96,7 +96,7 @@ KILLED = """
     table = folder_table(Path({root!r}))
     claims = GroupClaims(table, PLAN, "killed", "cli", SYSTEM_CLOCK)
     acquire(table, "killed", "cli", SYSTEM_CLOCK.now(), PLAN.plan_id)
-    with renewed(table, "killed", "cli", plan=PLAN.plan_id), claims.kept():
+    with renewed(table, "killed", "cli", plan=PLAN.plan_id), claims.renewed():
         claims.take(1)
         claims.take(2)
         claims.finish(2, "done", 5)
@@ -125,7 +125,7 @@ def test_a_process_that_is_killed_leaves_a_lease_and_claims_that_expire(table, t
     clock = LimitedClock(SYSTEM_CLOCK.now(), waits=0)
     second = _claims(table, "b", clock)
     assert isinstance(acquire(table, "b", "call", clock.now(), PLAN.plan_id), Acquired)
-    with renewed(table, "b", "call", clock, PLAN.plan_id), second.kept():
+    with renewed(table, "b", "call", clock, PLAN.plan_id), second.renewed():
         assert [getattr(second.take(n), "run_id", None) for n in (1, 2, 3)] == ["killed", "killed", None]
         clock.go_on(LEASE_MILLIS)
         assert [getattr(second.take(n), "state", None) for n in (1, 2)] == [None, DONE]
@@ -177,7 +177,7 @@ def test_claims_are_renewed_and_what_is_left_is_given_back(table):
     claims.take(1)
     claims.take(2)
     claims.finish(2, DONE, 5)
-    with claims.kept():
+    with claims.renewed():
         assert clock.waits_over.wait(60)
         assert claims.state(1).expires_at == clock.now() + LEASE_MILLIS
         assert claims.state(2).state == DONE
@@ -191,7 +191,7 @@ def test_a_group_that_another_run_took_over_is_left_to_it(table):
     claims.take(1)
     theirs = GroupState(RUNNING, "b", "h:1", "cli", NOW, NOW + 2 * LEASE_MILLIS).to_json()
     table.write_state(FILE, theirs)
-    with claims.kept():
+    with claims.renewed():
         assert clock.waits_over.wait(60)
     assert table.read_state(FILE) == theirs
 

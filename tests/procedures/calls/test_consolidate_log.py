@@ -13,7 +13,7 @@ from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import ConcurrentChangeError
 from catalog.history.event_store import EVENTS_FOLDER
 from catalog.jvm.table_state import LogExtent
-from catalog.state.exclusive_lease import held_lease
+from catalog.state.exclusive_lease import exclusive_lease
 from catalog.table.snapshot import TableSnapshot
 from procedures.lifecycle.log import file_metadata, table_metadata
 from procedures.lifecycle.log.commits import is_smaller
@@ -59,7 +59,7 @@ def restate(table, **columns):
     """Commits other metadata of all files, as another writer could."""
     transaction = table.managed.transaction(table.spark)
     files = TableSnapshot.of(transaction.state()).log_files
-    transaction.restate(files.withColumns({**columns, "dataChange": F.lit(False)}), "OTHER", {}, False)
+    transaction.replace_entries(files.withColumns({**columns, "dataChange": F.lit(False)}), "OTHER", {}, False)
 
 
 def stats_of(table):
@@ -199,7 +199,7 @@ def test_what_counts_as_in_use():
 def test_a_lease_of_another_run_is_respected(spark, new_table):
     """By the modes that commit; a plan and a checkpoint disturb nobody."""
     table = new_table("id BIGINT").append(spark.range(3))
-    with held_lease(table.managed, "another", "call", SYSTEM_CLOCK):
+    with exclusive_lease(table.managed, "another", "call", SYSTEM_CLOCK):
         for mode in ("file_metadata", "table_metadata"):
             assert consolidate(table, mode, dry_run=True)[mode].state == "skipped"
             with pytest.raises(ConcurrentChangeError, match="is being optimized by"):
