@@ -31,7 +31,7 @@ CONDITIONS = [
 ]
 
 
-_OTHER_FILES = [CONDITIONS[n] for n in (1, 2, 3, 4, 5, 12)]
+_OTHER_FILES = [CONDITIONS[n] for n in (1, 2, 3, 4, 5, 7, 12)]
 
 
 @pytest.fixture(scope="module")
