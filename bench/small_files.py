@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from catalog.table.managed_table import ManagedTable
-from procedures.calls.optimize import OPTIMIZE
+from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.table_optimizer import make_plan
 from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
@@ -234,7 +234,7 @@ def measured(
 
 def settings() -> OptimizeSettings:
     """The settings of a call of the strategy with its defaults."""
-    defaults = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+    defaults = DEFAULT_ARGUMENTS
     return OptimizeSettings.of(defaults | {"strategy": CLUSTERING})
 
 

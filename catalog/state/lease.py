@@ -1,8 +1,8 @@
 """One lease per table, so that two optimizers do not waste each other's work; correctness never depends on it.
 
 A lease may name a stored plan. Then all runs that execute this plan share it: the file names one of them, and each has
-a file of its own beside the plan. A run that ends writes one of the
-others into the file.
+a file of its own beside the plan. A run that ends writes one of the others into
+the file.
 
 Source:
     Leases as expiring locks: Gray and Cheriton, "Leases: an efficient fault-tolerant mechanism" (1989).

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from otree.cube import CubeId
+from otree.revision import Revision
+from otree.tree import CubeState
+
 BLOCKS_SCHEMA = "array<struct<cubeId:string,minWeight:int,maxWeight:int,elementCount:bigint>>"
 
 
@@ -27,6 +31,21 @@ def block_rows(files: DataFrame) -> DataFrame:
         F.col("block.maxWeight").alias("max_weight"),
         F.col("block.elementCount").alias("element_count"),
     )
+
+
+def states_of(blocks: DataFrame, revision: Revision) -> dict[CubeId, CubeState]:
+    """The tree that blocks of a revision make; see ``TableSnapshot.cube_states``.
+
+    Args:
+        blocks: as ``TableSnapshot.blocks`` gives them.
+        revision: their revision.
+    """
+    rows = (
+        blocks.groupBy("cube_id")
+        .agg(F.min("max_weight").alias("max_weight"), F.sum("element_count").alias("elements"))
+        .collect()
+    )
+    return {CubeId.parse(r.cube_id, revision.dimensions): CubeState(r.max_weight, r.elements) for r in rows}
 
 
 def file_levels(blocks: DataFrame) -> DataFrame:

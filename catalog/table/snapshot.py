@@ -21,7 +21,7 @@ from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table import file_columns
-from catalog.table.block_rows import BLOCKS_SCHEMA, block_rows
+from catalog.table.block_rows import BLOCKS_SCHEMA, block_rows, states_of
 from catalog.table.file_bounds import bounds, bounds_of
 from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
 from catalog.table.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
@@ -156,7 +156,12 @@ class TableSnapshot:
         """
         if self.version < 0:
             return self.stored_revisions.numbers
-        named = set(self.columns.tagged_revision[self.columns.tagged_revision != UNKNOWN].tolist())
+        columns = self.columns_if_few
+        if columns is not None:
+            named = set(columns.tagged_revision[columns.tagged_revision != UNKNOWN].tolist())
+        else:
+            tagged = self.file_rows.where("tagged_revision IS NOT NULL").select("tagged_revision").distinct()
+            named = {row.tagged_revision for row in tagged.collect()}
         return self.stored_revisions.numbers | named | {last_revision_id(self.configuration) or 0}
 
     @cached_property
@@ -221,32 +226,36 @@ class TableSnapshot:
         columns = self._columns_of_version()
         if columns is not None:
             return restricted(columns, self.restrictions, self.state.files)
-        if not self.restrictions:
-            raise self._too_many_files()
-        columns = self._read(self.rows_of(self.log_files, *bounds(self.schema, self._newest_readable)))
+        if self.restrictions:
+            rows = self.rows_of(self.log_files, *bounds(self.schema, self._newest_readable))
+            columns = self._read(rows, are_counted=False)
         if columns is None:
-            raise self._too_many_files()
+            raise TooComplexError.too_many_files(self.location, file_columns.MAX_FILES)
         return columns
 
-    def _too_many_files(self) -> TooComplexError:
-        return TooComplexError.too_many_files(self.location, file_columns.MAX_FILES)
+    @cached_property
+    def columns_if_few(self) -> FileColumns | None:
+        """``columns``, or None where there are too many files: for facts of the whole table that writes need, too."""
+        try:
+            return self.columns
+        except TooComplexError:
+            return None
 
     def _columns_of_version(self) -> FileColumns | None:
         """The columns of all files of the version; None where there are too many."""
         columns = self.kept_columns
-        if columns is None:
+        if columns is None and (self.extent.files or 0) <= file_columns.MAX_FILES:
             columns = self._followed()
             if columns is None:
-                columns = self._read(self.rows_in(metadata_session(self.spark, self.extent.log_bytes)))
+                rows = self.rows_in(metadata_session(self.spark, self.extent.log_bytes))
+                columns = self._read(rows, are_counted=self.extent.files is not None)
             if columns is not None:
                 self.keep(columns)
         return columns
 
-    def _read(self, rows: DataFrame) -> FileColumns | None:
+    def _read(self, rows: DataFrame, *, are_counted: bool) -> FileColumns | None:
         """Reads rows of ``file_rows`` with bounds; None where there are too many."""
-        if not self.restrictions and (self.extent.files or 0) > file_columns.MAX_FILES:
-            return None
-        if self.restrictions or self.extent.files is None:
+        if not are_counted:
             rows = rows.limit(file_columns.MAX_FILES + 1)
         if self.extent.log_bytes <= _ONE_TASK_BYTES:
             rows = rows.coalesce(1)
@@ -362,8 +371,12 @@ class TableSnapshot:
         """How many files are unindexed, and their bytes; no Spark job for a version that was read before."""
         if not self.has_spaces and not self.restrictions and self.version >= 0 and self.extent.files is not None:
             return FilesTotal(self.extent.files, self.bytes)
-        sizes = self.columns.size[self.columns.revision == 0]
-        return FilesTotal(len(sizes), int(sizes.sum()))
+        columns = self.columns_if_few
+        if columns is not None:
+            sizes = columns.size[columns.revision == 0]
+            return FilesTotal(len(sizes), int(sizes.sum()))
+        totals = self.files.where("revision = 0").agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
+        return FilesTotal(*totals.collect()[0])
 
     def blocks_of_tags(self) -> Column:
         """The blocks of a row of ``log_files``: NULL unless its tags can be read and name a revision with a space.
@@ -401,4 +414,10 @@ class TableSnapshot:
             revision: the revision.
             without: paths of files to leave out.
         """
-        return self.columns.cube_states(revision, without)
+        columns = self.columns_if_few
+        if columns is not None:
+            return columns.cube_states(revision, without)
+        blocks = self.blocks(revision.revision_id)
+        if without:
+            blocks = blocks.where(~F.col("path").isin(list(without)))
+        return states_of(blocks, revision)

@@ -278,9 +278,12 @@ def _row_bytes(write: _Write, count: int) -> float:
 
 def _known_rows(snapshot: TableSnapshot) -> tuple[float, float]:
     """Bytes and rows of the files whose number of rows is known and not 0."""
-    columns = snapshot.columns
-    known = columns.rows > 0
-    return float(columns.size[known].sum()), float(columns.rows[known].sum())
+    columns = snapshot.columns_if_few
+    if columns is not None:
+        known = columns.rows > 0
+        return float(columns.size[known].sum()), float(columns.rows[known].sum())
+    totals = snapshot.files.where("rows > 0").agg(F.sum("size").alias("size"), F.sum("rows").alias("rows")).collect()[0]
+    return float(totals["size"] or 0), float(totals["rows"] or 0)
 
 
 def _value_bytes(type_name: str) -> int:

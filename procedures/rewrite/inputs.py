@@ -89,7 +89,9 @@ class InputFacts:
         planned = {file.path: file.rewrites for file in group.files if file.rewrites is not None}
         if len(planned) == len(group.files):
             return cls(tuple(FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files), planned, sizes)
-        columns = snapshot.columns
+        columns = snapshot.columns_if_few
+        if columns is None:
+            columns = snapshot.only_paths(list(sizes)).columns
         positions = {file.path: columns.position_of(file.path) for file in group.files}
         rewrites = {path: float(columns.rewrites[position]) for path, position in positions.items()}
         return cls(tuple(_facts_of(columns, file) for file in group.files), rewrites, sizes)

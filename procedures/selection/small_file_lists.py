@@ -72,12 +72,10 @@ class SmallFileLists:
     Args:
         version: the version.
         columns: ``COLUMNS`` of the files.
-        is_whole: whether these are all small files of the version.
     """
 
-    def __init__(self, version: int, columns: Columns, is_whole: bool = True) -> None:
+    def __init__(self, version: int, columns: Columns) -> None:
         self.version = version
-        self.is_whole = is_whole
         self._lists = _by_partition(columns)
         self._partition_of = dict(zip(columns["path"], columns["partition"], strict=True))
         self._unsettled = set(self._lists)
@@ -146,9 +144,7 @@ class KeptLists:
             return self._lists.pop(key, None)
 
     def put(self, key: Hashable, lists: SmallFileLists) -> None:
-        """Keeps lists, unless they are not whole."""
-        if not lists.is_whole:
-            return
+        """Keeps lists."""
         with self._lock:
             self._lists[key] = lists
             while sum(map(len, self._lists.values())) > self._most:

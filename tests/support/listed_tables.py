@@ -7,13 +7,13 @@ from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import configuration_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.calls.optimize import OPTIMIZE
 from procedures.groups.plan import FileGroup
+from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 
 REVISION = REVISIONS[-1].revision_id
 ROOT = ""
-_DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+_DEFAULTS = DEFAULT_ARGUMENTS
 _SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")
 
 

@@ -5,16 +5,16 @@ import threading
 from placement import check_placement
 from tables import DeltaTable
 
-from procedures.calls.optimize import OPTIMIZE
 from procedures.declare.runs import Run
 from procedures.layout.step import Step, ignore_step
 from procedures.loop import table_optimizer as engine
+from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.report import ReportRow
 
 # Those between which another writer makes a difference.
 STEPS = (Step.READ, Step.WRITE, Step.VERIFY, Step.COMMIT)
-DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+DEFAULTS = DEFAULT_ARGUMENTS
 
 
 def settings_of(**given) -> OptimizeSettings:

@@ -95,9 +95,12 @@ def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table
         kept.put(current._columns_key, found)
         for name in ("path", "deletion_vector", "size", "rows", "revision", "tier", "rewrites", "partition", "deleted"):
             assert getattr(found, name).tolist() == getattr(anew, name).tolist(), name
-        assert str(found.low.tolist()) == str(anew.low.tolist())
+        assert str((found.low.tolist(), found.high.tolist())) == str((anew.low.tolist(), anew.high.tolist()))
         assert [found.write_ids[n] for n in found.write] == [anew.write_ids[n] for n in anew.write]
-        assert found.blocks.elements.tolist() == anew.blocks.elements.tolist()
+        for name in ("file", "min_weight", "max_weight", "elements"):
+            assert getattr(found.blocks, name).tolist() == getattr(anew.blocks, name).tolist(), name
+        cubes = [[c.blocks.cube_ids[n] for n in c.blocks.cube] for c in (found, anew)]
+        assert cubes[0] == cubes[1]
         assert found.levels.tolist() == anew.levels.tolist()
     assert len([changes for changes in followed if changes is not None]) >= 3
 
@@ -109,3 +112,31 @@ def test_more_files_than_are_compared(table, monkeypatch):
         _ = table.managed.snapshot().columns
     (row,) = table.optimize(strategy="SizeTieredClustering", where="id < 100", dry_run=True)
     assert row.reason == "NOTHING_TO_DO"
+
+
+def test_writes_and_runs_on_a_part_of_too_many_files(spark, new_table, monkeypatch):
+    """An insert that is indexed, and a run with ``where``, need no list of all files."""
+    table = new_table(NUMBERS, index="x", properties={"use.index.onWrite": "true"})
+    for start in range(0, 200, 50):
+        table.append(numbers(spark, 50, start=start, partitions=1))
+    table.index()
+    expected = table.managed.snapshot()
+    monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", KeptColumns(0))
+    facts = expected.revision_ids_in_use, expected.unindexed_total, expected.cube_states(expected.latest_revision)
+    monkeypatch.setattr(file_columns, "MAX_FILES", 1)
+    table.append(numbers(spark, 50, start=200, partitions=1))
+    assert not table.unindexed
+    now = table.managed.snapshot()
+    assert now.columns_if_few is None
+    assert (now.revision_ids_in_use, now.unindexed_total) == facts[:2]
+    assert now.cube_states(now.latest_revision).keys() >= facts[2].keys()
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.onWrite' = 'false')")
+    table.append(numbers(spark, 50, start=1000, partitions=1))
+    table.append(numbers(spark, 50, start=2000, partitions=1))
+    before = table.checksum()
+    with pytest.raises(TooComplexError):
+        table.optimize(strategy="UnindexedFiles")
+    rows = table.optimize(strategy="UnindexedFiles", where="id >= 1000 AND id < 2000")
+    assert [row.input_files for row in rows if row.state == "committed"] == [1]
+    assert len(table.unindexed) == 1
+    assert table.checksum() == before

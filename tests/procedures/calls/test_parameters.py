@@ -10,12 +10,13 @@ from tables import NUMBERS, numbers
 from catalog.errors import UseError
 from procedures.calls.optimize import OPTIMIZE
 from procedures.calls.registry import procedures
+from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.table_optimizer import make_plan
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 
-DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+DEFAULTS = DEFAULT_ARGUMENTS
 
 
 @pytest.fixture(scope="module")

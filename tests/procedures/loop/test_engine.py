@@ -6,13 +6,13 @@ import pytest
 from placement import check_placement
 from pyspark.sql import functions as F
 
-from procedures.calls.optimize import OPTIMIZE
 from procedures.declare.runs import Run
 from procedures.layout.step import Step, ignore_step
+from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.table_optimizer import optimize
 
-DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+DEFAULTS = DEFAULT_ARGUMENTS
 FILE_BY_FILE = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}
 
 

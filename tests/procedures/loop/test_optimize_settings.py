@@ -6,14 +6,14 @@ import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.properties.optimization_properties import WHOLE_GROUPS
-from procedures.calls.optimize import OPTIMIZE
 from procedures.declare.declaration import Parameter
+from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings, duration_seconds, option_value
 from procedures.selection import DEFAULT_STRATEGIES
 from procedures.service.schedule import Schedule
 
 AUTO = "use.optimization.autoOptimize."
-DEFAULTS = {p.name: None if p.required else p.default for p in OPTIMIZE.parameters}
+DEFAULTS = DEFAULT_ARGUMENTS
 
 
 def _of(**given):

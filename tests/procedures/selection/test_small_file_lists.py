@@ -133,7 +133,7 @@ def test_lists_that_follow_commits_are_those_of_the_last_version(files, commits,
     assert planned(lists) == planned(whole)
 
 
-def test_whole_lists_are_kept_up_to_a_number_of_files():
+def test_lists_are_kept_up_to_a_number_of_files():
     kept = KeptLists(10)
     first, second = lists_of(2, 3), lists_of(1, 6)
     kept.put("a", first)
@@ -141,5 +141,3 @@ def test_whole_lists_are_kept_up_to_a_number_of_files():
     assert kept.take("a") is None
     assert kept.take("b") is second
     assert kept.take("b") is None
-    kept.put("c", SmallFileLists(0, columns(("x", "", 1, 1)), is_whole=False))
-    assert kept.take("c") is None
