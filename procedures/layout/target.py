@@ -153,10 +153,13 @@ def target_for_new_rows(
 def _values_beside(
     snapshot: TableSnapshot, revision: Revision, replaced: Sequence[str]
 ) -> tuple[ValueSpread | None, ...]:
-    """How the rows of all files but some lie over the values of a revision's columns; see ``Target``."""
+    """How the rows of all files but some lie over the values of a revision's columns; see ``Target``.
+
+    Empty where the table has too many files to look at: the order of the rows then follows these rows alone.
+    """
     newest = snapshot.latest_revision
     # The ranges in memory are those of the newest revision's columns.
-    files = snapshot.columns if newest is not None and newest.columns == revision.columns else None
+    files = snapshot.columns_if_few if newest is not None and newest.columns == revision.columns else None
     if files is None:
         return ()
     files = files.where(~files.with_paths(frozenset(replaced)) & (files.rows != UNKNOWN))

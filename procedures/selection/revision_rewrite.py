@@ -120,8 +120,11 @@ def former_index_note(snapshot: TableSnapshot) -> str | None:
 
 
 def _files_per_revision(snapshot: TableSnapshot, revisions: Sequence[int]) -> dict[int, int]:
-    """The number of files of each of these revisions that has any."""
-    numbers, counts = np.unique(snapshot.columns.revision, return_counts=True)
+    """The number of files of each of these revisions that has any; none are known of too long a list of files."""
+    files = snapshot.columns_if_few
+    if files is None:
+        return {}
+    numbers, counts = np.unique(files.revision, return_counts=True)
     return {int(n): int(count) for n, count in zip(numbers, counts, strict=True) if n in revisions}
 
 

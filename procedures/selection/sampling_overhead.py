@@ -93,8 +93,13 @@ class _OverheadSelector(Selector):
 def _candidates_of(
     snapshot: TableSnapshot, revision: Revision, sampled: SampledWeights, bytes_per_iter: int, target_bytes: int
 ) -> Candidates:
-    """Finds the candidates in a version; what others hold of a cube counts, whether or not it may be chosen."""
-    return Candidates.of(snapshot.whole.columns, snapshot.columns, revision, sampled, bytes_per_iter, target_bytes)
+    """Finds the candidates in a version; what others hold of a cube counts, whether or not it may be chosen.
+
+    In a part of a table with too many files, only the files of the part count.
+    """
+    files = snapshot.columns
+    whole = snapshot.whole.columns_if_few
+    return Candidates.of(files if whole is None else whole, files, revision, sampled, bytes_per_iter, target_bytes)
 
 
 def _no_selection(
