@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 from file_lists import REVISIONS
 from pyspark.sql.types import StructType
 
-from catalog.table.file_columns import FileColumns
+from catalog.files.file_table import FileTable
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.packing import band_limits
@@ -103,7 +103,7 @@ def _megabytes() -> float:
 
 def choose(strategy: str, files: int, writes: int) -> str:
     """Reads the list, and chooses twice: at first, and after ten more commits."""
-    columns = FileColumns.of(rows_of_files(files, writes))
+    columns = FileTable.of(rows_of_files(files, writes))
     read = _megabytes()
     properties = {**configuration_of(REVISIONS), "use.index.columns": "x,y"}
     settings = OptimizeSettings.of({"table": "t", "strategy": strategy, "options": _OPTIONS.get(strategy, {})})
@@ -111,7 +111,7 @@ def choose(strategy: str, files: int, writes: int) -> str:
     started = time.monotonic()
     group = begun.select(_snapshot(columns, 1, properties)).group
     first = time.monotonic() - started
-    added = FileColumns.of(rows_of_files(100, 10, seed=2))
+    added = FileTable.of(rows_of_files(100, 10, seed=2))
     started = time.monotonic()
     later = columns.updated(columns.path[:50], added)
     followed = time.monotonic() - started
@@ -122,9 +122,9 @@ def choose(strategy: str, files: int, writes: int) -> str:
     return f"{strategy:28s} {first:8.1f} {followed:8.2f} {second:8.1f} {read:8.0f} {_megabytes():8.0f}  {taken}"
 
 
-def _snapshot(columns: FileColumns, version: int, properties: dict[str, str]) -> TableSnapshot:
+def _snapshot(columns: FileTable, version: int, properties: dict[str, str]) -> TableSnapshot:
     snapshot = TableSnapshot(None, version, "t", properties, _SCHEMA, (), 168.0, None)  # type: ignore[arg-type]
-    snapshot.__dict__["columns"] = columns
+    snapshot.__dict__["file_table"] = columns
     return snapshot
 
 

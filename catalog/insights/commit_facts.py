@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from catalog.files.file_bounds import bounds
+from catalog.files.log_changes import ADD_FIELDS
 from catalog.insights.box_overlap import LIVE, FileLives
 from catalog.jvm.session import metadata_session
 from catalog.properties.index_properties import TARGET_FILE_BYTES
-from catalog.table.file_bounds import bounds
-from catalog.table.log_changes import ADD_FIELDS
 from catalog.table.snapshot import TableSnapshot
 
 _COMMIT_INFO = (

@@ -17,7 +17,7 @@ from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.state.lease import holder_of
 from catalog.state.suspension import suspension_of
 from catalog.system_tables.system_table import Listed, SystemQuery, SystemTable, error_text, listed_tables
-from catalog.table.column_reads import read_together
+from catalog.table.file_table_reads import read_together
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.overfull import is_overfull

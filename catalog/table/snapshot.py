@@ -1,4 +1,4 @@
-"""One version of a table: its files as columns in memory, and as DataFrames of files and blocks."""
+"""One version of a table: its files as one table in memory, and as DataFrames of files and blocks."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from pyspark.sql.types import StructType
 
 from catalog.columns.column_names import FoundColumn
 from catalog.errors import TableError, TooComplexError, UseError
+from catalog.files import file_table
+from catalog.files.block_rows import BLOCKS_SCHEMA, block_rows, states_of
+from catalog.files.file_bounds import bounds, bounds_of
+from catalog.files.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
+from catalog.files.file_table import UNKNOWN, FileTable, Floats
+from catalog.files.kept_tables import KeptTables, PathFilter, VersionKey, restricted
+from catalog.files.log_changes import FileChanges, changes_between
 from catalog.jvm.row_expressions import RowExpressions
 from catalog.jvm.session import metadata_session
 from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
-from catalog.table import file_columns
-from catalog.table.block_rows import BLOCKS_SCHEMA, block_rows, states_of
-from catalog.table.file_bounds import bounds, bounds_of
-from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
-from catalog.table.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
-from catalog.table.kept_columns import KeptColumns, PathFilter, VersionKey, restricted
-from catalog.table.log_changes import FileChanges, changes_between
 from otree.block import BLOCKS_TAG, REVISION_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
 from otree.tree import CubeState
 
-_KEPT_COLUMNS = KeptColumns(file_columns.MAX_KEPT_BYTES)
+_KEPT_TABLES = KeptTables(file_table.MAX_KEPT_BYTES)
 # A log of this size is read by one task.
 _ONE_TASK_BYTES = 64_000_000
 # Longer lists follow the commits; a shorter one is read again in the same time.
@@ -156,9 +156,9 @@ class TableSnapshot:
         """
         if self.version < 0:
             return self.stored_revisions.numbers
-        columns = self.columns_if_few
-        if columns is not None:
-            named = set(columns.tagged_revision[columns.tagged_revision != UNKNOWN].tolist())
+        files = self.file_table_if_few
+        if files is not None:
+            named = set(files.tagged_revision[files.tagged_revision != UNKNOWN].tolist())
         else:
             tagged = self.file_rows.where("tagged_revision IS NOT NULL").select("tagged_revision").distinct()
             named = {row.tagged_revision for row in tagged.collect()}
@@ -211,66 +211,66 @@ class TableSnapshot:
         return self.rows_of(self.log_files)
 
     @cached_property
-    def columns(self) -> FileColumns:
-        """The live files as columns in memory.
+    def file_table(self) -> FileTable:
+        """The live files as a table in memory.
 
-        The files of a version are read in one Spark job, and kept for the next snapshot of the version. A long list
+        The files of a version are read in one Spark job, and kept for the next snapshot of the version. A long table
         that is kept from an earlier version follows the commits since. A snapshot with restrictions other than those
         to paths needs a further job.
 
         Raises:
-            TooComplexError: there are more than ``file_columns.MAX_FILES`` files.
+            TooComplexError: there are more than ``file_table.MAX_FILES`` files.
         """
         if self.version < 0:
-            return FileColumns.empty()
-        columns = self._columns_of_version()
-        if columns is not None:
-            return restricted(columns, self.restrictions, self.state.files)
+            return FileTable.empty()
+        files = self._file_table_of_version()
+        if files is not None:
+            return restricted(files, self.restrictions, self.state.files)
         if self.restrictions:
             rows = self.rows_of(self.log_files, *bounds(self.schema, self._newest_readable))
-            columns = self._read(rows, are_counted=False)
-        if columns is None:
-            raise TooComplexError.too_many_files(self.location, file_columns.MAX_FILES)
-        return columns
+            files = self._read(rows, are_counted=False)
+        if files is None:
+            raise TooComplexError.too_many_files(self.location, file_table.MAX_FILES)
+        return files
 
     @cached_property
-    def columns_if_few(self) -> FileColumns | None:
-        """``columns``, or None where there are too many files: for facts of the whole table that writes need, too."""
+    def file_table_if_few(self) -> FileTable | None:
+        """``file_table``, or None where there are too many files, for what writes need to know of the whole table."""
         try:
-            return self.columns
+            return self.file_table
         except TooComplexError:
             return None
 
-    def _columns_of_version(self) -> FileColumns | None:
-        """The columns of all files of the version; None where there are too many."""
-        columns = self.kept_columns
-        if columns is None and (self.extent.files or 0) <= file_columns.MAX_FILES:
-            columns = self._followed()
-            if columns is None:
+    def _file_table_of_version(self) -> FileTable | None:
+        """All files of the version; None where there are too many."""
+        files = self.kept_file_table
+        if files is None and (self.extent.files or 0) <= file_table.MAX_FILES:
+            files = self._followed()
+            if files is None:
                 rows = self.rows_in(metadata_session(self.spark, self.extent.log_bytes))
-                columns = self._read(rows, are_counted=self.extent.files is not None)
-            if columns is not None:
-                self.keep(columns)
-        return columns
+                files = self._read(rows, are_counted=self.extent.files is not None)
+            if files is not None:
+                self.keep(files)
+        return files
 
-    def _read(self, rows: DataFrame, *, are_counted: bool) -> FileColumns | None:
+    def _read(self, rows: DataFrame, *, are_counted: bool) -> FileTable | None:
         """Reads rows of ``file_rows`` with bounds; None where there are too many."""
         if not are_counted:
-            rows = rows.limit(file_columns.MAX_FILES + 1)
+            rows = rows.limit(file_table.MAX_FILES + 1)
         if self.extent.log_bytes <= _ONE_TASK_BYTES:
             rows = rows.coalesce(1)
-        columns = FileColumns.of(rows.drop("partition_values").toArrow())
-        return columns if len(columns) <= file_columns.MAX_FILES else None
+        files = FileTable.of(rows.drop("partition_values").toArrow())
+        return files if len(files) <= file_table.MAX_FILES else None
 
-    def _followed(self) -> FileColumns | None:
-        """The columns of an earlier version that are kept, with the changes of the commits since; None without them."""
-        former = _KEPT_COLUMNS.newest_before(self._columns_key) if self.location else None
+    def _followed(self) -> FileTable | None:
+        """The kept files of an earlier version, with the changes of the commits since; None without them."""
+        former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
         if former is None or len(former[1]) < FOLLOWED_FILES:
             return None
-        version, columns = former
+        version, files = former
         ranges = bounds(self.schema, self._newest_readable)
         changes = self.changes_since(version, (), ranges)
-        return None if changes is None else columns.updated(changes.gone, FileColumns.of(changes.added))
+        return None if changes is None else files.updated(changes.gone, FileTable.of(changes.added))
 
     def changes_since(self, version: int, columns: Sequence[str], more: Sequence[Column] = ()) -> FileChanges | None:
         """What became of the files of an earlier version with the same metadata, in one Spark job.
@@ -301,17 +301,17 @@ class TableSnapshot:
         return self.state.extent()
 
     @property
-    def kept_columns(self) -> FileColumns | None:
-        """The columns of all files of the version, if they were read before and are still kept."""
-        return _KEPT_COLUMNS.get(self._columns_key)
+    def kept_file_table(self) -> FileTable | None:
+        """All files of the version, if they were read before and are still kept."""
+        return _KEPT_TABLES.get(self._version_key)
 
-    def keep(self, columns: FileColumns) -> None:
-        """Keeps the columns of all files of the version for other snapshots of it."""
+    def keep(self, files: FileTable) -> None:
+        """Keeps all files of the version for other snapshots of it."""
         if self.location:
-            _KEPT_COLUMNS.put(self._columns_key, columns)
+            _KEPT_TABLES.put(self._version_key, files)
 
     @property
-    def _columns_key(self) -> VersionKey:
+    def _version_key(self) -> VersionKey:
         # Tags that cannot be read with the revisions of one configuration may be readable with those of another, and
         # the ranges of the files are those of the newest revision's columns.
         dimensions = tuple(sorted(self._dimensions.items()))
@@ -321,7 +321,7 @@ class TableSnapshot:
         return VersionKey(metadata, self.version, self.committed_at)
 
     def rows_in(self, session: SparkSession) -> DataFrame:
-        """The rows that ``FileColumns`` needs of all files, computed with the settings of a session."""
+        """The rows that ``FileTable`` needs of all files, computed with the settings of a session."""
         newest = self._newest_readable
         return self.rows_of(self.state.files_in(session), *bounds(self.schema, newest))
 
@@ -341,7 +341,7 @@ class TableSnapshot:
         rows = self.log_files.select("path", *bounds_of(columns)).toArrow()
         position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
         order = [position[path] for path in paths]
-        low, high = (file_columns.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
+        low, high = (file_table.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
         return low, high
 
     def rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
@@ -371,9 +371,9 @@ class TableSnapshot:
         """How many files are unindexed, and their bytes; no Spark job for a version that was read before."""
         if not self.has_spaces and not self.restrictions and self.version >= 0 and self.extent.files is not None:
             return FilesTotal(self.extent.files, self.bytes)
-        columns = self.columns_if_few
-        if columns is not None:
-            sizes = columns.size[columns.revision == 0]
+        files = self.file_table_if_few
+        if files is not None:
+            sizes = files.size[files.revision == 0]
             return FilesTotal(len(sizes), int(sizes.sum()))
         totals = self.files.where("revision = 0").agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
         return FilesTotal(*totals.collect()[0])
@@ -414,9 +414,9 @@ class TableSnapshot:
             revision: the revision.
             without: paths of files to leave out.
         """
-        columns = self.columns_if_few
-        if columns is not None:
-            return columns.cube_states(revision, without)
+        files = self.file_table_if_few
+        if files is not None:
+            return files.cube_states(revision, without)
         blocks = self.blocks(revision.revision_id)
         if without:
             blocks = blocks.where(~F.col("path").isin(list(without)))

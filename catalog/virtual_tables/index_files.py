@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.table.block_rows import file_levels
+from catalog.files.block_rows import file_levels
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables.virtual_table import VirtualTable
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
+from catalog.files.file_table import UNKNOWN
 from catalog.jvm.local_rows import local_data_frame
-from catalog.table.file_columns import UNKNOWN
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names, descriptions
@@ -30,7 +30,7 @@ def _rows(table: ManagedTable) -> DataFrame:
 
 def _totals(snapshot: TableSnapshot) -> dict[int, tuple[int, int, int | None]]:
     """Files, bytes and rows of each revision; None in place of a sum without the files that have no statistics."""
-    columns = snapshot.columns
+    columns = snapshot.file_table
     totals: dict[int, tuple[int, int, int | None]] = {}
     for number in np.unique(columns.revision):
         own = columns.revision == number

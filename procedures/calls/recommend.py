@@ -188,7 +188,7 @@ def _sample(
                 chosen.setdefault(written_name(snapshot.schema, column), column)
     target_bytes = int(str(TARGET_FILE_BYTES.value(snapshot.configuration)))
     size = snapshot.bytes
-    files = snapshot.columns
+    files = snapshot.file_table
     expected = int(files.rows.sum()) if bool((files.rows >= 0).all()) else None
     if size == 0 or expected == 0:
         raise InvalidArgumentError.of("table", table.name, "a table with rows; this one is empty")

@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from catalog.table.file_columns import Floats, Integers
+from catalog.files.file_table import Floats, Integers
 
 _FIRST_CAPACITY = 64
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.table.file_columns import Flags, Floats, Integers
+from catalog.files.file_table import Flags, Floats, Integers
 
 # A cut leaves at least this share of the load on each side, if there is a place for such a cut.
 _LEAST_SHARE = 0.25

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.table.file_columns import UNKNOWN, Floats, Integers
+from catalog.files.file_table import UNKNOWN, Floats, Integers
 from procedures.groups.box_sweep import depths, has_overlap, sweep_dimension
 from procedures.groups.consolidation_plan import (
     LARGE_MULTIPLE,

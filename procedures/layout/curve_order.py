@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import Column, SparkSession
 
+from catalog.files.file_bounds import TEXT_BYTES
 from catalog.jvm.row_expressions import RowExpressions
-from catalog.table.file_bounds import TEXT_BYTES
 from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
 from otree.packing import Packing
 from otree.value_spread import ValueSpread

@@ -9,8 +9,8 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.clock import SYSTEM_CLOCK, Clock
+from catalog.files.file_table import UNKNOWN
 from catalog.properties.index_properties import IndexConfiguration
-from catalog.table.file_columns import UNKNOWN
 from catalog.table.snapshot import TableSnapshot
 from otree.cardinality import WeightCardinality
 from otree.cube import CubeId
@@ -159,7 +159,7 @@ def _values_beside(
     """
     newest = snapshot.latest_revision
     # The ranges in memory are those of the newest revision's columns.
-    files = snapshot.columns_if_few if newest is not None and newest.columns == revision.columns else None
+    files = snapshot.file_table_if_few if newest is not None and newest.columns == revision.columns else None
     if files is None:
         return ()
     files = files.where(~files.with_paths(frozenset(replaced)) & (files.rows != UNKNOWN))

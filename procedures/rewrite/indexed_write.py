@@ -278,7 +278,7 @@ def _row_bytes(write: _Write, count: int) -> float:
 
 def _known_rows(snapshot: TableSnapshot) -> tuple[float, float]:
     """Bytes and rows of the files whose number of rows is known and not 0."""
-    columns = snapshot.columns_if_few
+    columns = snapshot.file_table_if_few
     if columns is not None:
         known = columns.rows > 0
         return float(columns.size[known].sum()), float(columns.rows[known].sum())

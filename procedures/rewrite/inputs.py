@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError
+from catalog.files.file_table import FileTable
 from catalog.history.events import FileFacts
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.state.write_records import WriteRecord
-from catalog.table.file_columns import FileColumns
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.groups.plan import FileGroup, InputFile
@@ -89,9 +89,9 @@ class InputFacts:
         planned = {file.path: file.rewrites for file in group.files if file.rewrites is not None}
         if len(planned) == len(group.files):
             return cls(tuple(FileFacts(f.path, f.size, f.rows, (), (), f.level) for f in group.files), planned, sizes)
-        columns = snapshot.columns_if_few
+        columns = snapshot.file_table_if_few
         if columns is None:
-            columns = snapshot.only_paths(list(sizes)).columns
+            columns = snapshot.only_paths(list(sizes)).file_table
         positions = {file.path: columns.position_of(file.path) for file in group.files}
         rewrites = {path: float(columns.rewrites[position]) for path, position in positions.items()}
         return cls(tuple(_facts_of(columns, file) for file in group.files), rewrites, sizes)
@@ -110,7 +110,7 @@ def _average(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
     return float((values * sizes).sum() / max(sizes.sum(), 1))
 
 
-def _facts_of(columns: FileColumns, file: InputFile) -> FileFacts:
+def _facts_of(columns: FileTable, file: InputFile) -> FileFacts:
     blocks = columns.blocks_in(columns.position_of(file.path))
     return FileFacts(
         path=file.path,

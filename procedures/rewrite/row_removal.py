@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from catalog.columns.column_names import quoted_name
 from catalog.columns.key_columns import KeyOrder
 from catalog.errors import RowsChangedError
+from catalog.files.full_paths import scanned_path
 from catalog.jvm.table_transaction import TableTransaction
-from catalog.table.full_paths import scanned_path
 from procedures.groups.plan import RowRemoval
 from procedures.rewrite.outdated_rows import file_number
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from catalog.table.file_columns import Integers
+from catalog.files.file_table import Integers
 from procedures.selection.step_runs import NO_RUN, StepFiles, StepPolicy, best_runs
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.table.file_columns import FileColumns
+from catalog.files.file_table import FileTable
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
@@ -66,7 +66,7 @@ class CubeDefragmentation(Strategy):
         if isinstance(revision, Selection):
             return revision
         limit = settings.bytes_per_iter
-        fragmented = _fragmented(snapshot.columns, revision, limit)
+        fragmented = _fragmented(snapshot.file_table, revision, limit)
         taken = take_until(fragmented.files, limit)
         liftable = lifted(fragmented.blocks_of([f.path for f in taken])) if taken else frozenset()
         kept = tuple(f for f in taken if f.path in liftable)
@@ -95,7 +95,7 @@ class _Fragmented:
     first_group: Callable[[], BlockGroup | None]
 
 
-def _fragmented(files: FileColumns, revision: Revision, bytes_per_iter: int) -> _Fragmented:
+def _fragmented(files: FileTable, revision: Revision, bytes_per_iter: int) -> _Fragmented:
     leveled = LeveledBlocks.of(files, revision.revision_id, symbols_per_level(revision.dimensions))
     reached = leveled.within_bytes(bytes_per_iter)
     place = np.empty(len(reached.level), np.int64)

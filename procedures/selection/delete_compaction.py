@@ -10,7 +10,7 @@ import numpy as np
 
 from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError
-from catalog.table.file_columns import FileColumns
+from catalog.files.file_table import FileTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
 from procedures.groups.plan import FileGroup, FileRun, InputFile, Selection
@@ -103,12 +103,12 @@ class DeleteCompaction(Strategy):
         """See ``Strategy.select``."""
         revision_id = settings.revision_id
         limits = settings.options["min_deleted_ratio"], settings.options["min_deleted_rows"]
-        candidates = _files_with_deletes(snapshot.columns, *limits)
+        candidates = _files_with_deletes(snapshot.file_table, *limits)
         qualified = [f for f in candidates if revision_id in (None, f.revision_id)]
         return choose(qualified, settings.bytes_per_iter, snapshot.retention_hours)
 
 
-def _files_with_deletes(files: FileColumns, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
+def _files_with_deletes(files: FileTable, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
     positions = np.flatnonzero(files.deleted > 0)
     levels = dict(levels_or(files, positions, 0))
     hidden = [

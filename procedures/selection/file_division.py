@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.table.file_columns import UNKNOWN
+from catalog.files.file_table import UNKNOWN
 from procedures.groups.consolidation_plan import LARGE_MULTIPLE
 from procedures.groups.plan import FileGroup, FileRun
 from procedures.selection.step_candidates import StepCandidates

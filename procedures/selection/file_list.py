@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.table.file_columns import FileColumns
+from catalog.files.file_table import FileTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.groups.plan import FileGroup, InputFile, Selection
 from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy
@@ -27,7 +27,7 @@ class FileList(Strategy):
 
     def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
         """See ``Strategy.select``."""
-        found = _first_revision(snapshot.columns, settings.revision_id)
+        found = _first_revision(snapshot.file_table, settings.revision_id)
         if found is None:
             return Selection(note=f"{NAME}: none of the files is there any more")
         first, taken = found
@@ -39,7 +39,7 @@ _Found = tuple[int, tuple[InputFile, ...]]
 """The first revision that has files, and these files."""
 
 
-def _first_revision(files: FileColumns, of_revision: int | None) -> _Found | None:
+def _first_revision(files: FileTable, of_revision: int | None) -> _Found | None:
     revisions = files.revision if of_revision is None else files.revision[files.revision == of_revision]
     if not len(revisions):
         return None

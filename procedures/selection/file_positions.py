@@ -1,4 +1,4 @@
-"""Selection over columns in memory: what the strategies compute of ``FileColumns`` instead of DataFrames."""
+"""Selection over columns in memory: what the strategies compute of ``FileTable`` instead of DataFrames."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.table.file_columns import UNKNOWN, BlockColumns, FileColumns, Flags, Integers, digits, group_numbers, sums
+from catalog.files.file_table import UNKNOWN, Blocks, FileTable, Flags, Integers, digits, group_numbers, sums
 from procedures.groups.block_groups import BlockGroup
 from procedures.groups.plan import InputFile
 
 
-def input_file(files: FileColumns, position: int, level: int) -> InputFile:
+def input_file(files: FileTable, position: int, level: int) -> InputFile:
     """A file as a strategy takes it.
 
     Args:
@@ -32,7 +32,7 @@ def input_file(files: FileColumns, position: int, level: int) -> InputFile:
     )
 
 
-def positions_by_age(files: FileColumns, wanted: Flags) -> Integers:
+def positions_by_age(files: FileTable, wanted: Flags) -> Integers:
     """Positions of some files, by modification time and path.
 
     Args:
@@ -58,8 +58,8 @@ class LeveledBlocks:
         elements: rows of each group.
     """
 
-    files: FileColumns
-    blocks: BlockColumns
+    files: FileTable
+    blocks: Blocks
     symbols_per_level: int
     group: Integers
     level: Integers
@@ -68,7 +68,7 @@ class LeveledBlocks:
     elements: Integers
 
     @classmethod
-    def of(cls, files: FileColumns, revision_id: int, symbols_per_level: int) -> LeveledBlocks:
+    def of(cls, files: FileTable, revision_id: int, symbols_per_level: int) -> LeveledBlocks:
         """Groups the blocks of a revision.
 
         Args:
@@ -79,7 +79,7 @@ class LeveledBlocks:
         return cls._grouped(files, files.blocks_of(revision_id), symbols_per_level)
 
     @classmethod
-    def _grouped(cls, files: FileColumns, blocks: BlockColumns, symbols_per_level: int) -> LeveledBlocks:
+    def _grouped(cls, files: FileTable, blocks: Blocks, symbols_per_level: int) -> LeveledBlocks:
         level = files.levels[blocks.file]
         group, groups = group_numbers(level, blocks.cube)
         level_of, cube_of = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
@@ -170,7 +170,7 @@ class LeveledBlocks:
         return within.where(within.rises[within.group])
 
 
-def levels_or(files: FileColumns, positions: Iterable[int], default: int) -> list[tuple[int, int]]:
+def levels_or(files: FileTable, positions: Iterable[int], default: int) -> list[tuple[int, int]]:
     """Positions with the level of each file.
 
     Args:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import ClassVar
 
 from catalog.counted_nouns import agreeing, counted
-from catalog.table.file_columns import FileColumns
+from catalog.files.file_table import FileTable
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
@@ -101,7 +101,7 @@ class LeveledCompaction(Strategy):
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, Selection):
             return revision
-        groups, files_of = _groups(snapshot.columns, revision)
+        groups, files_of = _groups(snapshot.file_table, revision)
         selection = choose(groups[:GROUPS_CONSIDERED], files_of, settings.bytes_per_iter, revision.revision_id)
         if selection.group:
             return selection
@@ -116,7 +116,7 @@ _Groups = tuple[Sequence[BlockGroup], Callable[[BlockGroup], Iterable[GroupFile]
 """The first groups that rise, at most one more than are considered, and the files of each."""
 
 
-def _groups(files: FileColumns, revision: Revision) -> _Groups:
+def _groups(files: FileTable, revision: Revision) -> _Groups:
     leveled = LeveledBlocks.of(files, revision.revision_id, symbols_per_level(revision.dimensions))
     numbers = {leveled.block_group(n): n for n in leveled.rising_groups()[: GROUPS_CONSIDERED + 1]}
 

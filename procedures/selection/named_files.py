@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
-from catalog.table.file_columns import Floats
+from catalog.files.file_table import Floats
 from catalog.table.named_files import spellings
 from catalog.table.snapshot import TableSnapshot
 from procedures.groups.plan import FileGroup, FileRun, Selection

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.table.file_columns import FileColumns, group_numbers, sums
+from catalog.files.file_table import FileTable, group_numbers, sums
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.overfull import OVERFULL_FACTOR, can_be_split
@@ -27,7 +27,7 @@ def overfull_cube(snapshot: TableSnapshot, revision: Revision) -> tuple[str, int
     desired, width = revision.desired_cube_size, symbols_per_level(revision.dimensions)
     candidates = [
         (len(cube_id) // width, -elements, cube_id)
-        for cube_id, elements, largest_write in _overfull_cubes(snapshot.columns, revision)
+        for cube_id, elements, largest_write in _overfull_cubes(snapshot.file_table, revision)
         if can_be_split(elements, largest_write, desired)
     ]
     if not candidates:
@@ -36,7 +36,7 @@ def overfull_cube(snapshot: TableSnapshot, revision: Revision) -> tuple[str, int
     return cube_id, -negated
 
 
-def _overfull_cubes(files: FileColumns, revision: Revision) -> list[tuple[str, int, int]]:
+def _overfull_cubes(files: FileTable, revision: Revision) -> list[tuple[str, int, int]]:
     """The overfull cubes: id, rows, and rows of the write that has the most of them."""
     blocks = files.blocks_of(revision.revision_id)
     group, groups = group_numbers(blocks.cube, files.write[blocks.file])
@@ -63,7 +63,9 @@ def select_overfull(snapshot: TableSnapshot, revision: Revision, strategy: str, 
     if overfull is None:
         return Selection()
     cube_id, elements = overfull
-    return choose(_writes(snapshot.columns, revision, cube_id), cube_id, elements, revision, strategy, bytes_per_iter)
+    return choose(
+        _writes(snapshot.file_table, revision, cube_id), cube_id, elements, revision, strategy, bytes_per_iter
+    )
 
 
 def choose(
@@ -104,7 +106,7 @@ def choose(
     return Selection(FileGroup(strategy, revision.revision_id, f"OVERFULL_CUBE_{cube}", tuple(taken), note))
 
 
-def _writes(files: FileColumns, revision: Revision, cube_id: str) -> list[list[InputFile]]:
+def _writes(files: FileTable, revision: Revision, cube_id: str) -> list[list[InputFile]]:
     """The files with rows of a cube, by the write that made them: writes of fewest bytes first, each one whole."""
     blocks = files.blocks_of(revision.revision_id)
     holding = np.unique(blocks.file[blocks.cube == blocks.cube_ids.index(cube_id)])

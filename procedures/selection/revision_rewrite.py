@@ -13,8 +13,8 @@ import numpy as np
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.files.file_table import FileTable
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
-from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
@@ -85,7 +85,7 @@ class _RevisionRewriteRun(Selector):
     def _again(self, snapshot: TableSnapshot, newest: int, batch_bytes: int) -> Selection:
         """The oldest files of the newest revision among those that it had when the run began."""
         if self._first_paths is None:
-            columns = snapshot.columns
+            columns = snapshot.file_table
             self._first_paths = frozenset(columns.path[columns.revision == newest])
         return _oldest(snapshot, (newest, newest), batch_bytes, newest, self._first_paths)
 
@@ -121,7 +121,7 @@ def former_index_note(snapshot: TableSnapshot) -> str | None:
 
 def _files_per_revision(snapshot: TableSnapshot, revisions: Sequence[int]) -> dict[int, int]:
     """The number of files of each of these revisions that has any; none are known of too long a list of files."""
-    files = snapshot.columns_if_few
+    files = snapshot.file_table_if_few
     if files is None:
         return {}
     numbers, counts = np.unique(files.revision, return_counts=True)
@@ -172,7 +172,7 @@ def _oldest(
         stay: the revision in which the rows stay, 0 if they join the newest one.
         among: paths of the files that may be chosen; None = any file.
     """
-    found = _old_revision(snapshot.columns, revisions, among)
+    found = _old_revision(snapshot.file_table, revisions, among)
     if found is None:
         left = f"revision {stay} are left to lay out anew" if stay else "older revisions"
         return Selection(note=f"{NAME}: no files of {left}")
@@ -181,7 +181,7 @@ def _oldest(
     return Selection(FileGroup(NAME, stay, f"REVISION_{found.revision_id}", files, note))
 
 
-def _old_revision(files: FileColumns, revisions: tuple[int, int], among: frozenset[str] | None) -> _OldRevision | None:
+def _old_revision(files: FileTable, revisions: tuple[int, int], among: frozenset[str] | None) -> _OldRevision | None:
     first, last = revisions
     wanted = (files.revision >= first) & (files.revision <= last)
     if among is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from catalog.table.file_columns import UNKNOWN, FileColumns, Flags, Integers, sums
+from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers, sums
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT
@@ -37,7 +37,7 @@ class Candidates:
 
     def __init__(
         self,
-        files: FileColumns,
+        files: FileTable,
         can_change: Flags,
         settled: Flags,
         below: NDArray[np.float64],
@@ -54,8 +54,8 @@ class Candidates:
     @classmethod
     def of(
         cls,
-        whole: FileColumns,
-        files: FileColumns,
+        whole: FileTable,
+        files: FileTable,
         revision: Revision,
         sampled: SampledWeights,
         bytes_per_iter: int,
@@ -113,7 +113,7 @@ class Candidates:
 
     def live(self, snapshot: TableSnapshot) -> Candidates:
         """Those that a later version still has, and that may be chosen."""
-        columns = snapshot.columns
+        columns = snapshot.file_table
         live = set(zip(columns.path, columns.deletion_vector, strict=True))
         pairs = zip(self._files.path, self._files.deletion_vector, strict=True)
         return self._where(np.fromiter((pair in live for pair in pairs), np.bool_, len(self._files)))
@@ -135,7 +135,7 @@ class Candidates:
 
     def first(self, snapshot: TableSnapshot) -> list[Candidate]:
         """The first ``MAX_FILES_PER_GROUP``, those with the most rows that the sample does not want first."""
-        levels = self._levels_in(snapshot.columns)
+        levels = self._levels_in(snapshot.file_table)
         needless = self._below[:, -1] - self._below[:, self._sampled.limits.index(self._sampled.end)]
         order = np.argsort(-np.rint(needless), kind="stable")[:MAX_FILES_PER_GROUP]
         return [
@@ -160,7 +160,7 @@ class Candidates:
             self._of_revision,
         )
 
-    def _levels_in(self, files: FileColumns) -> Integers:
+    def _levels_in(self, files: FileTable) -> Integers:
         """The levels of the candidates among these files."""
         return files.levels[[files.position_of(path) for path in self._files.path]]
 

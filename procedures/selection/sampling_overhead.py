@@ -97,8 +97,8 @@ def _candidates_of(
 
     In a part of a table with too many files, only the files of the part count.
     """
-    files = snapshot.columns
-    whole = snapshot.whole.columns_if_few
+    files = snapshot.file_table
+    whole = snapshot.whole.file_table_if_few
     return Candidates.of(files if whole is None else whole, files, revision, sampled, bytes_per_iter, target_bytes)
 
 

@@ -101,7 +101,7 @@ def small_files(snapshot: TableSnapshot, isolate_bytes: int) -> SmallFileLists:
         snapshot: the version.
         isolate_bytes: larger files are left out.
     """
-    columns = snapshot.columns
+    columns = snapshot.file_table
     fits = (columns.revision == 0) & (columns.deletion_vector == "") & (columns.size < isolate_bytes)
     return SmallFileLists(snapshot.version, {name: getattr(columns, name)[fits] for name in COLUMNS})
 

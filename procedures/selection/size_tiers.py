@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.table.file_columns import Integers
+from catalog.files.file_table import Integers
 
 
 @dataclass(frozen=True)

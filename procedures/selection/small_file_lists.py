@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from catalog.table.file_columns import UNKNOWN, Integers
+from catalog.files.file_table import UNKNOWN, Integers
 from procedures.groups.plan import InputFile
 from procedures.selection.size_tiers import SmallFiles
 

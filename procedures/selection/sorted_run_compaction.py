@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from catalog.columns.column_names import find_stored
+from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
 from catalog.properties.optimization_properties import MAX_WRITE_AMPLIFICATION, MAX_WRITE_AMPLIFICATION_KEY
-from catalog.table.file_columns import UNKNOWN, FileColumns, Floats, Integers
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MIN_WEIGHT
@@ -74,7 +74,7 @@ class _RunSelector(Selector):
         return selection
 
 
-def selection_of(choice: Choice, files: FileColumns, revision_id: int, limit: float) -> Selection:
+def selection_of(choice: Choice, files: FileTable, revision_id: int, limit: float) -> Selection:
     """Turns a choice into a selection; pure.
 
     Args:
@@ -113,9 +113,9 @@ def _skipped(reason: str, merge: Merge, note: str) -> SkippedGroup:
     return SkippedGroup(NAME, reason, len(merge.files), int(merge.size), note)
 
 
-def _files_of(snapshot: TableSnapshot, revision: Revision) -> FileColumns:
+def _files_of(snapshot: TableSnapshot, revision: Revision) -> FileTable:
     """The files of a revision, with the ranges of its columns."""
-    columns = snapshot.columns.where(snapshot.columns.revision == revision.revision_id)
+    columns = snapshot.file_table.where(snapshot.file_table.revision == revision.revision_id)
     newest = snapshot.latest_revision
     if newest is not None and newest.columns == revision.columns:
         return columns
@@ -123,7 +123,7 @@ def _files_of(snapshot: TableSnapshot, revision: Revision) -> FileColumns:
     return replace(columns, low=low, high=high)
 
 
-def run_files(files: FileColumns) -> RunFiles:
+def run_files(files: FileTable) -> RunFiles:
     """The files as the choice sees them; pure.
 
     Args:

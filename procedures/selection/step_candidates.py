@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.files.file_table import UNKNOWN, FileTable, Flags, Floats, Integers
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.properties.lifecycle_properties import CLUSTERING_ISOLATE_BYTES
-from catalog.table.file_columns import UNKNOWN, FileColumns, Flags, Floats, Integers
 from catalog.table.snapshot import TableSnapshot
 from otree.packing import band_limits
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
@@ -69,7 +69,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class StepCandidates:
-    """Files that may be taken, by the time of their first rows and path. One entry per file; see ``FileColumns``.
+    """Files that may be taken, by the time of their first rows and path. One entry per file; see ``FileTable``.
 
     Attributes:
         level: level of the largest block; -1 when unindexed.
@@ -104,7 +104,7 @@ class StepCandidates:
             snapshot: the version.
             scope: which files are wanted.
         """
-        values = _values(snapshot.columns)
+        values = _values(snapshot.file_table)
         order: Integers = np.argsort(values["first_time"], kind="stable")
         fractions = SAMPLE_FRACTIONS.value(snapshot.configuration)
         files = cls(**{name: column[order] for name, column in values.items()}, fractions=fractions)
@@ -223,7 +223,7 @@ def _are_isolated(files: StepCandidates, snapshot: TableSnapshot) -> Flags:
     return flags
 
 
-def _values(files: FileColumns) -> dict[str, Any]:
+def _values(files: FileTable) -> dict[str, Any]:
     level = np.where(files.revision == 0, -1, np.maximum(files.levels, 0))
     values = {name: getattr(files, name) for name in (*_TEXTS, *_NUMBERS) if name != "level"}
     return {**values, "level": level}

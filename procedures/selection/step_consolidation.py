@@ -11,7 +11,7 @@ import numpy as np
 from catalog.columns.column_names import split_names
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
-from catalog.table.file_columns import Integers
+from catalog.files.file_table import Integers
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
 from procedures.groups.plan import FileGroup, FileRun, Selection

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.table.file_columns import Flags, Floats, Integers
+from catalog.files.file_table import Flags, Floats, Integers
 
 # Files of a run at most where its boxes are compared: the cost of a step grows with this number.
 MOST_FILES_WITH_BOXES = 100

@@ -11,10 +11,10 @@ from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZTyp
 from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.files.file_table import Floats, Integers
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.pruning.row_predicate import RowPredicate
 from catalog.state.plan_files import StoredGroup
-from catalog.table.file_columns import Floats, Integers
 from catalog.table.snapshot import TableSnapshot
 from procedures.groups.consolidation_plan import SMALL_SHARE, PlanFiles
 from procedures.groups.group_cuts import Limits

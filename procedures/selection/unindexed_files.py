@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from catalog.table.file_columns import FileColumns
+from catalog.files.file_table import FileTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
 from procedures.groups.plan import FileGroup, InputFile, Selection
@@ -65,7 +65,7 @@ class UnindexedFiles(Strategy):
             return Selection(note=f"UnindexedFiles: revision {settings.revision_id} was asked for")
         start = instant(snapshot.spark, _FROM, settings.options[_FROM])
         since = start.millis
-        unindexed = _unindexed(snapshot.columns, since)
+        unindexed = _unindexed(snapshot.file_table, since)
         if unindexed.outdated:
             logger.warning(
                 "%d files have index tags of before version 0.6, and count as unindexed.", unindexed.outdated
@@ -95,7 +95,7 @@ class _Unindexed:
     unreadable: int
 
 
-def _unindexed(files: FileColumns, since: int) -> _Unindexed:
+def _unindexed(files: FileTable, since: int) -> _Unindexed:
     positions = positions_by_age(files, (files.revision == 0) & (files.modification_time >= since))
     first = positions[:MAX_FILES_PER_GROUP]
     oldest = [input_file(files, position, -1) for position in first]

@@ -184,7 +184,7 @@ class SparkEngine:
         snapshot = ManagedTable.find(self._spark, table).snapshot()
         small = TARGET_FILE_BYTES.value(snapshot.configuration) // 2
         with described_jobs(self._spark, f"USE service: measuring {table}"):
-            columns = snapshot.columns
+            columns = snapshot.file_table
         sizes = columns.size
         unindexed_bytes = int(sizes[columns.revision == 0].sum())
         return Files(int(sizes.sum()), unindexed_bytes, int((sizes < small).sum()))

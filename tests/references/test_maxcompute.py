@@ -174,4 +174,4 @@ def test_without_any_compaction_what_time_travel_cannot_reach_is_compacted(spark
     done = sql_ext.call(spark, "purge", table=table.name, older_than=table.version, force=True).collect()
     assert [row.files for row in done if row.step == "compaction"] == [1]
     # The log that no version needs is gone, too.
-    assert not any(table.managed.snapshot().columns.deletion_vector)
+    assert not any(table.managed.snapshot().file_table.deletion_vector)

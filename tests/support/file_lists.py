@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from catalog.files.file_table import FileTable
 from catalog.jvm.table_state import LogExtent
-from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import Revision, configuration_of
@@ -154,7 +154,7 @@ def file_lists(most=12):
 def columns_of(files):
     """The columns of listed files."""
     rows = [file.of_columns() for file in files]
-    return FileColumns.of(pa.Table.from_pylist(rows, schema=COLUMNS))
+    return FileTable.of(pa.Table.from_pylist(rows, schema=COLUMNS))
 
 
 class ListedState:

@@ -53,7 +53,7 @@ def choice(files, strategy=None, spark=None, **arguments) -> FileGroup | None:
     properties = {**configuration_of(REVISIONS), "use.index.columns": "x,y"}
     snapshot = TableSnapshot(spark, 1, "t", properties, _SCHEMA, (), 168.0, None)
     # A cached property: this is all that strategies look at.
-    snapshot.__dict__["columns"] = columns_of(files)
+    snapshot.__dict__["file_table"] = columns_of(files)
     for each in settings.strategies:
         selection = each.begin(settings.selection[each.name]).select(snapshot)
         if selection.group is not None:

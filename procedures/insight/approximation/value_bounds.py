@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
 from catalog.columns.column_names import FoundColumn, find_stored, physical_name
+from catalog.files.file_bounds import bounds_of
 from catalog.jvm.query_trees import ExpressionTree, PlanTree
-from catalog.table.file_bounds import bounds_of
 from catalog.table.snapshot import TableSnapshot
 
 Range = tuple[float, float]

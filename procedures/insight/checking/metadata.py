@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.table.block_rows import BLOCKS_SCHEMA
-from catalog.table.full_paths import full_path, one_spelling
+from catalog.files.block_rows import BLOCKS_SCHEMA
+from catalog.files.full_paths import full_path, one_spelling
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG

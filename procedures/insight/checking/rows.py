@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from catalog.columns.column_names import find_stored
+from catalog.files.full_paths import full_path, scanned_path
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
-from catalog.table.full_paths import full_path, scanned_path
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import Revision

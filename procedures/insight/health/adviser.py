@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.counted_nouns import agreeing, counted
+from catalog.files.file_table import UNKNOWN
 from catalog.properties.index_properties import TARGET_FILE_BYTES_KEY
-from catalog.table.file_columns import UNKNOWN
 from otree.revision import Revision
 from procedures.insight.health.parts import HealthFacts
 from procedures.insight.health.reads import OPEN_COST, fresh_costs

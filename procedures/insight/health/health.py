@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.clock import Clock
+from catalog.files.file_table import FileTable, Flags
 from catalog.history.event_store import recent_failures
 from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import TARGET_FILE_BYTES
-from catalog.table.file_columns import FileColumns, Flags
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
@@ -96,7 +96,7 @@ def table_score(table: ManagedTable, clock: Clock) -> int:
 
 
 def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> HealthFacts:
-    files, newest = snapshot.columns, snapshot.latest_revision
+    files, newest = snapshot.file_table, snapshot.latest_revision
     is_indexed = np.zeros(len(files), np.bool_) if newest is None else are_indexed(snapshot, files, newest)
     index = snapshot.index_configuration
     commits = snapshot.version - table.handle.versions(table.spark).checkpoint_before(snapshot.version)
@@ -118,7 +118,7 @@ def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> Hea
     )
 
 
-def are_indexed(snapshot: TableSnapshot, files: FileColumns, newest: Revision) -> Flags:
+def are_indexed(snapshot: TableSnapshot, files: FileTable, newest: Revision) -> Flags:
     """Whether the index skips each file by weight: weights are hashes of the columns of the newest revision.
 
     Args:

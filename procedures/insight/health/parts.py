@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.table.file_columns import UNKNOWN, FileColumns, Flags
+from catalog.files.file_table import UNKNOWN, FileTable, Flags
 from otree.cube import CubeId
 from otree.overfull import is_overfull
 from otree.revision import Revision
@@ -38,7 +38,7 @@ class HealthFacts:
     """
 
     name: str
-    files: FileColumns
+    files: FileTable
     newest: Revision | None
     is_indexed: Flags
     cubes: Mapping[CubeId, CubeState]
@@ -137,7 +137,7 @@ def _without_index(facts: HealthFacts) -> list[Part]:
     return [Part("unindexed_share", 1.0, size, optimize), *parts]
 
 
-def _waiting(files: FileColumns, is_indexed: Flags) -> Flags:
+def _waiting(files: FileTable, is_indexed: Flags) -> Flags:
     """Whether each file was there before any that is indexed: the first indexing has not come to it yet."""
     began = files.modification_time[is_indexed].min(initial=np.iinfo(np.int64).max)
     waiting: Flags = (files.revision == 0) & (files.modification_time < began)
@@ -171,11 +171,11 @@ def _fair_costs(facts: HealthFacts, waiting: Flags, costs: Mapping[str, ReadCost
     }
 
 
-def _share(files: FileColumns, chosen: Flags) -> float:
+def _share(files: FileTable, chosen: Flags) -> float:
     return float(files.size[chosen].sum() / max(int(files.size.sum()), 1))
 
 
-def unindexed_share(files: FileColumns) -> float:
+def unindexed_share(files: FileTable) -> float:
     """Returns the share of the bytes in unindexed files.
 
     Args:
@@ -184,7 +184,7 @@ def unindexed_share(files: FileColumns) -> float:
     return _share(files, files.revision == 0)
 
 
-def fragmentation(files: FileColumns, newest: Revision) -> float:
+def fragmentation(files: FileTable, newest: Revision) -> float:
     """Returns the share of the newest revision's blocks that a rewrite would merge: of one cube, and several writes.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.table.file_columns import FileColumns, Flags
+from catalog.files.file_table import FileTable, Flags
 from procedures.groups.read_costs import PlannedFiles, Read, costs_per_file
 from procedures.selection.sorted_run_compaction import run_files
 
@@ -53,7 +53,7 @@ class ReadCost:
 
 
 def read_costs(
-    files: FileColumns, is_indexed: Flags, target_bytes: int, named: Sequence[float] = ()
+    files: FileTable, is_indexed: Flags, target_bytes: int, named: Sequence[float] = ()
 ) -> dict[str, ReadCost]:
     """Returns the costs of the reads by name; none for a table without rows.
 
@@ -68,7 +68,7 @@ def read_costs(
     return dict(zip(reads, _costs(files, is_indexed, target_bytes, list(reads.values()), named), strict=False))
 
 
-def fresh_costs(files: FileColumns, target_bytes: int, fractions: Sequence[float]) -> float:
+def fresh_costs(files: FileTable, target_bytes: int, fractions: Sequence[float]) -> float:
     """Returns what an average read costs of a fresh index: bytes, with what Spark reckons for opening its files.
 
     Args:
@@ -86,7 +86,7 @@ def fresh_costs(files: FileColumns, target_bytes: int, fractions: Sequence[float
 
 
 def sample_costs(
-    files: FileColumns, is_indexed: Flags, target_bytes: int, fractions: Sequence[float], named: Sequence[float]
+    files: FileTable, is_indexed: Flags, target_bytes: int, fractions: Sequence[float], named: Sequence[float]
 ) -> tuple[tuple[float, float, float], ...]:
     """Returns fraction, bytes that a sample reads, and bytes that it would read of a fresh index.
 
@@ -103,7 +103,7 @@ def sample_costs(
 
 
 def _costs(
-    files: FileColumns, is_indexed: Flags, target_bytes: int, mix: list[Read], named: Sequence[float]
+    files: FileTable, is_indexed: Flags, target_bytes: int, mix: list[Read], named: Sequence[float]
 ) -> list[ReadCost]:
     """The cost of each read; none for a table without rows or indexed columns."""
     dimensions = files.low.shape[1]

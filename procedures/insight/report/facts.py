@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 from catalog.clock import Clock
 from catalog.columns.column_names import logical_name
 from catalog.errors import UnknownNameError
+from catalog.files.file_table import UNKNOWN, FileTable, Floats
 from catalog.history.event_store import optimizations
 from catalog.insights.consumption import scans_of
 from catalog.jvm.session import described_jobs
 from catalog.jvm.table_versions import TableVersions
 from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED
-from catalog.table.file_columns import UNKNOWN, FileColumns, Floats
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
@@ -170,7 +170,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
     snapshot = table.snapshot()
     diagnosis = diagnosis_of(table, clock)
     with described_jobs(table.spark, f"USE report: {table.name}"):
-        files = snapshot.columns
+        files = snapshot.file_table
         newest = snapshot.latest_revision
         names = () if newest is None else tuple(logical_name(snapshot.schema, column) for column in newest.columns)
         axes = _axes(names, columns)
@@ -227,7 +227,7 @@ def _depths(cubes: Sequence[CubeBox]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(rows.items()))
 
 
-def _bands(files: FileColumns) -> tuple[tuple[float, int], ...]:
+def _bands(files: FileTable) -> tuple[tuple[float, int], ...]:
     """Bytes by the end of the band of weights; unindexed files have all weights."""
     known = files.band_end != UNKNOWN
     ends = np.where(known, (files.band_end.astype(np.float64) + 2.0**31) / 2.0**32, 1.0)
@@ -237,7 +237,7 @@ def _bands(files: FileColumns) -> tuple[tuple[float, int], ...]:
 
 
 def _samples(
-    snapshot: TableSnapshot, files: FileColumns, newest: Revision | None
+    snapshot: TableSnapshot, files: FileTable, newest: Revision | None
 ) -> tuple[tuple[float, float, float], ...]:
     if newest is None or not len(files):
         return ()
@@ -258,7 +258,7 @@ def _versions(table: ManagedTable, snapshot: TableSnapshot) -> tuple[VersionFact
     facts = []
     for number in numbers.tolist():
         then = snapshot if number == snapshot.version else TableSnapshot.of(versions.state(number), table.location)
-        files = then.columns
+        files = then.file_table
         newest = then.latest_revision
         sample = None
         if newest is not None and len(files):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from catalog.errors import MissingPackageError
-from catalog.table.file_columns import Floats
+from catalog.files.file_table import Floats
 from procedures.insight.report.facts import CubeBox, Event, TableFacts, VersionFacts
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from file_lists import ListedFile, columns_of, file_lists
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from catalog.files.file_table import FileTable
+from catalog.files.kept_tables import PathFilter
 from catalog.state.plan_files import StoredGroup, StoredPlan, parse_group
-from catalog.table.file_columns import FileColumns
-from catalog.table.kept_columns import PathFilter
 from procedures.groups.plan import FileGroup
 from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
 from procedures.loop.stored_plan_run import file_group
@@ -24,7 +24,7 @@ HUGE = 250_000_000_000_000
 class ListedSnapshot:
     """The part of a snapshot that groups are compared with."""
 
-    columns: FileColumns
+    file_table: FileTable
     configuration: dict
 
     @classmethod
@@ -32,7 +32,9 @@ class ListedSnapshot:
         return cls(columns_of(files), {})
 
     def only_paths(self, paths):
-        return replace(self, columns=self.columns.where(PathFilter(frozenset(paths), keeps=True).of(self.columns)))
+        return replace(
+            self, file_table=self.file_table.where(PathFilter(frozenset(paths), keeps=True).of(self.file_table))
+        )
 
 
 def _file(path, **changes):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.table.file_columns import UNKNOWN
+from catalog.files.file_table import UNKNOWN
 from procedures.groups.consolidation_plan import PlanFiles
 from procedures.groups.group_cuts import Limits, parts_of
 from procedures.groups.rewrite_groups import rewrite_groups

@@ -12,7 +12,7 @@ from file_lists import COLUMNS, REVISIONS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.table.file_columns import UNKNOWN, FileColumns
+from catalog.files.file_table import UNKNOWN, FileTable
 from otree.cube import CubeId
 from otree.weight import MIN_WEIGHT
 from procedures.groups.read_costs import PlannedFiles
@@ -82,7 +82,7 @@ def _facts(rows, **changes):
 
 
 def _facts_of(table, **changes):
-    files = FileColumns.of(table)
+    files = FileTable.of(table)
     facts = HealthFacts(
         name="db.t",
         files=files,

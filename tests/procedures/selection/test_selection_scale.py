@@ -4,9 +4,9 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from catalog.files.kept_tables import KeptTables
 from catalog.jvm.table_state import LogExtent
 from catalog.table import snapshot as snapshots
-from catalog.table.kept_columns import KeptColumns
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
@@ -92,8 +92,8 @@ def test_a_million_files(spark, set_conf, monkeypatch):
     spaces = tuple(LinearTransformation(0.0, 1.0, 0.0, "DoubleDataType") for _ in transformers)
     properties = configuration_of([Revision(1, 0, "t", 100_000, transformers, spaces)])
     properties["use.index.columns"] = "x,y"
-    state, kept = _Log(_log(spark)), KeptColumns(10**9)
-    monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", kept)
+    state, kept = _Log(_log(spark)), KeptTables(10**9)
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
     for given, files in CALLS:
         snapshot = TableSnapshot(spark, 1, "t", properties, SCHEMA, (), 168.0, state, "table")
         selection = RunSelection(OptimizeSettings.of({"table": "t", **given}))

@@ -11,7 +11,7 @@ from file_lists import COLUMNS, ListedFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.table.file_columns import FileColumns
+from catalog.files.file_table import FileTable
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.groups.read_costs import (
@@ -173,7 +173,7 @@ def files_of(count, **unknown):
         listed = ListedFile(f"f{number}", 100, 1, 3, f"w{number}", (("", 0, 1, 10),), 0, True, MAX_WEIGHT + 1)
         row = listed.of_columns() | {"band_first": MIN_WEIGHT, "low": [0.0], "high": [1.0]}
         rows.append(row | unknown if number == 1 else row)
-    return FileColumns.of(pa.Table.from_pylist(rows, schema=COLUMNS))
+    return FileTable.of(pa.Table.from_pylist(rows, schema=COLUMNS))
 
 
 def test_files_without_tags_or_statistics_are_files_of_all_weights_and_values():

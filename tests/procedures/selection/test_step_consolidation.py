@@ -11,7 +11,7 @@ from staging import settings_of
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.table.file_columns import UNKNOWN
+from catalog.files.file_table import UNKNOWN
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
 from procedures.selection.named_files import check_one_place, named_groups
 from procedures.selection.step_candidates import Place, StepCandidates

@@ -9,8 +9,8 @@ from functools import reduce
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from catalog.files.file_table import FileTable
 from catalog.jvm.session import metadata_session
-from catalog.table.file_columns import FileColumns
 from catalog.table.snapshot import TableSnapshot
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ MAX_FILES = 50_000
 
 
 def read_together(snapshots: Sequence[TableSnapshot]) -> None:
-    """Reads the files of snapshots in one Spark job, so that their ``columns`` need none.
+    """Reads the files of snapshots in one Spark job, so that their ``file_table`` needs none.
 
     Snapshots that are kept already, or that do not fit into memory together, are left out. Never fails: what cannot be
     read here fails where it is needed.
@@ -39,7 +39,7 @@ def _read_together(snapshots: Sequence[TableSnapshot]) -> None:
     missing = []
     files = 0
     for snapshot in snapshots:
-        if snapshot.kept_columns is not None or snapshot.version < 0 or snapshot.extent.files is None:
+        if snapshot.kept_file_table is not None or snapshot.version < 0 or snapshot.extent.files is None:
             continue
         files += snapshot.extent.files
         if files > MAX_FILES:
@@ -51,4 +51,4 @@ def _read_together(snapshots: Sequence[TableSnapshot]) -> None:
     frames = [s.rows_in(session).withColumn(_NUMBER, F.lit(i)) for i, s in enumerate(missing)]
     rows = reduce(lambda one, other: one.unionAll(other), frames).drop("partition_values").coalesce(1).toArrow()
     for number, snapshot in enumerate(missing):
-        snapshot.keep(FileColumns.of(rows.filter(pc.equal(rows[_NUMBER], number))))
+        snapshot.keep(FileTable.of(rows.filter(pc.equal(rows[_NUMBER], number))))

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from catalog.table.file_columns import FileColumns, digits, group_numbers
-from catalog.table.kept_columns import KeptColumns, PathFilter, VersionKey
+from catalog.files.file_table import FileTable, digits, group_numbers
+from catalog.files.kept_tables import KeptTables, PathFilter, VersionKey
 from otree.cube import CubeId
 from otree.level import level_of
 from procedures.selection.file_positions import LeveledBlocks
@@ -138,7 +138,7 @@ def test_groups_are_numbered_in_the_order_of_their_keys(keys):
 
 def test_columns_are_kept_up_to_a_number_of_bytes():
     one = columns_of([ListedFile("part-0", 10, 0, 2, "w", (("", 0, 1, 5),), 0, True, None)])
-    kept = KeptColumns(2 * one.kept_bytes)
+    kept = KeptTables(2 * one.kept_bytes)
     a, b, c, d = (VersionKey(key, 1, 0) for key in "abcd")
     for key in (a, b, c):
         kept.put(key, one)
@@ -146,7 +146,7 @@ def test_columns_are_kept_up_to_a_number_of_bytes():
     kept.get(b)
     kept.put(d, one)
     assert [kept.get(key) is one for key in (b, c, d)] == [True, False, True]
-    small = KeptColumns(one.kept_bytes - 1)
+    small = KeptTables(one.kept_bytes - 1)
     small.put(a, one)
     assert small.get(a) is None
     assert len(columns_of([])) == 0
@@ -162,7 +162,7 @@ def test_a_list_that_follows_commits_is_that_of_the_version(files, later, remove
     gone = removed | {f.path for f in later}
     expected = columns_of([*(f for f in files if f.path not in gone), *later])
     found = columns_of(files).updated(gone, columns_of(later))
-    for name in FileColumns.__dataclass_fields__:
+    for name in FileTable.__dataclass_fields__:
         if name not in ("blocks", "write", "write_ids", "low", "high"):
             assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
     assert _writes(found) == _writes(expected)
@@ -183,7 +183,7 @@ def _blocks(columns):
 
 def test_a_newer_version_is_found_by_its_metadata_and_number():
     one = columns_of([])
-    kept = KeptColumns(10**6)
+    kept = KeptTables(10**6)
     for metadata, version in (("a", 3), ("a", 5), ("a", 9), ("b", 6)):
         kept.put(VersionKey(metadata, version, 0), one)
     assert kept.newest_before(VersionKey("a", 7, 0))[0] == 5
@@ -192,5 +192,5 @@ def test_a_newer_version_is_found_by_its_metadata_and_number():
 
 
 def test_a_table_without_files_has_no_columns():
-    empty = FileColumns.empty()
+    empty = FileTable.empty()
     assert (len(empty), empty.levels.tolist()) == (0, [])

@@ -1,4 +1,4 @@
-"""The live files of one version as columns in the driver's memory."""
+"""The live files of one version as a table of columns in the driver's memory: the only list of files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from otree.tree import CubeState
 
 # A million files with two blocks each take about 0.4 GB of the Python process.
 MAX_FILES = 2_000_000
-# Columns of recent versions that are kept; larger ones are read whenever they are needed.
+# Files of recent versions that are kept; larger tables are read whenever they are needed.
 MAX_KEPT_BYTES = 1_000_000_000
 
 # Stands for an unknown number of rows, and for the end of a band that is not known.
@@ -34,11 +34,11 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class BlockColumns:
+class Blocks:
     """Blocks of files, in the order of the files. All arrays have one entry per block.
 
     Attributes:
-        file: position of the file in its ``FileColumns``.
+        file: position of the file in its ``FileTable``.
         cube: number of the cube; numbers are in the order of the ids.
         cube_ids: the id of each number.
         min_weight: smallest weight.
@@ -53,7 +53,7 @@ class BlockColumns:
     max_weight: Integers
     elements: Integers
 
-    def where(self, keep: Flags) -> BlockColumns:
+    def where(self, keep: Flags) -> Blocks:
         """Returns some of the blocks.
 
         Args:
@@ -61,19 +61,19 @@ class BlockColumns:
         """
         return self._of(keep)
 
-    def between(self, first: int, end: int) -> BlockColumns:
+    def between(self, first: int, end: int) -> Blocks:
         """Returns the blocks from one position to before another."""
         return self._of(slice(first, end))
 
-    def _of(self, keep: Flags | slice) -> BlockColumns:
+    def _of(self, keep: Flags | slice) -> Blocks:
         columns = (self.file, self.cube, self.min_weight, self.max_weight, self.elements)
         file, cube, low, high, elements = (column[keep] for column in columns)
-        return BlockColumns(file, cube, self.cube_ids, low, high, elements)
+        return Blocks(file, cube, self.cube_ids, low, high, elements)
 
 
 @dataclass(frozen=True, eq=False)
-class FileColumns:
-    """Live files in the order of their paths, with the columns of ``TableSnapshot.files``.
+class FileTable:
+    """Live files, in the order of their paths unless said otherwise, with the columns of ``TableSnapshot.files``.
 
     All arrays have one entry per file.
 
@@ -122,12 +122,12 @@ class FileColumns:
     deleted: Integers
     tier: Integers
     partition: NDArray[np.object_]
-    blocks: BlockColumns
+    blocks: Blocks
     write_ids: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, files: pa.Table) -> FileColumns:
-        """Makes columns of the rows of ``TableSnapshot.files``.
+    def of(cls, files: pa.Table) -> FileTable:
+        """Makes a table of the rows of ``TableSnapshot.files``.
 
         Args:
             files: rows in any order; columns that are not needed are ignored.
@@ -165,11 +165,11 @@ class FileColumns:
         return len(self.path)
 
     @classmethod
-    def empty(cls) -> FileColumns:
-        """The columns of a table without files."""
+    def empty(cls) -> FileTable:
+        """The files of a table that has none."""
         numbers, none = np.zeros(0, np.int64), np.zeros(0, np.object_)
         flags, ranges = np.zeros(0, np.bool_), np.zeros((0, 0))
-        blocks = BlockColumns(numbers, numbers, (), numbers, numbers, numbers)
+        blocks = Blocks(numbers, numbers, (), numbers, numbers, numbers)
         kinds: dict[str, Any] = {
             "path": none,
             "deletion_vector": none,
@@ -182,14 +182,14 @@ class FileColumns:
 
     @property
     def kept_bytes(self) -> int:
-        """About how many bytes of memory the columns take."""
+        """About how many bytes of memory they take."""
         return (
             _BYTES_PER_STRING * (2 * len(self) + len(self.write_ids) + len(self.blocks.cube_ids))
             + 150 * len(self)
             + 40 * len(self.blocks.file)
         )
 
-    def where(self, keep: Flags) -> FileColumns:
+    def where(self, keep: Flags) -> FileTable:
         """Returns some of the files, with their blocks.
 
         Args:
@@ -200,7 +200,7 @@ class FileColumns:
         columns = {name: getattr(self, name)[keep] for name in _PER_FILE}
         return replace(self, **columns, blocks=replace(blocks, file=position[blocks.file]))
 
-    def updated(self, gone: Collection[str], added: FileColumns) -> FileColumns:
+    def updated(self, gone: Collection[str], added: FileTable) -> FileTable:
         """Returns the files of a later version.
 
         Args:
@@ -226,11 +226,11 @@ class FileColumns:
             name: np.concatenate([getattr(former.blocks, name), getattr(added.blocks, name)])[order]
             for name in ("cube", "min_weight", "max_weight", "elements")
         }
-        return replace(former, **columns, blocks=BlockColumns(file=file[order], cube_ids=cube_ids, **of_blocks))
+        return replace(former, **columns, blocks=Blocks(file=file[order], cube_ids=cube_ids, **of_blocks))
 
     def _numbered_anew(
         self, write_ids: tuple[str, ...], write: Integers, cube_ids: tuple[str, ...], cube: Integers
-    ) -> FileColumns:
+    ) -> FileTable:
         blocks = replace(self.blocks, cube=cube[self.blocks.cube], cube_ids=cube_ids)
         return replace(self, write=write[self.write], blocks=blocks, write_ids=write_ids)
 
@@ -261,7 +261,7 @@ class FileColumns:
     def _positions(self) -> dict[str, int]:
         return {path: position for position, path in enumerate(self.path)}
 
-    def blocks_in(self, position: int) -> BlockColumns:
+    def blocks_in(self, position: int) -> Blocks:
         """Returns the blocks of one file.
 
         Args:
@@ -270,7 +270,7 @@ class FileColumns:
         first, end = np.searchsorted(self.blocks.file, [position, position + 1])
         return self.blocks.between(int(first), int(end))
 
-    def blocks_of(self, revision_id: int) -> BlockColumns:
+    def blocks_of(self, revision_id: int) -> Blocks:
         """Returns the blocks of a revision that have rows.
 
         Args:
@@ -296,7 +296,7 @@ class FileColumns:
         return states
 
 
-_PER_FILE = tuple(name for name in FileColumns.__dataclass_fields__ if name not in ("blocks", "write_ids"))
+_PER_FILE = tuple(name for name in FileTable.__dataclass_fields__ if name not in ("blocks", "write_ids"))
 
 
 def _merged(former: tuple[str, ...], added: tuple[str, ...]) -> tuple[tuple[str, ...], Integers, Integers]:
@@ -392,7 +392,7 @@ def _numbered(column: pa.Array) -> tuple[Integers, tuple[str, ...]]:
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64), tuple(distinct.to_pylist())
 
 
-def _blocks(column: pa.ChunkedArray) -> BlockColumns:
+def _blocks(column: pa.ChunkedArray) -> Blocks:
     lists = column.combine_chunks()
     counts = np.asarray(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False), np.int64)
     blocks = lists.flatten()
@@ -401,7 +401,7 @@ def _blocks(column: pa.ChunkedArray) -> BlockColumns:
     def integers(name: str) -> Integers:
         return np.asarray(blocks.field(name).to_numpy(zero_copy_only=False), np.int64)
 
-    return BlockColumns(
+    return Blocks(
         file=np.repeat(np.arange(len(lists), dtype=np.int64), counts),
         cube=cube,
         cube_ids=cube_ids,

@@ -1,4 +1,4 @@
-"""Columns of recent versions, kept in the driver, and restrictions that are applied to them in memory."""
+"""Tables of the files of recent versions, kept in the driver, and restrictions that are applied to them in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.table.file_columns import FileColumns, Flags
+from catalog.files.file_table import FileTable, Flags
 
 
 @dataclass(frozen=True)
@@ -31,38 +31,38 @@ class PathFilter:
         is_named = F.col("path").isin(sorted(self.paths))
         return files.where(is_named if self.keeps else ~is_named)
 
-    def of(self, columns: FileColumns) -> Flags:
+    def of(self, files: FileTable) -> Flags:
         """Whether each of the files is kept."""
-        is_named = columns.with_paths(self.paths)
+        is_named = files.with_paths(self.paths)
         return is_named if self.keeps else ~is_named
 
 
 def restricted(
-    columns: FileColumns,
+    files: FileTable,
     restrictions: Sequence[Callable[[DataFrame], DataFrame]],
     log_files: Callable[[], DataFrame],
-) -> FileColumns:
-    """The columns of the files that restrictions keep; one Spark job if any of them is not a ``PathFilter``.
+) -> FileTable:
+    """The files that restrictions keep; one Spark job if any of them is not a ``PathFilter``.
 
     Args:
-        columns: the columns of all files of a version.
+        files: all files of a version.
         restrictions: see ``TableSnapshot``.
         log_files: the rows of all files of the version.
     """
     by_path = [r for r in restrictions if isinstance(r, PathFilter)]
     others = [r for r in restrictions if not isinstance(r, PathFilter)]
     if others:
-        files = log_files()
+        rows = log_files()
         for restrict in others:
-            files = restrict(files)
-        by_path.append(PathFilter(frozenset(files.select("path").toArrow()["path"].to_pylist()), keeps=True))
+            rows = restrict(rows)
+        by_path.append(PathFilter(frozenset(rows.select("path").toArrow()["path"].to_pylist()), keeps=True))
     for restriction in by_path:
-        columns = columns.where(restriction.of(columns))
-    return columns
+        files = files.where(restriction.of(files))
+    return files
 
 
 class VersionKey(NamedTuple):
-    """Names the columns of one version of a table.
+    """Names the files of one version of a table.
 
     Attributes:
         metadata: table, index spaces and schema. Files have the same columns in all versions in which it is the same.
@@ -75,8 +75,8 @@ class VersionKey(NamedTuple):
     committed_at: int
 
 
-class KeptColumns:
-    """Columns of recent versions, the longest unused dropped first.
+class KeptTables:
+    """Files of recent versions, the longest unused dropped first.
 
     Args:
         limit: bytes that are kept.
@@ -85,32 +85,32 @@ class KeptColumns:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = 0
-        self._columns: OrderedDict[VersionKey, FileColumns] = OrderedDict()
+        self._tables: OrderedDict[VersionKey, FileTable] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: VersionKey) -> FileColumns | None:
-        """Returns the columns of a version, None when they are not kept."""
+    def get(self, key: VersionKey) -> FileTable | None:
+        """Returns the files of a version, None when they are not kept."""
         with self._lock:
-            columns = self._columns.get(key)
-            if columns is not None:
-                self._columns.move_to_end(key)
-            return columns
+            files = self._tables.get(key)
+            if files is not None:
+                self._tables.move_to_end(key)
+            return files
 
-    def newest_before(self, key: VersionKey) -> tuple[int, FileColumns] | None:
-        """Returns the newest earlier version with the same metadata, and its columns; None when none is kept."""
+    def newest_before(self, key: VersionKey) -> tuple[int, FileTable] | None:
+        """Returns the newest earlier version with the same metadata, and its files; None when none is kept."""
         with self._lock:
-            earlier = [k for k in self._columns if k.metadata == key.metadata and k.version < key.version]
+            earlier = [k for k in self._tables if k.metadata == key.metadata and k.version < key.version]
             newest = max(earlier, key=lambda k: k.version, default=None)
-            return None if newest is None else (newest.version, self._columns[newest])
+            return None if newest is None else (newest.version, self._tables[newest])
 
-    def put(self, key: VersionKey, columns: FileColumns) -> None:
-        """Keeps the columns of a version, unless they alone exceed the limit."""
-        if columns.kept_bytes > self._limit:
+    def put(self, key: VersionKey, files: FileTable) -> None:
+        """Keeps the files of a version, unless they alone exceed the limit."""
+        if files.kept_bytes > self._limit:
             return
         with self._lock:
-            former = self._columns.pop(key, None)
-            self._bytes += columns.kept_bytes - (former.kept_bytes if former is not None else 0)
-            self._columns[key] = columns
+            former = self._tables.pop(key, None)
+            self._bytes += files.kept_bytes - (former.kept_bytes if former is not None else 0)
+            self._tables[key] = files
             while self._bytes > self._limit:
-                _, dropped = self._columns.popitem(last=False)
+                _, dropped = self._tables.popitem(last=False)
                 self._bytes -= dropped.kept_bytes

@@ -4,10 +4,10 @@ import pytest
 from tables import NUMBERS, numbers
 
 from catalog.errors import TooComplexError
-from catalog.table import file_columns, log_changes
+from catalog.files import file_table, log_changes
+from catalog.files.kept_tables import KeptTables
+from catalog.files.log_changes import changes_between
 from catalog.table import snapshot as snapshots
-from catalog.table.kept_columns import KeptColumns
-from catalog.table.log_changes import changes_between
 
 COLUMNS = ("path", "size", "rows", "deletion_vector", "revision", "tier", "partition", "rewrites")
 
@@ -69,8 +69,8 @@ def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table
     """Appends, deletes, deletion vectors, an optimization and a new revision: column by column as if read anew."""
     properties = {"delta.enableDeletionVectors": "true", **({"use.index.columns": "x"} if is_indexed else {})}
     table = new_table(NUMBERS, properties=properties)
-    kept = KeptColumns(10**9)
-    monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", kept)
+    kept = KeptTables(10**9)
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
     monkeypatch.setattr(snapshots, "FOLLOWED_FILES", 0)
     followed = []
     monkeypatch.setattr(
@@ -88,11 +88,11 @@ def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table
     for step in steps:
         step()
         current = table.managed.snapshot()
-        found = current.columns
-        monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", KeptColumns(0))
-        anew = table.managed.snapshot().columns
-        monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", kept)
-        kept.put(current._columns_key, found)
+        found = current.file_table
+        monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(0))
+        anew = table.managed.snapshot().file_table
+        monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
+        kept.put(current._version_key, found)
         for name in ("path", "deletion_vector", "size", "rows", "revision", "tier", "rewrites", "partition", "deleted"):
             assert getattr(found, name).tolist() == getattr(anew, name).tolist(), name
         assert str((found.low.tolist(), found.high.tolist())) == str((anew.low.tolist(), anew.high.tolist()))
@@ -106,10 +106,10 @@ def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table
 
 
 def test_more_files_than_are_compared(table, monkeypatch):
-    monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", KeptColumns(0))
-    monkeypatch.setattr(file_columns, "MAX_FILES", 3)
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(0))
+    monkeypatch.setattr(file_table, "MAX_FILES", 3)
     with pytest.raises(TooComplexError, match=r"more than 3 files.*by where"):
-        _ = table.managed.snapshot().columns
+        _ = table.managed.snapshot().file_table
     (row,) = table.optimize(strategy="SizeTieredClustering", where="id < 100", dry_run=True)
     assert row.reason == "NOTHING_TO_DO"
 
@@ -121,13 +121,13 @@ def test_writes_and_runs_on_a_part_of_too_many_files(spark, new_table, monkeypat
         table.append(numbers(spark, 50, start=start, partitions=1))
     table.index()
     expected = table.managed.snapshot()
-    monkeypatch.setattr(snapshots, "_KEPT_COLUMNS", KeptColumns(0))
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(0))
     facts = expected.revision_ids_in_use, expected.unindexed_total, expected.cube_states(expected.latest_revision)
-    monkeypatch.setattr(file_columns, "MAX_FILES", 1)
+    monkeypatch.setattr(file_table, "MAX_FILES", 1)
     table.append(numbers(spark, 50, start=200, partitions=1))
     assert not table.unindexed
     now = table.managed.snapshot()
-    assert now.columns_if_few is None
+    assert now.file_table_if_few is None
     assert (now.revision_ids_in_use, now.unindexed_total) == facts[:2]
     assert now.cube_states(now.latest_revision).keys() >= facts[2].keys()
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.onWrite' = 'false')")

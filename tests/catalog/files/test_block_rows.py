@@ -2,7 +2,7 @@
 
 from pyspark.sql import functions as F
 
-from catalog.table.block_rows import level_column
+from catalog.files.block_rows import level_column
 from otree.level import level_of
 
 
