@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from clustering_histories import HOUR, Append
 
-from procedures.selection.size_tiers import SmallFiles, TierPolicy, merges
+from procedures.selection.size_tiers import TierPolicy, merges
 
 QUIET = 6 * HOUR
 # Files are counted after every such append. Coprime to the appends between two runs, so that counts fall anywhere
@@ -124,7 +125,7 @@ def _merge_all(table: SimTable, policy: TierPolicy, scale: float = 1.0) -> None:
         while True:
             small = table.small.get(partition, [])
             size = (np.array([f.size for f in small], np.float64) * scale).astype(np.int64)
-            runs = merges(SmallFiles(size, *_columns(small, ("first", "last", "tier"))), policy)
+            runs = merges(*_small_files(size, *_columns(small, ("first", "last", "tier"))), policy)
             if not runs:
                 break
             table.merge(partition, [run.positions for run in runs], [run.tier for run in runs])
@@ -167,7 +168,7 @@ def finished(table: SimTable) -> None:
                     _merge_together(table, partition, positions)
                     break
                 columns = _columns([small[p] for p in positions], ("size", "first", "last", "tier"))
-                runs = merges(SmallFiles(*columns), table.policy)
+                runs = merges(*_small_files(*columns), table.policy)
                 if not runs:
                     break
                 chosen = [[positions[p] for p in run.positions] for run in runs]
@@ -265,3 +266,9 @@ def run(history: Sequence[Append], policy: TierPolicy, every: int, clustering: C
         max(f.rewrites for f in table.files()),
         max(f.lift for f in table.files()),
     )
+
+
+def _small_files(size, first_time, last_time, tier):
+    """The columns that ``merges`` looks at, and the positions of all files."""
+    files = SimpleNamespace(size=size, first_time=first_time, last_time=last_time, tier=tier)
+    return files, np.arange(len(size))

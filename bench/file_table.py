@@ -29,6 +29,8 @@ from otree.cube import CubeId
 from otree.packing import band_limits
 from otree.revision import configuration_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.groups.group import Group
+from procedures.groups.strategy import TableFiles
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.selection import strategies
 
@@ -107,16 +109,17 @@ def choose(strategy: str, files: int, writes: int) -> str:
     read = _megabytes()
     properties = {**configuration_of(REVISIONS), "use.index.columns": "x,y"}
     settings = OptimizeSettings.of({"table": "t", "strategy": strategy, "options": _OPTIONS.get(strategy, {})})
-    begun = settings.strategies[0].begin(settings.selection[strategy])
+    asked = settings.selection[strategy]
     started = time.monotonic()
-    group = begun.select(_snapshot(columns, 1, properties)).group
+    found = settings.strategies[0].groups(TableFiles(_snapshot(columns, 1, properties)), asked)
+    group = next((finding for finding in found if isinstance(finding, Group)), None)
     first = time.monotonic() - started
     added = FileTable.of(rows_of_files(100, 10, seed=2))
     started = time.monotonic()
     later = columns.updated(columns.path[:50], added)
     followed = time.monotonic() - started
     started = time.monotonic()
-    settings.strategies[0].begin(settings.selection[strategy]).select(_snapshot(later, 2, properties))
+    next(settings.strategies[0].groups(TableFiles(_snapshot(later, 2, properties)), asked), None)
     second = time.monotonic() - started
     taken = "-" if group is None else f"{len(group.files)} files, {group.bytes / 1e9:.1f} GB"
     return f"{strategy:28s} {first:8.1f} {followed:8.2f} {second:8.1f} {read:8.0f} {_megabytes():8.0f}  {taken}"

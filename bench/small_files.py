@@ -31,9 +31,10 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from catalog.table.managed_table import ManagedTable
+from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.table_optimizer import make_plan
+from procedures.loop.planner import TablePlanner
 from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
 from procedures.selection.size_tiers import TierPolicy
 
@@ -195,7 +196,7 @@ def measured(
         started = time.perf_counter(), cpu_seconds(spark), jobs_started(spark)
         if contender == "use":
             begun = time.perf_counter()
-            make_plan(ManagedTable.find(spark, table), settings())
+            TablePlanner(ManagedTable.find(spark, table), settings()).plan(PlanRequest())
             planning += time.perf_counter() - begun
             report = sql_ext.call(
                 spark, "optimize", table=table, strategy=CLUSTERING, parallelism=given.parallelism

@@ -36,10 +36,11 @@ if TYPE_CHECKING:
         UnprotectRow,
         VacuumRow,
     )
-    from procedures.groups.plan import FileGroup, FileRun, InputFile, Selection, SkippedGroup
+    from procedures.groups.group import Concatenate, FileRun, InputFile, Relayout, SkippedGroup
+    from procedures.groups.strategy import TableFiles
     from procedures.insight.skipping.reasons import SkippingReason
     from procedures.process.notifications import Notification, Subscription
-    from procedures.selection import SelectionSettings, Selector, Strategy, register_strategy
+    from procedures.selection import SelectionSettings, Strategy, register_strategy
     from sql_ext.attachment import attach, call, register_procedure
     from sql_ext.configuration import configure, spark_conf
     from sql_ext.dataframe_methods import tolerance_by_group
@@ -60,11 +61,11 @@ __all__ = [
     "CancelRow",
     "CheckRow",
     "ClusteringInformationRow",
+    "Concatenate",
     "ConsolidateLogRow",
     "DropIndexRow",
     "ExplainSkippingRow",
     "FileCount",
-    "FileGroup",
     "FileRun",
     "HealthRow",
     "IndexRow",
@@ -81,13 +82,12 @@ __all__ = [
     "QuantilesRow",
     "ReadReport",
     "RecommendRow",
+    "Relayout",
     "ReportRow",
     "ResumeRow",
     "SampleReason",
     "ScanReport",
-    "Selection",
     "SelectionSettings",
-    "Selector",
     "SkippedGroup",
     "SkippingExplanation",
     "SkippingReason",
@@ -97,6 +97,7 @@ __all__ = [
     "Subscription",
     "SuspendRow",
     "Table",
+    "TableFiles",
     "TableReport",
     "UnprotectRow",
     "UseError",
@@ -132,13 +133,8 @@ _MODULES = {
         "Parameter",
         "Procedure",
     ),
-    "procedures.groups.plan": (
-        "FileGroup",
-        "FileRun",
-        "InputFile",
-        "Selection",
-        "SkippedGroup",
-    ),
+    "procedures.groups.group": ("Concatenate", "FileRun", "InputFile", "Relayout", "SkippedGroup"),
+    "procedures.groups.strategy": ("TableFiles",),
     "procedures.declare.result_rows": (
         "ApproximateRow",
         "CancelRow",
@@ -164,7 +160,6 @@ _MODULES = {
     ),
     "procedures.selection": (
         "SelectionSettings",
-        "Selector",
         "Strategy",
         "register_strategy",
     ),

@@ -200,6 +200,23 @@ class FileTable:
         columns = {name: getattr(self, name)[keep] for name in _PER_FILE}
         return replace(self, **columns, blocks=replace(blocks, file=position[blocks.file]))
 
+    def take(self, positions: Integers) -> FileTable:
+        """Returns some of the files in another order; the level of each stays as it is among all files.
+
+        Args:
+            positions: of the files, each once.
+        """
+        new = np.full(len(self), -1, np.int64)
+        new[positions] = np.arange(len(positions))
+        blocks = self.blocks.where(new[self.blocks.file] >= 0)
+        order = np.argsort(new[blocks.file], kind="stable")
+        of_blocks = {name: getattr(blocks, name)[order] for name in ("cube", "min_weight", "max_weight", "elements")}
+        columns = {name: getattr(self, name)[positions] for name in _PER_FILE}
+        blocks = Blocks(file=new[blocks.file][order], cube_ids=blocks.cube_ids, **of_blocks)
+        taken = replace(self, **columns, blocks=blocks)
+        taken.__dict__["levels"] = self.levels[positions]
+        return taken
+
     def updated(self, gone: Collection[str], added: FileTable) -> FileTable:
         """Returns the files of a later version.
 
@@ -356,6 +373,15 @@ def _strings(column: pa.ChunkedArray) -> NDArray[np.object_]:
     values = np.empty(len(column), np.object_)
     values[:] = column.to_pylist()
     return values
+
+
+def numbered(strings: NDArray[np.object_]) -> tuple[Integers, tuple[str, ...]]:
+    """Numbers the distinct strings in their order.
+
+    Returns:
+        The number of each entry, and the strings.
+    """
+    return _numbered(pa.array(strings, pa.string()))
 
 
 def _interned(column: pa.ChunkedArray) -> NDArray[np.object_]:

@@ -12,7 +12,6 @@ from catalog.errors import UnknownNameError
 from catalog.table.snapshot import TableSnapshot
 from otree.level import next_level_elements
 from otree.revision import Revision
-from procedures.groups.plan import Selection
 
 # The first groups are considered; the later ones stand by for the next iteration.
 GROUPS_CONSIDERED = 1000
@@ -42,19 +41,19 @@ class BlockGroup:
         return self.blocks >= 2 and self.element_count >= next_level_elements(self.level)
 
 
-def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str) -> Revision | Selection:
+def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str) -> Revision | str:
     """The revision whose blocks a strategy looks at: the newest unless one is asked for.
 
     Returns:
-        The revision, or a selection that says why there is nothing to look at.
+        The revision, or a sentence that says why there is nothing to look at.
 
     Raises:
         UnknownNameError: the table has no revision of this number.
     """
     if wanted == 0:
-        return Selection(note=f"{strategy}: revision 0 is not indexed")
+        return f"{strategy}: revision 0 is not indexed"
     if wanted is None:
-        return snapshot.latest_revision or Selection(note=f"{strategy}: the table has no indexed files yet")
+        return snapshot.latest_revision or f"{strategy}: the table has no indexed files yet"
     revision = snapshot.revisions.get(wanted)
     if revision is None:
         raise UnknownNameError.of("revision", str(wanted), [str(number) for number in snapshot.revisions if number > 0])

@@ -14,6 +14,7 @@ import numpy as np
 
 from catalog.files.file_table import Floats, Integers
 from procedures.groups.box_sweep import depths, overlap_groups, sweep_dimension
+from procedures.groups.boxes import Boxes
 
 # Files below this share of the desired size are small, and those above this multiple are large.
 SMALL_SHARE, LARGE_MULTIPLE = 0.5, 1.5
@@ -27,25 +28,6 @@ class Reason(str, Enum):
     OVERLAP = "OVERLAP"
     SMALL = "SMALL"
     LARGE = "LARGE"
-
-
-@dataclass(frozen=True, eq=False)
-class PlanFiles:
-    """Files that may be rewritten together. One entry per file.
-
-    Attributes:
-        size: bytes.
-        low: lower corner of each file's box, shape (files, dimensions), NaN where it is not known.
-        high: upper corner; boxes are closed.
-    """
-
-    size: Integers
-    low: Floats
-    high: Floats
-
-    def __len__(self) -> int:
-        """The number of files."""
-        return len(self.size)
 
 
 @dataclass(frozen=True)
@@ -69,7 +51,7 @@ class PlanGroup:
     depth_after: int = 1
 
 
-def consolidation_plan(files: PlanFiles, desired_bytes: int) -> list[PlanGroup]:
+def consolidation_plan(files: Boxes, desired_bytes: int) -> list[PlanGroup]:
     """Plans the groups; no file is in two of them.
 
     Files whose boxes overlap are a group, and so are those that overlap the box around a group. Small groups and files
@@ -97,7 +79,7 @@ def consolidation_plan(files: PlanFiles, desired_bytes: int) -> list[PlanGroup]:
 
 
 def _groups(
-    files: PlanFiles, known: Integers, number: Integers, merged: Integers, desired_bytes: int
+    files: Boxes, known: Integers, number: Integers, merged: Integers, desired_bytes: int
 ) -> Iterator[PlanGroup]:
     if not len(known):
         return

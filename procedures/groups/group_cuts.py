@@ -7,30 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.files.file_table import Flags, Floats, Integers
+from procedures.groups.cutter import Limits
 
 # A cut leaves at least this share of the load on each side, if there is a place for such a cut.
 _LEAST_SHARE = 0.25
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How large a group may be.
-
-    Attributes:
-        bytes: of its files.
-        files: how many.
-    """
-
-    bytes: int
-    files: int
-
-    def allow(self, size: Integers) -> bool:
-        """Whether files may be one group.
-
-        Args:
-            size: their bytes.
-        """
-        return len(size) < 2 or (len(size) <= self.files and int(size.sum()) <= self.bytes)
 
 
 @dataclass(frozen=True)
@@ -68,7 +48,7 @@ def parts_of(size: Integers, low: Floats, high: Floats, limits: Limits) -> Parts
         if limits.allow(size[members]):
             parts.append(members)
             continue
-        cut = _best_cut(size[members] / limits.bytes + 1.0 / limits.files, low[members], high[members])
+        cut = _best_cut(size[members] / (limits.bytes or np.inf) + 1.0 / limits.files, low[members], high[members])
         crossing += cut.crossing
         dimensions.add(cut.dimension)
         # The first side is taken next, so that parts are in order.

@@ -9,14 +9,15 @@ import numpy as np
 
 from catalog.files.file_table import UNKNOWN, Floats, Integers
 from procedures.groups.box_sweep import depths, has_overlap, sweep_dimension
+from procedures.groups.boxes import Boxes
 from procedures.groups.consolidation_plan import (
     LARGE_MULTIPLE,
-    PlanFiles,
     PlanGroup,
     Reason,
     consolidation_plan,
 )
-from procedures.groups.group_cuts import Limits, Parts, parts_of
+from procedures.groups.cutter import Limits, pieces
+from procedures.groups.group_cuts import Parts, parts_of
 
 # A group has files of at most so many times the desired size.
 MOST_FILES_OUT = 4
@@ -52,7 +53,7 @@ class RewriteGroup:
     dimensions: frozenset[int] = frozenset()
 
 
-def rewrite_groups(files: PlanFiles, rows: Integers, desired_bytes: int, limits: Limits) -> Iterator[RewriteGroup]:
+def rewrite_groups(files: Boxes, rows: Integers, desired_bytes: int, limits: Limits) -> Iterator[RewriteGroup]:
     """The groups of a plan, none of which is larger than the limits allow.
 
     Large files of a set are groups of their own. A file that would be alone in its run and is not large is left as it
@@ -69,7 +70,7 @@ def rewrite_groups(files: PlanFiles, rows: Integers, desired_bytes: int, limits:
 
 
 def _bounded(
-    group: PlanGroup, files: PlanFiles, rows: Integers, desired_bytes: int, limits: Limits
+    group: PlanGroup, files: Boxes, rows: Integers, desired_bytes: int, limits: Limits
 ) -> Iterator[RewriteGroup]:
     members: Integers = np.array(group.files, np.int64)
     size = files.size[members]
@@ -79,8 +80,8 @@ def _bounded(
     if len(rest):
         cut = parts_of(files.size[rest], files.low[rest], files.high[rest], limits)
     runs_of_parts = [_runs(files, rest[part], desired_bytes) for part in cut.members]
-    pieces = {int(n): _pieces(int(files.size[n]), int(rows[n]), desired_bytes) for n in large}
-    boxes = [run for runs in runs_of_parts for run in runs] + [(n,) for n in pieces for _ in range(pieces[n])]
+    divided = {int(n): _divided_into(int(files.size[n]), int(rows[n]), desired_bytes) for n in large}
+    boxes = [run for runs in runs_of_parts for run in runs] + [(n,) for n in divided for _ in range(divided[n])]
     after = _depth(files, boxes)
 
     def made(reason: str, runs: Sequence[tuple[int, ...]], files_out: int) -> RewriteGroup:
@@ -102,11 +103,11 @@ def _bounded(
         merged = [run for run in runs if len(run) > 1]
         if merged:
             yield made(_reason(group, files, merged, is_cut=is_cut), merged, len(merged))
-    for position, count in pieces.items():
+    for position, count in divided.items():
         yield made(Reason.LARGE.value, [(position,)], count)
 
 
-def _reason(group: PlanGroup, files: PlanFiles, runs: Sequence[tuple[int, ...]], *, is_cut: bool) -> str:
+def _reason(group: PlanGroup, files: Boxes, runs: Sequence[tuple[int, ...]], *, is_cut: bool) -> str:
     """Why these files of a group are rewritten: those that overlap may be others of the group."""
     if group.reason is not Reason.OVERLAP:
         return str(group.reason.value)
@@ -119,27 +120,19 @@ def _reason(group: PlanGroup, files: PlanFiles, runs: Sequence[tuple[int, ...]],
 _NO_PARTS = Parts((), 0, frozenset())
 
 
-def _pieces(size: int, rows: int, desired_bytes: int) -> int:
+def _divided_into(size: int, rows: int, desired_bytes: int) -> int:
     return min(rows, max(2, -(-size // desired_bytes)))
 
 
-def _runs(files: PlanFiles, members: Integers, desired_bytes: int) -> list[tuple[int, ...]]:
+def _runs(files: Boxes, members: Integers, desired_bytes: int) -> list[tuple[int, ...]]:
     """Divides files into runs of at most the desired size, each of neighbours; a larger file is alone."""
     if int(files.size[members].sum()) > desired_bytes:
         low, high = files.low[members], files.high[members]
         members = members[np.argsort(low[:, sweep_dimension(low, high)], kind="stable")]
-    runs: list[list[int]] = []
-    total = 0
-    for position, size in zip(members.tolist(), files.size[members].tolist(), strict=True):
-        if not runs or total + size > desired_bytes:
-            runs.append([])
-            total = 0
-        runs[-1].append(position)
-        total += size
-    return [tuple(run) for run in runs]
+    return [tuple(members[first:end].tolist()) for first, end in pieces(files.size[members], Limits(desired_bytes))]
 
 
-def _depth(files: PlanFiles, runs: Sequence[tuple[int, ...]]) -> int:
+def _depth(files: Boxes, runs: Sequence[tuple[int, ...]]) -> int:
     """How many of the boxes around runs a point lies in, at most: the smallest number over the dimensions."""
     corners = _around(files.low, runs, np.min), _around(files.high, runs, np.max)
     if np.isnan(corners[0]).any() or np.isnan(corners[1]).any():

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from catalog.clock import Clock
 from catalog.jvm.session import activate
 from procedures.declare.runs import Run
-from procedures.groups.plan import FileGroup
+from procedures.groups.group import Group
 from procedures.loop.interfaces import GroupThreads
 from procedures.rewrite.results import RewriteResult
 
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.1
 class CommittedGroup:
     """A group whose commit is in the log, and the time that it took."""
 
-    group: FileGroup
+    group: Group
     milliseconds: int
     result: RewriteResult
 
@@ -35,7 +35,7 @@ class CommittedGroup:
 class FailedGroup:
     """A group that ended with an error, and the time that it took."""
 
-    group: FileGroup
+    group: Group
     milliseconds: int
     error: BaseException
 
@@ -44,8 +44,8 @@ GroupOutcome = CommittedGroup | FailedGroup
 
 
 def run_groups(
-    groups: Sequence[FileGroup],
-    rewrite: Callable[[FileGroup], RewriteResult],
+    groups: Sequence[Group],
+    rewrite: Callable[[Group], RewriteResult],
     run: Run,
     threads: GroupThreads,
     interrupted: Callable[[], bool],
@@ -66,7 +66,7 @@ def run_groups(
     """
     outcomes: dict[int, GroupOutcome] = {}
 
-    def work(number: int, group: FileGroup) -> None:
+    def work(number: int, group: Group) -> None:
         started = clock.monotonic()
 
         def milliseconds() -> int:

@@ -12,7 +12,8 @@ from catalog.clock import Clock
 from catalog.errors import UseError
 from catalog.state.lease import Acquired, HeldBy, Lease
 from procedures.declare.runs import Runs
-from procedures.groups.plan import Arrivals, FileGroup, Plan
+from procedures.groups.group import Group
+from procedures.groups.plan import Arrivals, Plan
 from procedures.rewrite.results import RewriteResult
 
 
@@ -25,12 +26,14 @@ class PlanRequest:
         most_bytes: once the groups have this many bytes, no further one is wanted; None = no limit.
         batch_bytes: bytes of a batch at most, after conflicts; None = as the settings say.
         arrivals: which unindexed files are left to the next run; None = none.
+        failed: paths of files whose groups were not committed because of a conflict, and are to be planned again.
     """
 
     most_groups: int = 1
     most_bytes: int | None = None
     batch_bytes: int | None = None
     arrivals: Arrivals | None = None
+    failed: frozenset[str] = frozenset()
 
 
 class Planner(Protocol):
@@ -72,7 +75,7 @@ class EventRecorder(Protocol):
         """Stores the event of a committed group; never fails."""
         ...
 
-    def failed(self, group: FileGroup, started_at: int, error: UseError) -> None:
+    def failed(self, group: Group, started_at: int, error: UseError) -> None:
         """Stores the event of a group that was not committed; never fails.
 
         Args:
@@ -128,7 +131,7 @@ class OptimizerParts:
     table: str
     planner: Planner
     check_writable: Callable[[], None]
-    rewrite: Callable[[FileGroup], RewriteResult]
+    rewrite: Callable[[Group], RewriteResult]
     threads: GroupThreads
     lease: RunLease
     events: EventRecorder

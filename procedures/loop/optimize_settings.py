@@ -11,7 +11,7 @@ from catalog.pruning.row_predicate import RowPredicate
 from catalog.settings.setting import OF_SQL_TYPE, TEXT, duration
 from catalog.state.plan_files import check_plan_id
 from procedures.declare.declaration import DETAILS, Parameter, expected
-from procedures.groups.selection_strategy import BATCH_OPTION
+from procedures.groups.strategy import BATCH_OPTION
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
 from procedures.selection.file_list import NAME as FILE_LIST

@@ -14,7 +14,8 @@ from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.state.lease import HeldBy, Lease
 from procedures.declare.runs import Run, Stop
-from procedures.groups.plan import Arrivals, FileGroup, Plan, SkippedGroup
+from procedures.groups.group import Group, SkippedGroup
+from procedures.groups.plan import Arrivals, Plan
 from procedures.loop.group_runs import CommittedGroup, run_groups, stopped_by_keyboard
 from procedures.loop.interfaces import OptimizerParts, PlanRequest, ProgressDisplay
 from procedures.loop.report import (
@@ -107,6 +108,8 @@ class Optimizer:
         self._indexed_bytes = 0
         self._arrived: SkippedGroup | None = None
         self._planned_version = -1
+        # Paths of the files of groups that failed by a conflict, as long as they are not rewritten.
+        self._failed: frozenset[str] = frozenset()
         # Bytes of a batch at most after a conflict, None after a commit.
         self._batch_bytes: int | None = None
 
@@ -178,7 +181,7 @@ class Optimizer:
         since = self._arrived_since
         arrivals = None if since is None else Arrivals(since, self._indexed_bytes)
         most = limits.next_groups(run), limits.next_bytes(run)
-        plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals))
+        plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals, self._failed))
         self._warnings, self._arrived, self._planned_version = plan.warnings, plan.arrived, plan.version
         if since is None:
             self._arrived_since = plan.committed_at
@@ -218,7 +221,7 @@ class Optimizer:
         logger.info("%s: run %s, iteration %d, %s", parts.table, run.run_id, self._iteration, run.current)
         progress.planned(sum(group.bytes for group in plan.groups), run.current)
 
-        def rewrite(group: FileGroup) -> RewriteResult:
+        def rewrite(group: Group) -> RewriteResult:
             # Events are stored in this thread: the caller's may be interrupted, and then cannot write files.
             started_at = parts.clock.now()
             try:
@@ -237,8 +240,10 @@ class Optimizer:
         committed = False
         for outcome in outcomes:
             group, milliseconds = outcome.group, outcome.milliseconds
+            paths = frozenset(file.path for file in group.files)
             if isinstance(outcome, CommittedGroup):
                 committed = True
+                self._failed -= paths
                 run.committed += 1
                 run.committed_bytes += group.bytes
                 self._indexed_bytes += 0 if group.revision_id else group.bytes
@@ -248,6 +253,7 @@ class Optimizer:
                 error = known_error(outcome.error)
                 self._report.append(failed_row(self._iteration, group, milliseconds, error))
                 self._arrived_since = None
+                self._failed |= paths
                 # After a conflict, the next iteration plans the files again.
                 failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
         self._conflicts = 0 if committed else self._conflicts + 1

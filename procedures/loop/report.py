@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from catalog.errors import UseError
 from procedures.declare.result_rows import OptimizeRow
-from procedures.groups.plan import FileGroup, SkippedGroup
+from procedures.groups.group import Group, SkippedGroup
 from procedures.rewrite.results import RewriteResult
 
 PLANNED, COMMITTED, SKIPPED, FAILED = "planned", "committed", "skipped", "failed"
@@ -39,7 +39,7 @@ def skipped_row(iteration: int, group: SkippedGroup, version: int) -> ReportRow:
     )
 
 
-def planned_row(iteration: int, group: FileGroup, version: int) -> ReportRow:
+def planned_row(iteration: int, group: Group, version: int) -> ReportRow:
     """A group of a dry run."""
     names = ", ".join(f.path for f in group.files[:_NAMED_FILES])
     if len(group.files) > _NAMED_FILES:
@@ -60,7 +60,7 @@ def planned_row(iteration: int, group: FileGroup, version: int) -> ReportRow:
     )
 
 
-def failed_row(iteration: int, group: FileGroup, milliseconds: int, error: UseError) -> ReportRow:
+def failed_row(iteration: int, group: Group, milliseconds: int, error: UseError) -> ReportRow:
     """A group of which nothing was committed, or nobody knows."""
     files, size = len(group.files), group.bytes
     return ReportRow(
@@ -116,7 +116,7 @@ def passed_over(rows: Sequence[ReportRow]) -> list[PassedOver]:
     return list(by_reason.values())
 
 
-def committed_row(iteration: int, group: FileGroup, milliseconds: int, result: RewriteResult) -> ReportRow:
+def committed_row(iteration: int, group: Group, milliseconds: int, result: RewriteResult) -> ReportRow:
     """A group whose commit is in the log."""
     # A new revision changes the table's metadata: never silently.
     new = [f"made revision {result.new_revision}"] if result.new_revision else []

@@ -10,19 +10,21 @@ from catalog.errors import ConcurrentChangeError, UnknownNameError
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import described_jobs
 from catalog.properties.checks import described
+from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.state.plan_claims import DONE, FAILED, STALE, GroupClaims, GroupState
 from catalog.state.plan_files import PlanGroups, StoredGroup, StoredPlan, find_plan
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.runs import Run
-from procedures.groups.plan import FileGroup, FileRun, Plan, SkippedGroup
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.groups.cutter import MAX_FILES_PER_GROUP
+from procedures.groups.group import Concatenate, FileRun, Group, InputFile, SkippedGroup
+from procedures.groups.plan import Plan
 from procedures.loop.committed_groups import CommittedGroups
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext, RewriteResult
-from procedures.selection.step_candidates import Scope, StepCandidates
+from procedures.selection.file_places import Scope, candidates, places
 
 NAME = "ConsolidationPlan"
 PLAN_GROUP_STALE, PLAN_GROUP_RUNNING, PLAN_GROUP_DONE = "PLAN_GROUP_STALE", "PLAN_GROUP_RUNNING", "PLAN_GROUP_DONE"
@@ -84,7 +86,7 @@ class StoredPlanRun:
         if not self.is_chosen:
             self.claims.list_claimed()
         most = self.stored_plan.groups if self.is_dry_run else request.most_groups
-        groups: list[FileGroup] = []
+        groups: list[Group] = []
         skipped: list[SkippedGroup] = []
         size = 0
         while len(groups) < most and (request.most_bytes is None or not groups or size < request.most_bytes):
@@ -102,14 +104,14 @@ class StoredPlanRun:
         warnings = tuple(described(snapshot.property_errors))
         return Plan(snapshot.version, tuple(groups), tuple(skipped), notes, warnings, None, snapshot.committed_at)
 
-    def rewrite(self, group: FileGroup, context: RewriteContext) -> RewriteResult:
+    def rewrite(self, group: Group, context: RewriteContext) -> RewriteResult:
         """Rewrites a claimed group and records how it has ended.
 
         Args:
             group: what ``plan`` has returned.
             context: see ``group_rewrite.rewrite``.
         """
-        number = group.plan_group or 0
+        number = (group.plan_group if isinstance(group, Concatenate) else None) or 0
         try:
             parameters = {**context.parameters, "plan": self.stored_plan.plan_id, "group": str(number)}
             result = rewrite(self.table, group, replace(context, parameters=parameters))
@@ -173,7 +175,7 @@ class StoredPlanRun:
         return [self._skip(stored, PLAN_GROUP_STALE, problem)]
 
 
-def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -> FileGroup | str:
+def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -> Concatenate | str:
     """The files of a group as the newest version has them, or why they cannot be rewritten together any more.
 
     Nothing but their names and deletion vectors is taken from the plan, which anybody may have edited.
@@ -183,38 +185,37 @@ def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -
         plan: the plan.
         stored: the group.
     """
-    candidates = StepCandidates.of(snapshot.only_paths(stored.paths), Scope(None, True, None, None, isolated=True))
-    positions = {path: position for position, path in enumerate(candidates.path.tolist())}
+    named = Scope(None, True, None, None, isolated=True)
+    files, _ = candidates(snapshot.only_paths(stored.paths), named)
+    positions = {path: position for position, path in enumerate(files.path.tolist())}
     vectors = dict(zip(stored.paths, stored.vectors, strict=True))
     gone = sum(path not in positions for path in stored.paths)
-    changed = sum(candidates.deletion_vector[at] != vectors[path] for path, at in positions.items())
+    changed = sum(files.deletion_vector[at] != vectors[path] for path, at in positions.items())
     if gone or changed:
         return (
             f"of {counted(len(stored.paths), 'file')} {gone} {agreeing(gone, 'is', 'are')} gone and {changed} "
             f"{agreeing(changed, 'has', 'have')} other deleted rows"
         )
-    places = [place for place, _ in candidates.places()]
-    if len(places) != 1 or places[0].revision_id != stored.revision_id:
+    of_group = [place for place, _ in places(files, SAMPLE_FRACTIONS.value(snapshot.configuration))]
+    if len(of_group) != 1 or of_group[0].revision_id != stored.revision_id:
         return "its files are not of one partition, revision and band"
     rows_per_file, into = None, len(stored.runs)
     if len(stored.paths) == 1:
-        rows, size = int(candidates.rows[0]), int(candidates.size[0])
+        rows, size = int(files.rows[0]), int(files.size[0])
         into = min(stored.files_out, -(-size // plan.max_file_bytes), rows, MAX_FILES_PER_GROUP)
         if into < 2:
             return "its file cannot be divided"
         rows_per_file = -(-rows // into)
-    runs = tuple(
-        FileRun(run, int(max(candidates.tier[positions[path]] for path in run)) or None) for run in stored.runs
-    )
-    files = tuple(candidates.input_file(positions[path]) for path in stored.paths)
-    become = f"{counted(len(files), 'file')} {agreeing(len(files), 'becomes', 'become')}"
+    runs = tuple(FileRun(run, int(max(files.tier[positions[path]] for path in run)) or None) for run in stored.runs)
+    inputs = InputFile.of(files, [positions[path] for path in stored.paths])
+    become = f"{counted(len(inputs), 'file')} {agreeing(len(inputs), 'becomes', 'become')}"
     note = f"group {stored.group_id} of plan {plan.plan_id}: {become} {into}"
     reason = f"PLAN_GROUP_{stored.group_id}_{stored.reason}"
-    return FileGroup(
+    return Concatenate(
         NAME,
         stored.revision_id,
         reason,
-        files,
+        inputs,
         note,
         runs=runs,
         rows_per_file=rows_per_file,

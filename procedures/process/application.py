@@ -17,7 +17,7 @@ from procedures.process.running_services import RunningServices
 
 if TYPE_CHECKING:
     from procedures.declare.declaration import Procedure
-    from procedures.groups.selection_strategy import Strategy
+    from procedures.groups.strategy import Strategy
 
 _MOST_TREES = 64
 

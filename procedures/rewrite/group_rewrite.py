@@ -12,7 +12,7 @@ from catalog.history.events import FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
 from catalog.state.write_records import WriteRecord, folders_of, forget_write, record_write
 from catalog.table.managed_table import ManagedTable
-from procedures.groups.plan import FileGroup
+from procedures.groups.group import Concatenate, Group, Relayout
 from procedures.layout.step import Step
 from procedures.rewrite.commit import commit
 from procedures.rewrite.inputs import InputFacts, Inputs
@@ -23,7 +23,7 @@ from procedures.rewrite.run_rewrite import RunRewrite
 logger = logging.getLogger(__name__)
 
 
-def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> RewriteResult:
+def rewrite(table: ManagedTable, group: Group, context: RewriteContext) -> RewriteResult:
     """Rewrites the group's files, all of them and no others, in one commit.
 
     A new revision has a commit of its own before: then the commit of the rows changes no metadata, and no concurrent
@@ -41,6 +41,8 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
         CommitUnknownError: the outcome is not known; every file is kept.
         TableError: the table was dropped meanwhile.
     """
+    if not isinstance(group, Concatenate | Relayout):
+        raise TypeError(f"A {type(group).__name__} is neither a Relayout nor a Concatenate.")
     started = context.clock.now()
     session = work_session(table.spark, group.bytes)
     context.observe(Step.READ)
@@ -51,7 +53,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
     record_write(table, write)
     try:
         with described_jobs(session, f"USE {group.strategy}: {counted(len(group.files), 'file')} of {table.name}"):
-            if group.runs is not None:
+            if isinstance(group, Concatenate):
                 facts = InputFacts.of(inputs.snapshot, group)
                 output = RunRewrite(session, inputs, group, facts, write_id, context).write()
             else:
@@ -87,7 +89,7 @@ def rewrite(table: ManagedTable, group: FileGroup, context: RewriteContext) -> R
 def _committed(
     table: ManagedTable,
     inputs: Inputs,
-    group: FileGroup,
+    group: Group,
     facts: InputFacts,
     output: RewriteOutput,
     write_id: str,
@@ -112,7 +114,9 @@ def _committed(
         table_bytes=snapshot.bytes - inputs_stats.bytes + outputs_stats.bytes,
     )
     context.observe(Step.COMMIT)
-    version = commit(table, inputs.transaction, event, output.tags, group.removal is not None)
+    version = commit(
+        table, inputs.transaction, event, output.tags, isinstance(group, Concatenate) and group.removal is not None
+    )
     rows = sum(file.rows or 0 for file in output.facts)
     return RewriteResult(
         version,

@@ -16,7 +16,7 @@ from catalog.jvm.table_transaction import TableTransaction
 from catalog.state.write_records import WriteRecord
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.groups.plan import FileGroup, InputFile
+from procedures.groups.group import Concatenate, Group, InputFile
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Inputs:
     snapshot: TableSnapshot
 
     @classmethod
-    def take(cls, table: ManagedTable, session: SparkSession, group: FileGroup, write: WriteRecord) -> Inputs:
+    def take(cls, table: ManagedTable, session: SparkSession, group: Group, write: WriteRecord) -> Inputs:
         """Begins a transaction on the newest version, and takes exactly the files of the group.
 
         Args:
@@ -52,7 +52,7 @@ class Inputs:
                 f"{gone} of the plan's {counted(len(group.files), 'file')} {agreeing(gone, 'was', 'were')} changed "
                 "since it was made."
             )
-        if group.removal is not None:
+        if isinstance(group, Concatenate) and group.removal is not None:
             needed = group.removal.dependencies
             changed = len(needed) - transaction.depend_on(needed)
             if changed:
@@ -78,7 +78,7 @@ class InputFacts:
     sizes: dict[str, int]
 
     @classmethod
-    def of(cls, snapshot: TableSnapshot, group: FileGroup) -> InputFacts:
+    def of(cls, snapshot: TableSnapshot, group: Group) -> InputFacts:
         """Takes what the plan tells, or looks the files up; in memory where the list of files is there.
 
         Args:

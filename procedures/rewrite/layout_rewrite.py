@@ -10,7 +10,7 @@ from catalog.errors import ConcurrentChangeError, IndexConfigurationError
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.groups.plan import FileGroup
+from procedures.groups.group import Relayout
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.observation import Observation, observed
 from procedures.layout.revision_choice import revision_for
@@ -35,7 +35,7 @@ class LayoutRewrite:
 
     table: ManagedTable
     session: SparkSession
-    group: FileGroup
+    group: Relayout
     context: RewriteContext
 
     def observation(self, inputs: Inputs, rows: DataFrame) -> Observation | None:

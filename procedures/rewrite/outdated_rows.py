@@ -13,7 +13,7 @@ from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, NotSupportedError
 from catalog.files.full_paths import full_path, scanned_path
 from catalog.table.snapshot import TableSnapshot
-from procedures.groups.plan import InputFile
+from procedures.groups.group import InputFile
 
 ALL_TIES, ANY_TIE = "all", "any"
 TIES = (ALL_TIES, ANY_TIE)

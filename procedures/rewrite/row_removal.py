@@ -10,7 +10,7 @@ from catalog.columns.key_columns import KeyOrder
 from catalog.errors import RowsChangedError
 from catalog.files.full_paths import scanned_path
 from catalog.jvm.table_transaction import TableTransaction
-from procedures.groups.plan import RowRemoval
+from procedures.groups.group import RowRemoval
 from procedures.rewrite.outdated_rows import file_number
 
 # Columns beside those of the table, whose names no table is likely to have.

@@ -15,7 +15,7 @@ from catalog.jvm.file_writer import DataFile
 from catalog.jvm.session import MOST_ROWS_KEY
 from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.tree import Tree
-from procedures.groups.plan import FileGroup, FileRun
+from procedures.groups.group import Concatenate, FileRun
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step
 from procedures.layout.tags import carry_thresholds, facts_of, tags_of
@@ -45,7 +45,7 @@ class RunRewrite:
 
     session: SparkSession
     inputs: Inputs
-    group: FileGroup
+    group: Concatenate
     facts: InputFacts
     write_id: str
     context: RewriteContext
@@ -75,7 +75,7 @@ class RunRewrite:
     def _write_remaining(self) -> RewriteOutput:
         """Writes the rows of the runs that stay."""
         group, snapshot, transaction = self.group, self.inputs.snapshot, self.inputs.transaction
-        runs = group.runs or ()
+        runs = group.runs
         if not runs:
             return RewriteOutput(-1, (), {})
         observe = self.context.observe
@@ -108,7 +108,7 @@ class RunRewrite:
         return RewriteOutput(revision.revision_id, tuple(facts_of(written)), tags)
 
 
-def _check_rows(group: FileGroup, written: Sequence[int | None]) -> None:
+def _check_rows(group: Concatenate, written: Sequence[int | None]) -> None:
     count = sum(rows or 0 for rows in written)
     removed = 0 if group.removal is None else group.removal.count
     if group.rows is not None and None not in written and count != group.rows - removed:
@@ -120,9 +120,9 @@ def _unindexed_facts(files: Sequence[DataFile]) -> tuple[FileFacts, ...]:
     return tuple(FileFacts(f.path, f.size, f.rows, (), (), _UNINDEXED) for f in files)
 
 
-def _runs_of(files: Sequence[DataFile], group: FileGroup) -> dict[str, FileRun]:
+def _runs_of(files: Sequence[DataFile], group: Concatenate) -> dict[str, FileRun]:
     """The run of each file written; files of unusual names may come from any run."""
-    runs = group.runs or ()
+    runs = group.runs
     tiers = [run.tier for run in runs if run.tier is not None]
     every = FileRun(tuple(path for run in runs for path in run.paths), max(tiers, default=None))
     run_of = {}
@@ -132,7 +132,7 @@ def _runs_of(files: Sequence[DataFile], group: FileGroup) -> dict[str, FileRun]:
     return run_of
 
 
-def _times(group: FileGroup) -> dict[str, tuple[int, int]]:
+def _times(group: Concatenate) -> dict[str, tuple[int, int]]:
     return {file.path: (file.first_time, file.last_time) for file in group.files}
 
 
@@ -140,7 +140,7 @@ def _span(run: Sequence[str], times: dict[str, tuple[int, int]]) -> tuple[int, i
     return min(times[path][0] for path in run), max(times[path][1] for path in run)
 
 
-def _tags(files: Sequence[DataFile], group: FileGroup, facts: InputFacts, write_id: str) -> dict[str, dict[str, str]]:
+def _tags(files: Sequence[DataFile], group: Concatenate, facts: InputFacts, write_id: str) -> dict[str, dict[str, str]]:
     """The tags of unindexed files: when their rows were written first and last, and how often rewritten."""
     run_of, times = _runs_of(files, group), _times(group)
     tags = {}

@@ -2,7 +2,7 @@
 
 from catalog.errors import UnknownNameError
 from catalog.properties.names import declare_options
-from procedures.groups.selection_strategy import SelectionSettings, Selector, Strategy, check_strategy
+from procedures.groups.strategy import SelectionSettings, Strategy, check_strategy
 from procedures.process.application import application
 from procedures.selection.cube_defragmentation import CubeDefragmentation
 from procedures.selection.delete_compaction import DeleteCompaction
@@ -52,7 +52,7 @@ def register_strategy(strategy: Strategy) -> None:
     """Makes a strategy available by its name; a later registration of the same name replaces the earlier one.
 
     Args:
-        strategy: an instance of a subclass that overrides ``select`` or ``begin``.
+        strategy: an instance of a subclass.
 
     Raises:
         InvalidArgumentError: not such an instance.
@@ -80,7 +80,6 @@ def strategy(name: str) -> Strategy:
 __all__ = [
     "DEFAULT_STRATEGIES",
     "SelectionSettings",
-    "Selector",
     "Strategy",
     "built_in_strategies",
     "register_strategy",

@@ -13,12 +13,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from catalog.files.file_table import Integers
-from procedures.selection.step_runs import NO_RUN, StepFiles, StepPolicy, best_runs
+from procedures.groups.boxes import Boxes
+from procedures.groups.cutter import Limits, pieces
+from procedures.selection.step_runs import NO_RUN, StepPolicy, best_runs
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Consolidation:
     results: tuple[tuple[int, int], ...]
 
 
-def consolidation(files: StepFiles, policy: StepPolicy) -> Consolidation:
+def consolidation(files: Boxes, policy: StepPolicy) -> Consolidation:
     """Chooses steps until no run qualifies or the policy's number is reached.
 
     The best run from each file on is kept in a heap. A step changes it for the files before and in the run only.
@@ -71,36 +71,14 @@ def consolidation(files: StepFiles, policy: StepPolicy) -> Consolidation:
     return Consolidation(tuple(steps), tuple(state.results()))
 
 
-def pieces(size: Integers, max_bytes: int | None) -> list[tuple[int, int]]:
-    """Cuts a run into as few results as its order and the limit allow.
-
-    Args:
-        size: bytes of the files of the run.
-        max_bytes: bytes of a result at most; None = no limit. A file with more is alone.
-
-    Returns:
-        [first, end) of each result.
-    """
-    if max_bytes is None:
-        return [(0, len(size))]
-    total = np.cumsum(size)
-    cuts = [0]
-    while cuts[-1] < len(size):
-        before = int(total[cuts[-1] - 1]) if cuts[-1] else 0
-        end = int(np.searchsorted(total, before + max_bytes, side="right"))
-        cuts.append(max(end, cuts[-1] + 1))
-    return list(pairwise(cuts))
-
-
 class _Files:
     """Files and the results that have taken their places. A result is known by the position of its oldest file."""
 
-    def __init__(self, files: StepFiles, policy: StepPolicy) -> None:
+    def __init__(self, files: Boxes, policy: StepPolicy) -> None:
         self._policy = policy
         self._most = policy.most_files(len(files))
         self._size = files.size.copy()
-        self._low = None if files.low is None else files.low.copy()
-        self._high = None if files.high is None else files.high.copy()
+        self._low, self._high = files.low.copy(), files.high.copy()
         self._end = np.arange(1, len(files) + 1)
         self._before = np.arange(-1, len(files) - 1)
         self._length, total = best_runs(files, policy, self._most)
@@ -136,7 +114,7 @@ class _Files:
         members = self._from(first, length)
         end = int(self._end[members[-1]])
         self._length[members] = NO_RUN
-        cut = pieces(self._size[members], self._policy.max_bytes)
+        cut = pieces(self._size[members], Limits(self._policy.max_bytes, len(self._size)))
         results = [self._join(members[start:stop]) for start, stop in cut]
         if end < len(self._end):
             self._before[end] = results[-1]
@@ -146,9 +124,7 @@ class _Files:
     def _join(self, members: list[int]) -> int:
         first = members[0]
         self._size[first] = self._size[members].sum()
-        if self._low is not None and self._high is not None:
-            self._low[first] = self._low[members].min(axis=0)
-            self._high[first] = self._high[members].max(axis=0)
+        self._low[first], self._high[first] = self._low[members].min(axis=0), self._high[members].max(axis=0)
         end = int(self._end[members[-1]])
         self._end[first] = end
         if end < len(self._end):
@@ -173,8 +149,8 @@ class _Files:
         changed = before[::-1] + results
         end = int(self._end[results[-1]])
         near = np.array(changed + self._after(end), np.int64)
-        boxes = (None, None) if self._low is None or self._high is None else (self._low[near], self._high[near])
-        length, total = best_runs(StepFiles(self._size[near], *boxes), self._policy, self._most)
+        boxes = Boxes(self._size[near], self._low[near], self._high[near])
+        length, total = best_runs(boxes, self._policy, self._most)
         for index, position in enumerate(changed):
             self._length[position], self._bytes[position] = length[index], total[index]
             if length[index]:

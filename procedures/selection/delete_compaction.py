@@ -2,77 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError
-from catalog.files.file_table import FileTable
-from catalog.table.snapshot import TableSnapshot
+from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
 from procedures.declare.declaration import Parameter
-from procedures.groups.plan import FileGroup, FileRun, InputFile, Selection
-from procedures.groups.selection_strategy import SelectionSettings, Strategy, take_until
-from procedures.selection.file_positions import input_file, levels_or
+from procedures.groups.cutter import Limits, pieces
+from procedures.groups.group import Concatenate, FileRun, InputFile
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 
 NAME = "DeleteCompaction"
 MIN_DELETED_RATIO = 0.05
-
-
-@dataclass(frozen=True)
-class FileWithDeletes:
-    """A file some of whose rows a deletion vector hides.
-
-    Attributes:
-        file: the file.
-        revision_id: its revision, 0 when it is unindexed.
-        deleted: rows that are hidden.
-        tier: size tier that clustering has lifted the file to, which it keeps; 0 without one.
-    """
-
-    file: InputFile
-    revision_id: int
-    deleted: int
-    tier: int = 0
-
-    @property
-    def ratio(self) -> float:
-        """Hidden rows as a share of all; 1 where the log does not tell how many rows there are."""
-        return 1.0 if self.file.rows is None else self.deleted / max(self.file.rows + self.deleted, 1)
-
-    @property
-    def freed_bytes(self) -> int:
-        """About how many bytes the hidden rows take; 0 where the log does not tell."""
-        return 0 if self.file.rows is None else int(self.file.size * self.ratio)
-
-
-def choose(files: list[FileWithDeletes], bytes_per_iter: int, retention_hours: float) -> Selection:
-    """Takes files of the first revision that has any, those first that free the largest share; pure.
-
-    Args:
-        files: the files that qualify.
-        bytes_per_iter: bytes after which no further file is taken.
-        retention_hours: how long the table keeps removed files, for people.
-    """
-    if not files:
-        return Selection(note=f"{NAME}: no file has so many deleted rows")
-    revision_id = min(f.revision_id for f in files)
-    of_revision = sorted((f for f in files if f.revision_id == revision_id), key=lambda f: (-f.ratio, f.file.path))
-    by_path = {f.file.path: f for f in of_revision}
-    taken = take_until((f.file for f in of_revision), bytes_per_iter)
-    chosen = [by_path[file.path] for file in taken]
-    runs = tuple(FileRun((f.file.path,), f.tier or None) for f in chosen if f.file.rows != 0)
-    deleted, freed = sum(f.deleted for f in chosen), sum(f.freed_bytes for f in chosen)
-    read = sum(f.file.size for f in chosen if f.file.rows != 0)
-    written = sum(f.size for f in taken) - freed
-    note = (
-        f"{counted(deleted, 'deleted row')} in {counted(len(chosen), 'file')}; reads {read} bytes, writes about "
-        f"{written}, and frees about {freed} once vacuum removes the old files, which the table keeps for "
-        f"{retention_hours:g} hours"
-    )
-    return Selection(FileGroup(NAME, revision_id, f"DELETED_ROWS_{deleted}", taken, note, runs=runs))
 
 
 class DeleteCompaction(Strategy):
@@ -99,25 +43,40 @@ class DeleteCompaction(Strategy):
         if rows is not None and rows < 1:
             raise InvalidArgumentError.of("min_deleted_rows", rows, "a whole number of at least 1")
 
-    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """See ``Strategy.select``."""
-        revision_id = settings.revision_id
-        limits = settings.options["min_deleted_ratio"], settings.options["min_deleted_rows"]
-        candidates = _files_with_deletes(snapshot.file_table, *limits)
-        qualified = [f for f in candidates if revision_id in (None, f.revision_id)]
-        return choose(qualified, settings.bytes_per_iter, snapshot.retention_hours)
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``; those files of a revision come first that free the largest share of their bytes."""
+        files, wanted = table.files, settings.revision_id
+        ratio, least = settings.options["min_deleted_ratio"], settings.options["min_deleted_rows"]
+        shares = _deleted_shares(files)
+        qualifies = (files.deleted > 0) & ((shares > ratio) | (least is not None and files.deleted >= (least or 0)))
+        if wanted is not None:
+            qualifies &= files.revision == wanted
+        if not qualifies.any():
+            yield f"{NAME}: no file has so many deleted rows"
+        for revision in np.unique(files.revision[qualifies]).tolist():
+            positions = np.flatnonzero(qualifies & (files.revision == revision))
+            positions = positions[np.argsort(-shares[positions], kind="stable")]
+            limits = Limits(settings.bytes_per_iter)
+            for first, end in pieces(files.size[positions], limits, crossing=True):
+                yield _group(files, positions[first:end], revision, table.snapshot.retention_hours)
 
 
-def _files_with_deletes(files: FileTable, min_ratio: float, min_rows: int | None) -> list[FileWithDeletes]:
-    positions = np.flatnonzero(files.deleted > 0)
-    levels = dict(levels_or(files, positions, 0))
-    hidden = [
-        FileWithDeletes(
-            input_file(files, int(p), levels[int(p)] if files.revision[p] else -1),
-            int(files.revision[p]),
-            int(files.deleted[p]),
-            int(files.tier[p]),
-        )
-        for p in positions
-    ]
-    return [f for f in hidden if f.ratio > min_ratio or (min_rows is not None and f.deleted >= min_rows)]
+def _deleted_shares(files: FileTable) -> Floats:
+    """Hidden rows of each file as a share of all; 1 where the log does not tell how many rows there are."""
+    rows = np.maximum(files.rows + files.deleted, 1)
+    return np.where(files.rows == UNKNOWN, 1.0, files.deleted / np.where(files.rows == UNKNOWN, 1, rows))
+
+
+def _group(files: FileTable, taken: Integers, revision: int, retention_hours: float) -> Concatenate:
+    live = taken[files.rows[taken] != 0]
+    runs = tuple(FileRun((str(files.path[p]),), int(files.tier[p]) or None) for p in live)
+    known = taken[files.rows[taken] != UNKNOWN]
+    freed = int((files.size[known] * _deleted_shares(files)[known]).astype(np.int64).sum())
+    deleted, read = int(files.deleted[taken].sum()), int(files.size[live].sum())
+    written = int(files.size[taken].sum()) - freed
+    note = (
+        f"{counted(deleted, 'deleted row')} in {counted(len(taken), 'file')}; reads {read} bytes, writes about "
+        f"{written}, and frees about {freed} once vacuum removes the old files, which the table keeps for "
+        f"{retention_hours:g} hours"
+    )
+    return Concatenate(NAME, revision, f"DELETED_ROWS_{deleted}", InputFile.of(files, taken), note, runs=runs)

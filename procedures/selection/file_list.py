@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.files.file_table import FileTable
-from catalog.table.snapshot import TableSnapshot
-from procedures.groups.plan import FileGroup, InputFile, Selection
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy
-from procedures.selection.file_positions import input_file, levels_or
+from procedures.groups.cutter import Limits, pieces
+from procedures.groups.group import InputFile, Relayout
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 
 NAME = "FileList"
 
@@ -25,29 +24,15 @@ class FileList(Strategy):
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Rewrites the files given by the parameter files: unindexed ones are indexed."
 
-    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """See ``Strategy.select``."""
-        found = _first_revision(snapshot.file_table, settings.revision_id)
-        if found is None:
-            return Selection(note=f"{NAME}: none of the files is there any more")
-        first, taken = found
-        note = f"{counted(len(taken), 'named file')} of revision {first}"
-        return Selection(FileGroup(NAME, first, "NAMED_FILES", taken, note))
-
-
-_Found = tuple[int, tuple[InputFile, ...]]
-"""The first revision that has files, and these files."""
-
-
-def _first_revision(files: FileTable, of_revision: int | None) -> _Found | None:
-    revisions = files.revision if of_revision is None else files.revision[files.revision == of_revision]
-    if not len(revisions):
-        return None
-    first = int(revisions.min())
-    positions = np.flatnonzero(files.revision == first)[:MAX_FILES_PER_GROUP]
-    levels = levels_or(files, positions, _level_without_rows(first))
-    return first, tuple(input_file(files, position, level) for position, level in levels)
-
-
-def _level_without_rows(revision_id: int) -> int:
-    return -1 if revision_id == 0 else 0
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``."""
+        files, wanted = table.files, settings.revision_id
+        revisions = np.unique(files.revision if wanted is None else files.revision[files.revision == wanted])
+        if not len(revisions):
+            yield f"{NAME}: none of the files is there any more"
+        for revision in revisions.tolist():
+            positions = np.flatnonzero(files.revision == revision)
+            for first, end in pieces(files.size[positions], Limits(None)):
+                taken = InputFile.of(files, positions[first:end])
+                note = f"{counted(len(taken), 'named file')} of revision {revision}"
+                yield Relayout(NAME, revision, "NAMED_FILES", taken, note)

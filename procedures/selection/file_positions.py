@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import UNKNOWN, Blocks, FileTable, Flags, Integers, digits, group_numbers, sums
+from catalog.files.file_table import Blocks, FileTable, Flags, Integers, digits, group_numbers, sums
 from procedures.groups.block_groups import BlockGroup
-from procedures.groups.plan import InputFile
-
-
-def input_file(files: FileTable, position: int, level: int) -> InputFile:
-    """A file as a strategy takes it.
-
-    Args:
-        files: the files.
-        position: of the file among them.
-        level: level of its largest block; -1 when unindexed.
-    """
-    rows = int(files.rows[position])
-    return InputFile(
-        str(files.path[position]),
-        str(files.deletion_vector[position]),
-        int(files.size[position]),
-        None if rows == UNKNOWN else rows,
-        int(level),
-        int(files.first_time[position]),
-        int(files.last_time[position]),
-    )
 
 
 def positions_by_age(files: FileTable, wanted: Flags) -> Integers:
@@ -134,20 +112,20 @@ class LeveledBlocks:
             int(self.elements[number]),
         )
 
-    def files_of(self, number: int) -> Iterator[tuple[int, int]]:
+    def files_of(self, number: int) -> tuple[Integers, Integers]:
         """The files of a group, by size and path, with their rows in the cube.
 
         Args:
             number: of the group.
 
         Returns:
-            Position and number of rows of each file.
+            Positions of the files, and the number of rows of each.
         """
         blocks = self.blocks.where(self.group == number)
         positions, of_block = np.unique(blocks.file, return_inverse=True)
         elements = sums(of_block, len(positions), blocks.elements)
-        for index in np.argsort(self.files.size[positions], kind="stable"):
-            yield int(positions[index]), int(elements[index])
+        order = np.argsort(self.files.size[positions], kind="stable")
+        return positions[order], elements[order]
 
     def within_bytes(self, most_bytes: int) -> LeveledBlocks:
         """The blocks of rising groups as far as a byte limit reaches in each group by itself, where they still rise.
@@ -168,14 +146,3 @@ class LeveledBlocks:
         before_group = before[is_first]
         within = in_rising.where((before - before_group[group] < most_bytes)[in_file])
         return within.where(within.rises[within.group])
-
-
-def levels_or(files: FileTable, positions: Iterable[int], default: int) -> list[tuple[int, int]]:
-    """Positions with the level of each file.
-
-    Args:
-        files: the files.
-        positions: of some of them.
-        default: level of a file whose blocks are all empty, or that has none.
-    """
-    return [(int(p), default if files.levels[p] < 0 else int(files.levels[p])) for p in positions]

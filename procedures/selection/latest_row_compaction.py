@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
+
+import numpy as np
 
 from catalog.columns.key_columns import key_order
 from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError, NotSupportedError
+from catalog.files.file_table import Integers
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
-from procedures.groups.plan import FileGroup, FileRun, InputFile, RowRemoval, Selection
-from procedures.groups.selection_strategy import (
-    SelectionSettings,
-    Selector,
-    Strategy,
-    take_until,
-)
+from procedures.groups.cutter import Limits, first_piece, pieces
+from procedures.groups.group import Concatenate, FileRun, InputFile, RowRemoval
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, TIES, FileWithOutdated, OutdatedRows, numbered
 from procedures.selection.duplicate_free_files import ComparedFiles, Numbers
 
@@ -30,33 +28,33 @@ _MOST_ITERATIONS = 8
 # More new files than this are not told apart from the others: all files are compared.
 _MOST_NEW_FILES = 10_000
 _APPEND_ONLY = "delta.appendOnly"
-_NOTHING = Selection(note=f"{NAME}: every row is the latest of its key")
+_NOTHING = f"{NAME}: every row is the latest of its key"
 _COMPARED = ComparedFiles()
 _LATER, _LATER_OR_TIED = "later rows", "later rows, or one equally late row that stays,"
 
 
-def choose(
-    files: Sequence[FileWithOutdated], bytes_per_iter: int, retention_hours: float, ties: str = ALL_TIES
-) -> tuple[FileGroup, tuple[FileWithOutdated, ...]] | None:
+def first_files(files: Sequence[FileWithOutdated], bytes_per_iter: int) -> tuple[FileWithOutdated, ...]:
     """Takes files of the first revision that has any, those first that lose the largest share of their rows; pure.
 
     Args:
         files: the files with outdated rows.
         bytes_per_iter: bytes after which no further file is taken; an eighth of the bytes of all files if that is more.
+    """
+    revision_id = min((f.revision_id for f in files), default=0)
+    of_revision = sorted((f for f in files if f.revision_id == revision_id), key=lambda f: (-f.share, f.file.path))
+    most_bytes = max(bytes_per_iter, sum(f.file.size for f in files) // _MOST_ITERATIONS)
+    return tuple(of_revision[: first_piece(_sizes(f.file.size for f in of_revision), most_bytes)])
+
+
+def group_of(taken: Sequence[FileWithOutdated], retention_hours: float, ties: str, removal: RowRemoval) -> Concatenate:
+    """The group that removes outdated rows; pure.
+
+    Args:
+        taken: files of one revision, at least one.
         retention_hours: how long the table keeps removed files, for people.
         ties: whether all rows with the greatest order stay, or any one of them, for people.
-
-    Returns:
-        The group without its removal, and its files; None if there are none.
+        removal: the rows.
     """
-    if not files:
-        return None
-    revision_id = min(f.revision_id for f in files)
-    of_revision = sorted((f for f in files if f.revision_id == revision_id), key=lambda f: (-f.share, f.file.path))
-    by_path = {f.file.path: f for f in of_revision}
-    most_bytes = max(bytes_per_iter, sum(f.file.size for f in files) // _MOST_ITERATIONS)
-    inputs = take_until((f.file for f in of_revision), most_bytes)
-    taken = tuple(by_path[file.path] for file in inputs)
     remaining = [f for f in taken if f.file.rows is None or f.outdated < f.file.rows]
     runs = tuple(_runs(remaining))
     outdated = sum(f.outdated for f in taken)
@@ -68,7 +66,12 @@ def choose(
         f"reads {read} bytes, writes about {written} in {counted(len(runs), 'file')}, and frees about {freed} once "
         f"vacuum removes the old files, which the table keeps for {retention_hours:g} hours"
     )
-    return FileGroup(NAME, revision_id, f"OUTDATED_ROWS_{outdated}", inputs, note, runs=runs), taken
+    reason, files = f"OUTDATED_ROWS_{outdated}", tuple(f.file for f in taken)
+    return Concatenate(NAME, taken[0].revision_id, reason, files, note, runs=runs, removal=removal)
+
+
+def _sizes(sizes: Iterable[int]) -> Integers:
+    return np.array(list(sizes), np.int64)
 
 
 def _expected_bytes(file: FileWithOutdated) -> int:
@@ -80,16 +83,10 @@ def _runs(files: Sequence[FileWithOutdated]) -> Iterator[FileRun]:
     indexed = [f for f in files if f.revision_id]
     yield from (FileRun((f.file.path,), f.tier or None) for f in indexed)
     unindexed = sorted((f for f in files if not f.revision_id), key=lambda f: (f.partition, *_age(f.file)))
-    for _, members in groupby(unindexed, key=lambda f: f.partition):
-        run: list[FileWithOutdated] = []
-        size = 0
-        for member in members:
-            if run and size + _expected_bytes(member) > _RUN_BYTES:
-                yield _file_run(run)
-                run, size = [], 0
-            run.append(member)
-            size += _expected_bytes(member)
-        yield _file_run(run)
+    for _, of_partition in groupby(unindexed, key=lambda f: f.partition):
+        members = list(of_partition)
+        for first, end in pieces(_sizes(map(_expected_bytes, members)), Limits(_RUN_BYTES)):
+            yield _file_run(members[first:end])
 
 
 def _age(file: InputFile) -> tuple[int, str]:
@@ -122,45 +119,34 @@ class LatestRowCompaction(Strategy):
         if options["ties"] not in TIES:
             raise InvalidArgumentError.of("ties", options["ties"], f"one of {', '.join(TIES)}")
 
-    def begin(self, settings: SelectionSettings) -> Selector:
-        """See ``Strategy.begin``."""
-        return _LatestRowSelector(settings)
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``; reads the columns of the key and of the order besides metadata.
 
-
-class _LatestRowSelector(Selector):
-    """Compares the rows of each version once; the group of a version is committed before the next comparison."""
-
-    def __init__(self, settings: SelectionSettings) -> None:
-        super().__init__(settings)
-        self._version = -1
-
-    def select(self, snapshot: TableSnapshot) -> Selection:
-        """See ``Selector.select``; reads the columns of the key and of the order besides metadata."""
-        options = self.settings.options
+        The rows of a version are compared once, for one group: after its commit other rows are the latest.
+        """
+        snapshot, options = table.snapshot, settings.options
         order = key_order(snapshot.schema, ("primary_key", options["primary_key"]), ("order_by", options["order_by"]))
         if snapshot.configuration.get(_APPEND_ONLY, "false").lower() == "true":
             raise NotSupportedError(f"No row may be removed from a table with {_APPEND_ONLY} = true.")
-        if snapshot.version == self._version:
-            return _NOTHING
-        self._version = snapshot.version
         ties = options["ties"]
         key = snapshot.location, snapshot.table_id, tuple(c.stored for c in order.key), order.order.stored, ties
         numbers = _numbers(snapshot)
         new = _COMPARED.new_among(key, numbers)
         if not len(new):
-            return _NOTHING
+            yield _NOTHING
+            return
         some = new.tolist() if len(new) < min(len(numbers), _MOST_NEW_FILES) else None
         outdated = OutdatedRows.find(snapshot, order, ties, some)
-        chosen = choose(outdated.files, self.settings.bytes_per_iter, snapshot.retention_hours, ties)
-        if chosen is None:
-            if not snapshot.restrictions:
-                _COMPARED.put(key, numbers)
-            return _NOTHING
-        group, taken = chosen
-        paths = {f.file.path for f in taken}
-        others = tuple((f.path, f.deletion_vector) for f in outdated.later if f.path not in paths)
-        removal = RowRemoval(outdated.of(taken), sum(f.outdated for f in taken), order, others)
-        return Selection(replace(group, removal=removal))
+        taken = first_files(outdated.files, settings.bytes_per_iter)
+        if taken:
+            paths = {f.file.path for f in taken}
+            others = tuple((f.path, f.deletion_vector) for f in outdated.later if f.path not in paths)
+            removal = RowRemoval(outdated.of(taken), sum(f.outdated for f in taken), order, others)
+            yield group_of(taken, snapshot.retention_hours, ties, removal)
+            return
+        if not snapshot.restrictions:
+            _COMPARED.put(key, numbers)
+        yield _NOTHING
 
 
 def _numbers(snapshot: TableSnapshot) -> Numbers:

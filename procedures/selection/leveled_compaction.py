@@ -5,85 +5,24 @@ Where no cube is fragmented, it splits overfull cubes; see ``overfull_cubes``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Iterator
 from typing import ClassVar
+
+import numpy as np
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.files.file_table import FileTable
-from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
 from otree.revision import Revision
-from procedures.groups.block_groups import (
-    GROUPS_CONSIDERED,
-    BlockGroup,
-    indexed_revision,
-    limit_note,
-)
-from procedures.groups.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Strategy, take_until
-from procedures.selection.file_positions import LeveledBlocks, input_file
-from procedures.selection.overfull_cubes import select_overfull
+from procedures.groups.block_groups import GROUPS_CONSIDERED, indexed_revision, limit_note
+from procedures.groups.cutter import first_piece
+from procedures.groups.group import InputFile, Relayout, SkippedGroup
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
+from procedures.selection.file_positions import LeveledBlocks
+from procedures.selection.overfull_cubes import overfull_group
 
 NAME = "LeveledCompaction"
-
-
-@dataclass(frozen=True)
-class GroupFile:
-    """A file of a block group: its elements of the group's cube, and the write that made it."""
-
-    file: InputFile
-    elements: int
-    write_id: str
-
-
-def choose(
-    groups: Iterable[BlockGroup],
-    files_of: Callable[[BlockGroup], Iterable[GroupFile]],
-    bytes_per_iter: int,
-    revision_id: int,
-) -> Selection:
-    """Takes the first group that rises within the byte limit; pure.
-
-    Args:
-        groups: block groups by level, cube depth, number of blocks, all ascending.
-        files_of: the files of a group, in the order in which to take them.
-        bytes_per_iter: bytes after which no further file is taken.
-        revision_id: revision of the blocks.
-    """
-    skipped: list[SkippedGroup] = []
-    for group in groups:
-        if not group.can_rise:
-            continue
-        by_path: dict[str, GroupFile] = {}
-
-        def remembered(group_files: Iterable[GroupFile], seen: dict[str, GroupFile] = by_path) -> Iterable[InputFile]:
-            for item in group_files:
-                seen[item.file.path] = item
-                yield item.file
-
-        files = take_until(remembered(files_of(group)), bytes_per_iter)
-        taken = [by_path[f.path] for f in files]
-        elements = sum(item.elements for item in taken)
-        writes = len({item.write_id for item in taken})
-        cube = group.cube_id or "root"
-        if writes >= 2 and elements >= next_level_elements(group.level):
-            reason = f"LEVEL_{group.level}_CUBE_{cube}"
-            note = (
-                f"{group.blocks} blocks of cube {cube} with {group.element_count} rows in files of level "
-                f"{group.level}; {counted(len(files), 'file')} taken"
-            )
-            return Selection(FileGroup(NAME, revision_id, reason, files, note), tuple(skipped))
-        note = (
-            f"cube {cube} at level {group.level}: {counted(len(files), 'file')} within bytes_per_iter = "
-            f"{bytes_per_iter} {agreeing(len(files), 'holds', 'hold')} {counted(elements, 'row')} of "
-            f"{counted(writes, 'write')}, too few for a block of {next_level_elements(group.level)}"
-        )
-        size = sum(f.size for f in files)
-        skipped.append(SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", len(files), size, note))
-    return Selection(None, tuple(skipped), f"{NAME}: revision {revision_id} has no fragmented cubes")
 
 
 class LeveledCompaction(Strategy):
@@ -96,32 +35,44 @@ class LeveledCompaction(Strategy):
     aliases: ClassVar[tuple[str, ...]] = ("LeveledCompactionSelection",)
     doc: ClassVar[str] = "Merges the blocks of the first fragmented cube: lowest level, then lowest depth."
 
-    def select(self, snapshot: TableSnapshot, settings: SelectionSettings) -> Selection:
-        """See ``Strategy.select``."""
-        revision = indexed_revision(snapshot, settings.revision_id, NAME)
-        if isinstance(revision, Selection):
-            return revision
-        groups, files_of = _groups(snapshot.file_table, revision)
-        selection = choose(groups[:GROUPS_CONSIDERED], files_of, settings.bytes_per_iter, revision.revision_id)
-        if selection.group:
-            return selection
-        overfull = select_overfull(snapshot, revision, NAME, settings.bytes_per_iter)
-        if overfull.group:
-            return replace(overfull, skipped=selection.skipped)
-        note = selection.note + limit_note(NAME, len(groups))
-        return Selection(None, (*selection.skipped, *overfull.skipped), note)
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``."""
+        revision = indexed_revision(table.snapshot, settings.revision_id, NAME)
+        if isinstance(revision, str):
+            yield revision
+            return
+        most_bytes = settings.bytes_per_iter
+        yield from one_after_another(table.files, lambda files: _first(files, revision, most_bytes))
 
 
-_Groups = tuple[Sequence[BlockGroup], Callable[[BlockGroup], Iterable[GroupFile]]]
-"""The first groups that rise, at most one more than are considered, and the files of each."""
-
-
-def _groups(files: FileTable, revision: Revision) -> _Groups:
+def _first(files: FileTable, revision: Revision, bytes_per_iter: int) -> Iterator[Finding]:
+    """The first block group that rises within the byte limit, or else the first overfull cube."""
     leveled = LeveledBlocks.of(files, revision.revision_id, symbols_per_level(revision.dimensions))
-    numbers = {leveled.block_group(n): n for n in leveled.rising_groups()[: GROUPS_CONSIDERED + 1]}
-
-    def files_of(group: BlockGroup) -> Iterator[GroupFile]:
-        for position, elements in islice(leveled.files_of(numbers[group]), MAX_FILES_PER_GROUP):
-            yield GroupFile(input_file(files, position, group.level), elements, str(files.write[position]))
-
-    return list(numbers), files_of
+    rising = leveled.rising_groups()
+    for number in rising[:GROUPS_CONSIDERED]:
+        group = leveled.block_group(number)
+        positions, elements = leveled.files_of(number)
+        end = first_piece(files.size[positions], bytes_per_iter)
+        taken, rows = positions[:end], int(elements[:end].sum())
+        writes = len(np.unique(files.write[taken]))
+        cube = group.cube_id or "root"
+        if writes >= 2 and rows >= next_level_elements(group.level):
+            note = (
+                f"{group.blocks} blocks of cube {cube} with {group.element_count} rows in files of level "
+                f"{group.level}; {counted(end, 'file')} taken"
+            )
+            reason = f"LEVEL_{group.level}_CUBE_{cube}"
+            yield Relayout(NAME, revision.revision_id, reason, InputFile.of(files, taken), note)
+            return
+        note = (
+            f"cube {cube} at level {group.level}: {counted(end, 'file')} within bytes_per_iter = "
+            f"{bytes_per_iter} {agreeing(end, 'holds', 'hold')} {counted(rows, 'row')} of "
+            f"{counted(writes, 'write')}, too few for a block of {next_level_elements(group.level)}"
+        )
+        yield SkippedGroup(NAME, "BYTES_PER_ITER_TOO_SMALL", end, int(files.size[taken].sum()), note)
+    overfull = overfull_group(files, revision, NAME, bytes_per_iter)
+    if overfull is not None:
+        yield overfull
+    if not isinstance(overfull, Relayout):
+        none = f"{NAME}: revision {revision.revision_id} has no fragmented cubes"
+        yield none + limit_note(NAME, len(rising))

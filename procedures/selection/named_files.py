@@ -11,20 +11,19 @@ from numpy.typing import NDArray
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
-from catalog.files.file_table import Floats
+from catalog.files.file_table import FileTable, Floats
 from catalog.table.named_files import spellings
-from catalog.table.snapshot import TableSnapshot
-from procedures.groups.plan import FileGroup, FileRun, Selection
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector
-from procedures.selection.consolidation_steps import pieces
+from procedures.groups.cutter import Limits, pieces
+from procedures.groups.group import Concatenate, FileRun, InputFile
+from procedures.groups.strategy import Finding, SelectionSettings, TableFiles
 from procedures.selection.file_division import division, is_large
-from procedures.selection.step_candidates import Scope, StepCandidates
+from procedures.selection.file_places import Scope, candidates, with_boxes, without_ranges
 
 FILES = "files"
 _NAMES_SHOWN = 3
 
 
-def check_one_place(files: StepCandidates) -> None:
+def check_one_place(files: FileTable) -> None:
     """Refuses files that cannot become one.
 
     Args:
@@ -37,7 +36,7 @@ def check_one_place(files: StepCandidates) -> None:
     _check_same(files, files.partition, "partition")
 
 
-def check_each_once(names: Sequence[str], files: StepCandidates, location: str) -> None:
+def check_each_once(names: Sequence[str], files: FileTable, location: str) -> None:
     """Refuses a list of names that are not those of different candidates.
 
     Args:
@@ -61,7 +60,7 @@ def check_each_once(names: Sequence[str], files: StepCandidates, location: str) 
         name_by_path[path] = name
 
 
-def _check_same(files: StepCandidates, values: NDArray[Any], what: str) -> None:
+def _check_same(files: FileTable, values: NDArray[Any], what: str) -> None:
     paths: dict[object, list[str]] = {}
     for path, value in zip(files.path, values.tolist(), strict=True):
         paths.setdefault(value, []).append(str(path))
@@ -76,7 +75,7 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def named_groups(files: StepCandidates, max_bytes: int, strategy: str) -> Iterator[FileGroup]:
+def named_groups(files: FileTable, max_bytes: int, strategy: str) -> Iterator[Concatenate]:
     """The groups that join named files, in the order of time.
 
     A large file is divided and separates no others. A file that would be alone in its result stays as it is.
@@ -89,31 +88,25 @@ def named_groups(files: StepCandidates, max_bytes: int, strategy: str) -> Iterat
     runs = list(_runs(files, max_bytes))
     joined = [run for run in runs if len(run) > 1]
     bands = len({(int(files.band_first[n]), int(files.band_end[n])) for run in joined for n in run})
-    taken: list[tuple[int, ...]] = []
-    for run in joined:
-        if taken and sum(map(len, taken)) + len(run) > MAX_FILES_PER_GROUP:
-            yield _group(files, taken, strategy, bands)
-            taken = []
-        taken.append(run)
-    if taken:
-        yield _group(files, taken, strategy, bands)
+    counts = np.array([len(run) for run in joined], np.int64)
+    for first, end in pieces(counts, Limits(None), files=counts):
+        yield _group(files, joined[first:end], strategy, bands)
     for run in runs:
         if len(run) == 1 and is_large(files, run[0], max_bytes):
             yield division(files, run[0], max_bytes, strategy)
 
 
-def _runs(files: StepCandidates, max_bytes: int) -> Iterator[tuple[int, ...]]:
+def _runs(files: FileTable, max_bytes: int) -> Iterator[tuple[int, ...]]:
     """Runs of at most this size, and then each large file."""
     large = [position for position in range(len(files)) if is_large(files, position, max_bytes)]
     rest = np.setdiff1d(np.arange(len(files)), large)
-    for first, end in pieces(files.size[rest], max_bytes):
-        for start in range(first, end, MAX_FILES_PER_GROUP):
-            yield tuple(rest[start : min(start + MAX_FILES_PER_GROUP, end)].tolist())
+    for first, end in pieces(files.size[rest], Limits(max_bytes)):
+        yield tuple(rest[first:end].tolist())
     yield from ((position,) for position in large)
 
 
-def _group(files: StepCandidates, runs: Sequence[tuple[int, ...]], strategy: str, bands: int) -> FileGroup:
-    chosen = tuple(files.input_file(position) for run in runs for position in run)
+def _group(files: FileTable, runs: Sequence[tuple[int, ...]], strategy: str, bands: int) -> Concatenate:
+    chosen = InputFile.of(files, [position for run in runs for position in run])
     named = tuple(
         FileRun(tuple(str(files.path[n]) for n in run), int(files.tier[list(run)].max()) or None) for run in runs
     )
@@ -122,10 +115,10 @@ def _group(files: StepCandidates, runs: Sequence[tuple[int, ...]], strategy: str
         f"{counted(count, 'named file')} {agreeing(count, 'becomes', 'become')} {len(runs)}{_loss(files, runs, bands)}"
     )
     revision = int(files.revision[runs[0][0]])
-    return FileGroup(strategy, revision, f"NAMED_FILES_{count}_TO_{len(runs)}", chosen, note, runs=named)
+    return Concatenate(strategy, revision, f"NAMED_FILES_{count}_TO_{len(runs)}", chosen, note, runs=named)
 
 
-def _loss(files: StepCandidates, runs: Sequence[tuple[int, ...]], bands: int) -> str:
+def _loss(files: FileTable, runs: Sequence[tuple[int, ...]], bands: int) -> str:
     """What reads lose in clustering, as far as the log tells."""
     notes = []
     growth = growth_of_boxes(files, runs)
@@ -138,14 +131,14 @@ def _loss(files: StepCandidates, runs: Sequence[tuple[int, ...]], bands: int) ->
     return "" if growth is None else "; no clustering is lost"
 
 
-def growth_of_boxes(files: StepCandidates, runs: Sequence[tuple[int, ...]]) -> float | None:
+def growth_of_boxes(files: FileTable, runs: Sequence[tuple[int, ...]]) -> float | None:
     """Returns the volume of the boxes around runs, in multiples of the volumes of their files.
 
     Args:
-        files: the files; None is returned if they have no boxes, or none of them is known.
+        files: the files; None is returned if they have no ranges, or none of them is known.
         runs: positions of the files of each run.
     """
-    if files.low is None or files.high is None:
+    if not files.low.shape[1]:
         return None
     around = within = 0.0
     for run in runs:
@@ -162,48 +155,26 @@ def _volumes(low: Floats, high: Floats) -> Floats:
     return volumes
 
 
-class NamedFilesSelector(Selector):
-    """Joins the files that a caller names, once. Groups that failed by a conflict are planned again."""
+def groups_of_named_files(
+    table: TableFiles, settings: SelectionSettings, strategy: str, max_bytes: int
+) -> Iterator[Finding]:
+    """Joins the files that a caller names. Once a run has begun, only groups that failed by a conflict are planned.
 
-    def __init__(self, settings: SelectionSettings, strategy: str, max_bytes: int) -> None:
-        """Begins with the settings of a run.
-
-        Args:
-            settings: name the files.
-            strategy: name of the strategy.
-            max_bytes: bytes of a result at most.
-        """
-        super().__init__(settings)
-        self._strategy = strategy
-        self._max_bytes = max_bytes
-        self._version = -1
-        self._groups: Iterator[FileGroup] = iter(())
-        self._planned: set[str] | None = None
-
-    def select(self, snapshot: TableSnapshot) -> Selection:
-        """See ``Selector.select``."""
-        group = next(self._groups, None)
-        if group is None and snapshot.version != self._version:
-            self._version = snapshot.version
-            self._groups = iter(self._look(snapshot))
-            group = next(self._groups, None)
-        if group is not None:
-            return Selection(group)
-        return Selection(note=f"{self._strategy}: none of the named files can be joined or divided")
-
-    def _look(self, snapshot: TableSnapshot) -> list[FileGroup]:
-        files = StepCandidates.of(snapshot, Scope(self.settings.revision_id, True, None, None, isolated=True))
-        if self._planned is None:
-            self._check(files, snapshot.location)
-        else:
-            files = files.where(np.isin(files.path.astype(str), list(self._planned)))
-        columns = self.settings.options["columns"]
-        if len(files) and (columns is not None or (files.revision > 0).any()):
-            files = files.with_boxes(snapshot, columns)
-        groups = list(named_groups(files, self._max_bytes, self._strategy))
-        self._planned = {file.path for group in groups for file in group.files}
-        return groups
-
-    def _check(self, files: StepCandidates, location: str) -> None:
-        check_each_once(self.settings.named_files or (), files, location)
+    Args:
+        table: its files are the named ones.
+        settings: name the files.
+        strategy: name of the strategy.
+        max_bytes: bytes of a result at most.
+    """
+    snapshot = table.snapshot
+    files, _ = candidates(snapshot, Scope(settings.revision_id, True, None, None, isolated=True))
+    if table.run.first is None:
+        check_each_once(settings.named_files or (), files, snapshot.location)
         check_one_place(files)
+    else:
+        files = files.take(np.flatnonzero(files.with_paths(table.run.failed)))
+    columns = settings.options["columns"]
+    has_boxes = len(files) and (columns is not None or (files.revision > 0).any())
+    files = with_boxes(files, snapshot, columns) if has_boxes else without_ranges(files)
+    yield from named_groups(files, max_bytes, strategy)
+    yield f"{strategy}: none of the named files can be joined or divided"

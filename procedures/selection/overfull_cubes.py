@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 
 from catalog.counted_nouns import counted
 from catalog.files.file_table import FileTable, group_numbers, sums
-from catalog.table.snapshot import TableSnapshot
 from otree.cube import symbols_per_level
 from otree.overfull import OVERFULL_FACTOR, can_be_split
 from otree.revision import Revision
-from procedures.groups.plan import FileGroup, InputFile, Selection, SkippedGroup
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
-from procedures.selection.file_positions import input_file, levels_or
+from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, pieces
+from procedures.groups.group import InputFile, Relayout, SkippedGroup
 
 
-def overfull_cube(snapshot: TableSnapshot, revision: Revision) -> tuple[str, int] | None:
+def overfull_cube(files: FileTable, revision: Revision) -> tuple[str, int] | None:
     """The first overfull cube that a rewrite is expected to relieve: least depth first, then most rows.
 
     Returns:
@@ -27,7 +22,7 @@ def overfull_cube(snapshot: TableSnapshot, revision: Revision) -> tuple[str, int
     desired, width = revision.desired_cube_size, symbols_per_level(revision.dimensions)
     candidates = [
         (len(cube_id) // width, -elements, cube_id)
-        for cube_id, elements, largest_write in _overfull_cubes(snapshot.file_table, revision)
+        for cube_id, elements, largest_write in _overfull_cubes(files, revision)
         if can_be_split(elements, largest_write, desired)
     ]
     if not candidates:
@@ -50,76 +45,41 @@ def _overfull_cubes(files: FileTable, revision: Revision) -> list[tuple[str, int
     return [(blocks.cube_ids[cube], int(elements[cube]), int(largest[cube])) for cube in overfull]
 
 
-def select_overfull(snapshot: TableSnapshot, revision: Revision, strategy: str, bytes_per_iter: int) -> Selection:
-    """Takes the files of the first overfull cube, those of the smallest writes first.
+def overfull_group(
+    files: FileTable, revision: Revision, strategy: str, bytes_per_iter: int
+) -> Relayout | SkippedGroup | None:
+    """The files of the first overfull cube, those of the smallest writes first; None without such a cube.
+
+    Whole writes are taken until their bytes cross the limit, the crossing one included. The files of two writes or more
+    become those of one. So the number of writes falls with each group, and a run ends.
 
     Args:
-        snapshot: the table.
+        files: the files that may be chosen.
         revision: the revision whose cubes are looked at.
         strategy: name of the strategy that asks.
         bytes_per_iter: bytes after which no further write is taken.
     """
-    overfull = overfull_cube(snapshot, revision)
-    if overfull is None:
-        return Selection()
-    cube_id, elements = overfull
-    return choose(
-        _writes(snapshot.file_table, revision, cube_id), cube_id, elements, revision, strategy, bytes_per_iter
-    )
-
-
-def choose(
-    writes: Iterable[Sequence[InputFile]],
-    cube_id: str,
-    elements: int,
-    revision: Revision,
-    strategy: str,
-    bytes_per_iter: int,
-) -> Selection:
-    """Takes whole writes until their bytes cross ``bytes_per_iter``, the crossing one included; pure.
-
-    The files of two writes or more become those of one. So the number of writes falls with each group, and a run ends.
-
-    Args:
-        writes: the files with rows of the cube, by the write that made them, in the order in which to take them.
-        cube_id: the cube.
-        elements: its rows.
-        revision: its revision.
-        strategy: name of the strategy that asks.
-        bytes_per_iter: bytes after which no further write is taken.
-    """
-    cube = cube_id or "root"
-    taken: list[InputFile] = []
-    count = 0
-    for files in writes:
-        if count and (sum(f.size for f in taken) >= bytes_per_iter or len(taken) + len(files) > MAX_FILES_PER_GROUP):
-            break
-        taken += files
-        count += 1
-    note = (
-        f"cube {cube} holds {counted(elements, 'row')}, more than {OVERFULL_FACTOR} times the desired "
-        f"{revision.desired_cube_size}; {counted(len(taken), 'file')} of {counted(count, 'write')} taken"
-    )
-    if count < 2:
-        size = sum(file.size for file in taken)
-        return Selection(None, (SkippedGroup(strategy, "BYTES_PER_ITER_TOO_SMALL", len(taken), size, note),))
-    return Selection(FileGroup(strategy, revision.revision_id, f"OVERFULL_CUBE_{cube}", tuple(taken), note))
-
-
-def _writes(files: FileTable, revision: Revision, cube_id: str) -> list[list[InputFile]]:
-    """The files with rows of a cube, by the write that made them: writes of fewest bytes first, each one whole."""
+    found = overfull_cube(files, revision)
+    if found is None:
+        return None
+    cube_id, elements = found
     blocks = files.blocks_of(revision.revision_id)
     holding = np.unique(blocks.file[blocks.cube == blocks.cube_ids.index(cube_id)])
-    of_write: dict[int, list[InputFile]] = defaultdict(list)
-    for position, level in levels_or(files, holding, 0):
-        of_write[int(files.write[position])].append(input_file(files, position, level))
     # Numbers of writes are in the order of their ids.
-    in_order = sorted(of_write, key=lambda write: (sum(f.size for f in of_write[write]), write))
-    writes: list[list[InputFile]] = []
-    taken = 0
-    for write in in_order:
-        taken += len(of_write[write])
-        if taken > MAX_FILES_PER_GROUP:
-            break
-        writes.append(of_write[write])
-    return writes
+    numbers, of_file = np.unique(files.write[holding], return_inverse=True)
+    size = sums(of_file, len(numbers), files.size[holding])
+    count = np.bincount(of_file, minlength=len(numbers))
+    order = np.argsort(size, kind="stable")
+    _, end = next(pieces(size[order], Limits(bytes_per_iter), crossing=True, files=count[order]))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    by_write = holding[np.argsort(rank[of_file], kind="stable")]
+    taken = by_write[: int(count[order[:end]].sum())][:MAX_FILES_PER_GROUP]
+    cube = cube_id or "root"
+    note = (
+        f"cube {cube} holds {counted(elements, 'row')}, more than {OVERFULL_FACTOR} times the desired "
+        f"{revision.desired_cube_size}; {counted(len(taken), 'file')} of {counted(end, 'write')} taken"
+    )
+    if end < 2:
+        return SkippedGroup(strategy, "BYTES_PER_ITER_TOO_SMALL", len(taken), int(files.size[taken].sum()), note)
+    return Relayout(strategy, revision.revision_id, f"OVERFULL_CUBE_{cube}", InputFile.of(files, taken), note)

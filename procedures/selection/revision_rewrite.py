@@ -5,8 +5,7 @@ The newest revision itself is laid out anew where it is asked for by its number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -19,15 +18,10 @@ from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
 from procedures.declare.declaration import Parameter
-from procedures.groups.plan import FileGroup, InputFile, Selection
-from procedures.groups.selection_strategy import (
-    MAX_FILES_PER_GROUP,
-    SelectionSettings,
-    Selector,
-    Strategy,
-    take_until,
-)
-from procedures.selection.file_positions import input_file, levels_or, positions_by_age
+from procedures.groups.cutter import Limits, pieces
+from procedures.groups.group import InputFile, Relayout
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
+from procedures.selection.file_positions import positions_by_age
 
 NAME = "RevisionRewrite"
 
@@ -46,26 +40,14 @@ class RevisionRewrite(Strategy):
         Parameter("batch_bytes", "BIGINT", "Bytes of files taken in an iteration.", 10_000_000_000),
     )
 
-    def begin(self, settings: SelectionSettings) -> Selector:
-        """See ``Strategy.begin``."""
-        return _RevisionRewriteRun(settings)
-
-
-class _RevisionRewriteRun(Selector):
-    """The selection of one run, which remembers the files of the newest revision that are to be laid out anew."""
-
-    def __init__(self, settings: SelectionSettings) -> None:
-        super().__init__(settings)
-        self._first_paths: frozenset[str] | None = None
-
-    def select(self, snapshot: TableSnapshot) -> Selection:
-        """See ``Selector.select``.
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``.
 
         Raises:
             InvalidArgumentError: revision 0 was asked for, which is not indexed.
             UnknownNameError: the table has no revision of this number.
         """
-        wanted, batch_bytes = self.settings.revision_id, self.settings.options["batch_bytes"]
+        snapshot, wanted = table.snapshot, settings.revision_id
         if wanted == 0:
             raise InvalidArgumentError.of(
                 "revision_id", 0, "an indexed revision's number; UnindexedFiles takes files of 0"
@@ -74,20 +56,18 @@ class _RevisionRewriteRun(Selector):
         if wanted is not None and wanted not in snapshot.revisions:
             raise UnknownNameError.of("revision", str(wanted), [str(n) for n in snapshot.revisions if n > 0])
         if latest is None:
-            return Selection(note=f"{NAME}: the table has no indexed files yet")
+            yield f"{NAME}: the table has no indexed files yet"
+            return
         # Where the properties ask for another index than the newest revision is, that one is to be left too.
         last = latest.revision_id if is_outdated(snapshot, latest) else latest.revision_id - 1
         if wanted is None or wanted <= last:
             revisions = (1, last) if wanted is None else (wanted, wanted)
-            return _oldest(snapshot, revisions, batch_bytes)
-        return self._again(snapshot, wanted, batch_bytes)
-
-    def _again(self, snapshot: TableSnapshot, newest: int, batch_bytes: int) -> Selection:
-        """The oldest files of the newest revision among those that it had when the run began."""
-        if self._first_paths is None:
-            columns = snapshot.file_table
-            self._first_paths = frozenset(columns.path[columns.revision == newest])
-        return _oldest(snapshot, (newest, newest), batch_bytes, newest, self._first_paths)
+            yield from _oldest_first(table.files, revisions, settings.options["batch_bytes"])
+            return
+        # The files that the run has written are of the same revision.
+        first = table.first.files
+        among = frozenset(first.path[first.revision == wanted])
+        yield from _oldest_first(table.files, (wanted, wanted), settings.options["batch_bytes"], wanted, among)
 
 
 def former_index_note(snapshot: TableSnapshot) -> str | None:
@@ -141,54 +121,33 @@ def is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _OldRevision:
-    """The oldest revision that has files to rewrite.
-
-    Attributes:
-        revision_id: its number.
-        files: how many files it has.
-        oldest: the first of them, oldest first.
-    """
-
-    revision_id: int
-    files: int
-    oldest: Sequence[InputFile]
-
-
-def _oldest(
-    snapshot: TableSnapshot,
+def _oldest_first(
+    files: FileTable,
     revisions: tuple[int, int],
     batch_bytes: int,
     stay: int = 0,
     among: frozenset[str] | None = None,
-) -> Selection:
-    """The oldest files of the oldest of some revisions.
+) -> Iterator[Finding]:
+    """The files of some revisions, the oldest revision first.
 
     Args:
-        snapshot: the table.
+        files: the table.
         revisions: first and last revision that may be chosen.
-        batch_bytes: bytes after which no further file is taken.
+        batch_bytes: bytes after which a group takes no further file.
         stay: the revision in which the rows stay, 0 if they join the newest one.
         among: paths of the files that may be chosen; None = any file.
     """
-    found = _old_revision(snapshot.file_table, revisions, among)
-    if found is None:
-        left = f"revision {stay} are left to lay out anew" if stay else "older revisions"
-        return Selection(note=f"{NAME}: no files of {left}")
-    files = take_until(found.oldest, batch_bytes)
-    note = f"{len(files)} of {counted(found.files, 'file')} of revision {found.revision_id}, oldest first"
-    return Selection(FileGroup(NAME, stay, f"REVISION_{found.revision_id}", files, note))
-
-
-def _old_revision(files: FileTable, revisions: tuple[int, int], among: frozenset[str] | None) -> _OldRevision | None:
     first, last = revisions
     wanted = (files.revision >= first) & (files.revision <= last)
     if among is not None:
         wanted &= files.with_paths(among)
     if not wanted.any():
-        return None
-    number = int(files.revision[wanted].min())
-    positions = positions_by_age(files, wanted & (files.revision == number))
-    oldest = [input_file(files, p, level) for p, level in levels_or(files, positions[:MAX_FILES_PER_GROUP], 0)]
-    return _OldRevision(number, len(positions), oldest)
+        left = f"revision {stay} are left to lay out anew" if stay else "older revisions"
+        yield f"{NAME}: no files of {left}"
+    for number in np.unique(files.revision[wanted]).tolist():
+        positions = positions_by_age(files, wanted & (files.revision == number))
+        for start, end in pieces(files.size[positions], Limits(batch_bytes), crossing=True):
+            taken = InputFile.of(files, positions[start:end])
+            left = counted(len(positions) - start, "file")
+            note = f"{len(taken)} of {left} of revision {number}, oldest first"
+            yield Relayout(NAME, stay, f"REVISION_{number}", taken, note)

@@ -9,7 +9,6 @@ import numpy as np
 
 from otree.packing import band_limits, weight_bands
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
-from procedures.groups.plan import InputFile
 
 _DECADES = 4
 _ESTIMATE = 20_000
@@ -69,7 +68,7 @@ class Overhead:
         bytes: their size.
         below: rows with a weight below each of the limits.
         writes: how many writes they are of.
-        can_change: see ``Candidate``; whether it is so of any.
+        can_change: whether a rewrite may lay any of them out in another way, however few writes they are of.
         of_revision: rows of the whole revision.
     """
 
@@ -100,20 +99,3 @@ class Overhead:
         bands = weight_bands(sample, int(rows), target_rows, beside, fractions=sampled.fractions)
         last = max(band_end for first, band_end in bands if first < end)
         return 1.0 - self.below[limits.index(last)] / rows if last in limits else 0.0
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A file that a sample reads in part.
-
-    Attributes:
-        file: the file.
-        write: what made it; another value for each write.
-        can_change: whether it has an optimizable block, was not laid out by us, or is larger than files are today.
-        below: estimated rows with a weight below each of the limits.
-    """
-
-    file: InputFile
-    write: object
-    can_change: bool
-    below: Sequence[float]

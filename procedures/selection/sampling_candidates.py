@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers, sums
-from catalog.table.snapshot import TableSnapshot
+from catalog.files.file_table import UNKNOWN, FileTable, Flags, sums
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
-from procedures.selection.file_positions import input_file
-from procedures.selection.sampled_weights import OVERSIZED, Candidate, Overhead, SampledWeights
+from procedures.groups.cutter import first_piece
+from procedures.groups.group import InputFile
+from procedures.selection.sampled_weights import OVERSIZED, Overhead, SampledWeights
 
 
 class Candidates:
@@ -28,9 +25,9 @@ class Candidates:
 
     Args:
         files: the candidates alone.
-        can_change: see ``Candidate``.
+        can_change: whether each has an optimizable block, was not laid out by us, or is larger than files are today.
         settled: see ``Candidates``.
-        below: see ``Candidate``; a row per file.
+        below: estimated rows with a weight below each of the limits; a row per file.
         sampled: the sample.
         of_revision: rows of the whole revision.
     """
@@ -111,10 +108,13 @@ class Candidates:
             int(all_blocks.elements.sum()),
         )
 
-    def live(self, snapshot: TableSnapshot) -> Candidates:
-        """Those that a later version still has, and that may be chosen."""
-        columns = snapshot.file_table
-        live = set(zip(columns.path, columns.deletion_vector, strict=True))
+    def live(self, files: FileTable) -> Candidates:
+        """Those that a later version still has.
+
+        Args:
+            files: the files of that version that may be chosen.
+        """
+        live = set(zip(files.path, files.deletion_vector, strict=True))
         pairs = zip(self._files.path, self._files.deletion_vector, strict=True)
         return self._where(np.fromiter((pair in live for pair in pairs), np.bool_, len(self._files)))
 
@@ -133,36 +133,27 @@ class Candidates:
             self._of_revision,
         )
 
-    def first(self, snapshot: TableSnapshot) -> list[Candidate]:
-        """The first ``MAX_FILES_PER_GROUP``, those with the most rows that the sample does not want first."""
-        levels = self._levels_in(snapshot.file_table)
+    def first(self, most_bytes: int) -> Candidates:
+        """The first of them, those with the most rows that the sample does not want first.
+
+        Args:
+            most_bytes: bytes after which no further file is taken.
+        """
         needless = self._below[:, -1] - self._below[:, self._sampled.limits.index(self._sampled.end)]
-        order = np.argsort(-np.rint(needless), kind="stable")[:MAX_FILES_PER_GROUP]
-        return [
-            Candidate(
-                input_file(self._files, position, levels[position]),
-                int(self._files.write[position]),
-                bool(self._can_change[position]),
-                self._below[position].tolist(),
-            )
-            for position in map(int, order)
-        ]
+        order = np.argsort(-np.rint(needless), kind="stable")
+        taken = np.zeros(len(order), np.bool_)
+        taken[order[: first_piece(self._files.size[order], most_bytes)]] = True
+        return self._where(taken)
 
-    def overhead_of(self, chosen: Sequence[Candidate]) -> Overhead:
-        """Some of them together."""
-        below = tuple(float(total) for total in np.sum([c.below for c in chosen], axis=0)) if chosen else ()
-        return Overhead(
-            len(chosen),
-            sum(c.file.size for c in chosen),
-            below,
-            len({c.write for c in chosen}),
-            any(c.can_change for c in chosen),
-            self._of_revision,
-        )
+    def inputs_in(self, files: FileTable) -> tuple[InputFile, ...]:
+        """They as files to rewrite, those with the most rows that the sample does not want first.
 
-    def _levels_in(self, files: FileTable) -> Integers:
-        """The levels of the candidates among these files."""
-        return files.levels[[files.position_of(path) for path in self._files.path]]
+        Args:
+            files: the files of a version, of which all of them are.
+        """
+        needless = self._below[:, -1] - self._below[:, self._sampled.limits.index(self._sampled.end)]
+        order = np.argsort(-np.rint(needless), kind="stable")
+        return InputFile.of(files, [files.position_of(path) for path in self._files.path[order]])
 
     def _where(self, keep: Flags) -> Candidates:
         return Candidates(

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
+from catalog.files.file_table import FileTable
 from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY, TARGET_FILE_BYTES
-from catalog.table.snapshot import TableSnapshot
-from otree.revision import Revision
 from procedures.declare.declaration import Parameter
 from procedures.groups.block_groups import indexed_revision
-from procedures.groups.plan import FileGroup, Selection, SkippedGroup
-from procedures.groups.selection_strategy import (
-    SelectionSettings,
-    Selector,
-    Strategy,
-    take_until,
-)
+from procedures.groups.group import Relayout, SkippedGroup
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
 from procedures.selection.sampled_weights import Overhead, SampledWeights
 from procedures.selection.sampling_candidates import Candidates
 
@@ -45,75 +39,60 @@ class SamplingOverheadReduction(Strategy):
         if not 0.0 < fraction <= 1.0:
             raise InvalidArgumentError.of("fraction", fraction, "a number above 0 and at most 1")
 
-    def begin(self, settings: SelectionSettings) -> Selector:
-        """See ``Strategy.begin``."""
-        return _OverheadSelector(settings)
-
-
-class _OverheadSelector(Selector):
-    """Remembers the files of the first snapshot, so that no row is rewritten twice in a run."""
-
-    def __init__(self, settings: SelectionSettings) -> None:
-        super().__init__(settings)
-        self._candidates: Candidates | None = None
-
-    def select(self, snapshot: TableSnapshot) -> Selection:
-        """See ``Selector.select``."""
-        settings = self.settings
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``; chooses among the files that the run began with, so that none is written twice."""
+        snapshot = table.snapshot
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
-        if isinstance(revision, Selection):
-            return revision
+        if isinstance(revision, str):
+            yield revision
+            return
         latest = snapshot.latest_revision
         if latest is not None and latest.columns != revision.columns:
-            return Selection(note=f"{NAME}: samples weigh rows by other columns than those of {revision.revision_id}")
-        fraction, limit = settings.options["fraction"], settings.bytes_per_iter
-        sampled = SampledWeights.of(fraction, SAMPLE_FRACTIONS.value(snapshot.configuration))
-        target = TARGET_FILE_BYTES.value(snapshot.configuration)
-        if self._candidates is None:
-            self._candidates = _candidates_of(snapshot, revision, sampled, limit, target)
-        remaining = self._candidates.live(snapshot)
-        unsettled = remaining.unsettled()
-        if unsettled.total().gain(sampled, target) < _SMALLEST_GAIN:
-            too_small = remaining.total().gain(sampled, target) >= _SMALLEST_GAIN
-            return _no_selection(remaining.total() if too_small else None, settings, sampled, revision.revision_id)
-        first = unsettled.first(snapshot)
-        by_path = {candidate.file.path: candidate for candidate in first}
-        files = take_until((candidate.file for candidate in first), limit)
-        chosen = unsettled.overhead_of([by_path[f.path] for f in files])
-        if chosen.gain(sampled, target) < _SMALLEST_GAIN:
-            return Selection(None, (_too_small(chosen, limit),))
-        note = (
-            f"{counted(len(files), 'file')} that a sample of {fraction:g} reads for a part of "
-            f"{agreeing(len(files), 'its', 'their')} rows"
+            yield f"{NAME}: samples weigh rows by other columns than those of {revision.revision_id}"
+            return
+        sampled = SampledWeights.of(settings.options["fraction"], SAMPLE_FRACTIONS.value(snapshot.configuration))
+        target, limit = TARGET_FILE_BYTES.value(snapshot.configuration), settings.bytes_per_iter
+        first = table.first
+        # What others hold of a cube counts, too. In a part of a table with too many files, only the part counts.
+        whole = first.snapshot.whole.file_table_if_few
+        candidates = Candidates.of(
+            first.files if whole is None else whole, first.files, revision, sampled, limit, target
         )
-        group = FileGroup(NAME, revision.revision_id, f"FRACTION_{fraction:g}", files, note)
-        return Selection(group)
+
+        def choose(files: FileTable) -> Iterator[Finding]:
+            remaining = candidates.live(files)
+            unsettled = remaining.unsettled()
+            if unsettled.total().gain(sampled, target) < _SMALLEST_GAIN:
+                too_small = remaining.total().gain(sampled, target) >= _SMALLEST_GAIN
+                yield from _none(remaining.total() if too_small else None, settings, sampled, revision.revision_id)
+                return
+            taken = unsettled.first(limit)
+            overhead = taken.total()
+            if overhead.gain(sampled, target) < _SMALLEST_GAIN:
+                yield _too_small(overhead, limit)
+                return
+            inputs = taken.inputs_in(files)
+            note = (
+                f"{counted(len(inputs), 'file')} that a sample of {sampled.fraction:g} reads for a part of "
+                f"{agreeing(len(inputs), 'its', 'their')} rows"
+            )
+            yield Relayout(NAME, revision.revision_id, f"FRACTION_{sampled.fraction:g}", inputs, note)
+
+        yield from one_after_another(table.files, choose)
 
 
-def _candidates_of(
-    snapshot: TableSnapshot, revision: Revision, sampled: SampledWeights, bytes_per_iter: int, target_bytes: int
-) -> Candidates:
-    """Finds the candidates in a version; what others hold of a cube counts, whether or not it may be chosen.
-
-    In a part of a table with too many files, only the files of the part count.
-    """
-    files = snapshot.file_table
-    whole = snapshot.whole.file_table_if_few
-    return Candidates.of(files if whole is None else whole, files, revision, sampled, bytes_per_iter, target_bytes)
-
-
-def _no_selection(
+def _none(
     too_small: Overhead | None, settings: SelectionSettings, sampled: SampledWeights, revision_id: int
-) -> Selection:
+) -> Iterator[Finding]:
     fraction = sampled.fraction
     note = (
         f"{NAME}: revision {revision_id} has no files that a rewrite would make a sample of {fraction:g} read less of"
     )
     if too_small is not None:
-        return Selection(None, (_too_small(too_small, settings.bytes_per_iter),), note)
-    if sampled.end < sampled.band_end:
+        yield _too_small(too_small, settings.bytes_per_iter)
+    elif sampled.end < sampled.band_end:
         note += f"; '{SAMPLE_FRACTIONS_KEY}'='{fraction:g}' lets files end there"
-    return Selection(note=note)
+    yield note
 
 
 def _too_small(overhead: Overhead, bytes_per_iter: int) -> SkippedGroup:

@@ -7,13 +7,13 @@ Source:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import Integers
+from catalog.files.file_table import FileTable, Integers
+from procedures.groups.cutter import Limits, pieces
 
 
 @dataclass(frozen=True)
@@ -40,40 +40,26 @@ class TierPolicy:
         """The ratio that counts: not above ``min_files``, so that a merge lifts every row by at least one tier."""
         return max(2, min(self.tier_ratio, self.min_files))
 
-    def tier(self, size: int) -> int:
-        """The tier of a file; files of tier t have between ratio^t and ratio^(t + 1) bytes.
+    def tiers(self, size: Integers) -> Integers:
+        """The tier of each file; files of tier t have between ratio^t and ratio^(t + 1) bytes.
 
         Args:
-            size: its bytes.
+            size: their bytes.
         """
-        tier = int(math.log(max(size, 1), self.ratio))
-        # The logarithm of an exact power may be a little too small or too large.
-        while self.ratio ** (tier + 1) <= size:
-            tier += 1
-        while tier and self.ratio**tier > size:
-            tier -= 1
-        return tier
+        powers = [1]
+        while powers[-1] <= np.iinfo(np.int64).max // self.ratio:
+            powers.append(powers[-1] * self.ratio)
+        tiers: Integers = np.searchsorted(np.array(powers, np.int64), np.maximum(size, 1), side="right") - 1
+        return tiers
 
+    def tier(self, size: int) -> int:
+        """The tier of a file of so many bytes."""
+        return int(self.tiers(np.array([size], np.int64))[0])
 
-@dataclass(frozen=True, eq=False)
-class SmallFiles:
-    """Files of one table partition, in the order in which their rows were written. One entry per file.
-
-    Attributes:
-        size: bytes.
-        first_time: when its first rows were written, in epoch milliseconds; ascending.
-        last_time: when its last rows were written.
-        lifted_to: tier that a merge has lifted the file to, 0 for a file that no merge has made.
-    """
-
-    size: Integers
-    first_time: Integers
-    last_time: Integers
-    lifted_to: Integers
-
-    def __len__(self) -> int:
-        """The number of files."""
-        return len(self.size)
+    @property
+    def top(self) -> int:
+        """The highest tier whose files are merged."""
+        return self.tier(self.isolate_bytes - 1)
 
 
 @dataclass(frozen=True)
@@ -89,7 +75,7 @@ class MergedRun:
     tier: int
 
 
-def merges(files: SmallFiles, policy: TierPolicy) -> list[MergedRun]:
+def merges(files: FileTable, positions: Integers, policy: TierPolicy) -> list[MergedRun]:
     """Chooses runs of files, each of which becomes one file; pure.
 
     The lowest tier that qualifies is merged together with all lower ones, which saves a rewrite of their rows later.
@@ -98,42 +84,39 @@ def merges(files: SmallFiles, policy: TierPolicy) -> list[MergedRun]:
     its first file and ``isolate_bytes``.
 
     Args:
-        files: the files of a partition that may be merged, smaller than ``isolate_bytes``.
+        files: files of a table.
+        positions: of those of one partition that may be merged, smaller than ``isolate_bytes``, in the order in which
+            their rows were written.
         policy: when to merge.
 
     Returns:
         The runs; no file is in two of them.
     """
     runs: list[MergedRun] = []
-    top = policy.tier(policy.isolate_bytes - 1)
-    tiers = np.array([policy.tier(int(size)) for size in files.size], np.int64)
-    tiers = np.maximum(tiers, files.lifted_to)
-    for window in _windows(files, policy):
-        positions = np.array(window, np.int64)
-        positions = positions[tiers[positions] <= top]
-        runs += _merges_within(files, positions, tiers[positions], policy)
+    for window in _windows(files, positions, policy):
+        tiers = np.maximum(policy.tiers(files.size[window]), files.tier[window])
+        mergeable = tiers <= policy.top
+        runs += _merges_within(files, window[mergeable], tiers[mergeable], policy)
     return runs
 
 
-def _windows(files: SmallFiles, policy: TierPolicy) -> Iterator[Sequence[int]]:
+def _windows(files: FileTable, positions: Integers, policy: TierPolicy) -> Iterator[Integers]:
     """Divides the files by time, each window as long as the policy allows from its first file on."""
     most = policy.max_time_range
     if most is None:
-        yield range(len(files))
+        yield positions
         return
-    window: list[int] = []
-    for position in range(len(files)):
-        if int(files.last_time[position]) - int(files.first_time[position]) > most:
-            continue
-        if window and int(files.last_time[position]) - int(files.first_time[window[0]]) > most:
-            yield window
-            window = []
-        window.append(position)
-    if window:
-        yield window
+    positions = positions[files.last_time[positions] - files.first_time[positions] <= most]
+    start = 0
+    for index, position in enumerate(positions.tolist()):
+        if int(files.last_time[position]) - int(files.first_time[positions[start]]) > most:
+            yield positions[start:index]
+            start = index
+    if start < len(positions):
+        yield positions[start:]
 
 
-def _merges_within(files: SmallFiles, positions: Integers, tiers: Integers, policy: TierPolicy) -> list[MergedRun]:
+def _merges_within(files: FileTable, positions: Integers, tiers: Integers, policy: TierPolicy) -> list[MergedRun]:
     tier_of = dict(zip(positions.tolist(), tiers.tolist(), strict=True))
     for tier in np.unique(tiers).tolist():
         of_tier = positions[tiers == tier]
@@ -144,23 +127,12 @@ def _merges_within(files: SmallFiles, positions: Integers, tiers: Integers, poli
             continue
         floor = min(policy.ratio ** (tier + 1), policy.isolate_bytes)
         lifted = []
-        for run in _runs(files, positions[tiers <= tier], policy.isolate_bytes):
-            size, largest = int(files.size[run].sum()), sum(tier_of[position] == tier for position in run)
+        mergeable = positions[tiers <= tier]
+        for first, end in pieces(files.size[mergeable], Limits(policy.isolate_bytes, len(mergeable)), crossing=True):
+            run = mergeable[first:end]
+            size, largest = int(files.size[run].sum()), sum(tier_of[position] == tier for position in run.tolist())
             if len(run) > 1 and (size >= floor or largest >= policy.min_files):
-                lifted.append(MergedRun(tuple(run), max(tier + 1, policy.tier(size))))
+                lifted.append(MergedRun(tuple(run.tolist()), max(tier + 1, policy.tier(size))))
         if lifted:
             return lifted
     return []
-
-
-def _runs(files: SmallFiles, positions: Integers, most_bytes: int) -> list[list[int]]:
-    """Cuts files into runs of consecutive ones, each closed by the file with which it reaches a size."""
-    runs: list[list[int]] = [[]]
-    size = 0
-    for position in positions:
-        if size >= most_bytes:
-            runs.append([])
-            size = 0
-        runs[-1].append(int(position))
-        size += int(files.size[position])
-    return runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -14,10 +15,10 @@ from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.weight import MIN_WEIGHT
 from procedures.groups.block_groups import indexed_revision
-from procedures.groups.plan import FileGroup, Selection, SkippedGroup
+from procedures.groups.cutter import MAX_FILES_PER_GROUP
+from procedures.groups.group import InputFile, Relayout, SkippedGroup
 from procedures.groups.read_costs import RunFiles, quantiles
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, SelectionSettings, Selector, Strategy
-from procedures.selection.file_positions import input_file, levels_or
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
 from procedures.selection.sorted_runs import Choice, Merge, choose
 
 NAME = "SortedRunCompaction"
@@ -32,50 +33,44 @@ class SortedRunCompaction(Strategy):
         f"rewritten; a row is rewritten {MAX_WRITE_AMPLIFICATION_KEY} times at most, on average."
     )
 
-    def begin(self, settings: SelectionSettings) -> Selector:
-        """See ``Strategy.begin``."""
-        return _RunSelector(settings)
-
-
-class _RunSelector(Selector):
-    """Counts the bytes of the groups of one plan, which share the budget."""
-
-    def __init__(self, settings: SelectionSettings) -> None:
-        super().__init__(settings)
-        self._version = -1
-        self._planned_bytes = 0
-
-    def select(self, snapshot: TableSnapshot) -> Selection:
-        """See ``Selector.select``."""
-        revision = indexed_revision(snapshot, self.settings.revision_id, NAME)
-        if isinstance(revision, Selection):
-            return revision
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``; the groups of one plan share the budget of rewrites."""
+        snapshot = table.snapshot
+        revision = indexed_revision(snapshot, settings.revision_id, NAME)
+        if isinstance(revision, str):
+            yield revision
+            return
         configuration = snapshot.index_configuration
         if configuration is None:
-            return Selection(note=f"{NAME}: the table has no index columns")
-        if snapshot.version != self._version:
-            self._version, self._planned_bytes = snapshot.version, 0
+            yield f"{NAME}: the table has no index columns"
+            return
         files = _files_of(snapshot, revision)
         if len(files) == 0:
-            return Selection(note=f"{NAME}: revision {revision.revision_id} has no files")
+            yield f"{NAME}: revision {revision.revision_id} has no files"
+            return
         limit = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
-        choice = choose(
-            run_files(files),
-            float(configuration.target_file_bytes),
-            limit,
-            most_bytes=self.settings.bytes_per_iter,
-            most_files=MAX_FILES_PER_GROUP,
-            planned_bytes=self._planned_bytes,
-            fractions=configuration.sample_fractions,
-        )
-        selection = selection_of(choice, files, revision.revision_id, limit)
-        if selection.group is not None:
-            self._planned_bytes += selection.group.bytes
-        return selection
+        target, fractions = float(configuration.target_file_bytes), configuration.sample_fractions
+        planned_bytes = 0
+
+        def first(rest: FileTable) -> Iterator[Finding]:
+            nonlocal planned_bytes
+            choice = choose(
+                run_files(rest),
+                target,
+                limit,
+                most_bytes=settings.bytes_per_iter,
+                most_files=MAX_FILES_PER_GROUP,
+                planned_bytes=planned_bytes,
+                fractions=fractions,
+            )
+            planned_bytes += 0 if choice.merge is None else int(choice.merge.size)
+            yield from findings_of(choice, rest, revision.revision_id, limit)
+
+        yield from one_after_another(files, first)
 
 
-def selection_of(choice: Choice, files: FileTable, revision_id: int, limit: float) -> Selection:
-    """Turns a choice into a selection; pure.
+def findings_of(choice: Choice, files: FileTable, revision_id: int, limit: float) -> Iterator[Finding]:
+    """Turns a choice into what the strategy finds; pure.
 
     Args:
         choice: what is to be merged.
@@ -83,21 +78,20 @@ def selection_of(choice: Choice, files: FileTable, revision_id: int, limit: floa
         revision_id: their revision.
         limit: the budget, for people.
     """
-    skipped = []
     if choice.waiting is not None:
         why = f"{MAX_WRITE_AMPLIFICATION_KEY} = {limit:g} allows it later; {_gain(choice.waiting, choice)}"
-        skipped.append(_skipped("WRITE_AMPLIFICATION", choice.waiting, why))
+        yield _skipped("WRITE_AMPLIFICATION", choice.waiting, why)
     if choice.too_large is not None:
         why = f"bytes_per_iter is smaller than the group; {_gain(choice.too_large, choice)}"
-        skipped.append(_skipped("BYTES_PER_ITER_TOO_SMALL", choice.too_large, why))
+        yield _skipped("BYTES_PER_ITER_TOO_SMALL", choice.too_large, why)
     merge = choice.merge
     if merge is None:
-        note = f"{NAME}: revision {revision_id} has no runs that are worth a merge"
-        return Selection(None, tuple(skipped), note)
-    taken = tuple(input_file(files, i, level) for i, level in levels_or(files, merge.files, 0))
+        yield f"{NAME}: revision {revision_id} has no runs that are worth a merge"
+        return
+    taken = InputFile.of(files, merge.files)
     reason = f"WEIGHTS_{merge.first:g}_TO_{merge.end:g}_WRITES_{merge.writes}"
-    group = FileGroup(NAME, revision_id, reason, taken, _gain(merge, choice), merge.end - merge.first)
-    return Selection(group, tuple(skipped))
+    note, span = _gain(merge, choice), merge.end - merge.first
+    yield Relayout(NAME, revision_id, reason, taken, note, weight_span=span, gain=merge.gain)
 
 
 def _gain(merge: Merge, choice: Choice) -> str:

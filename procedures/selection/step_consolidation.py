@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,21 +12,18 @@ import numpy as np
 from catalog.columns.column_names import split_names
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
-from catalog.files.file_table import Integers
+from catalog.files.file_table import FileTable, Integers
+from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
-from procedures.groups.plan import FileGroup, FileRun, Selection
-from procedures.groups.selection_strategy import (
-    MAX_FILES_PER_GROUP,
-    SelectionSettings,
-    Selector,
-    Strategy,
-    check_least,
-)
+from procedures.groups.boxes import Boxes
+from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, pieces
+from procedures.groups.group import Concatenate, FileRun, InputFile
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, check_least
 from procedures.selection.consolidation_steps import consolidation
 from procedures.selection.file_division import division, is_large
-from procedures.selection.named_files import FILES, NamedFilesSelector
-from procedures.selection.step_candidates import Place, Scope, StepCandidates
+from procedures.selection.file_places import Place, Scope, candidates, places, with_boxes, without_ranges
+from procedures.selection.named_files import FILES, groups_of_named_files
 from procedures.selection.step_runs import MOST_FILES_WITH_BOXES, StepPolicy
 from procedures.selection.timestamps import WrittenTime, instant
 
@@ -106,13 +104,45 @@ class StepConsolidation(Strategy):
         if options["columns"] is not None:
             _check_columns(options["columns"])
 
-    def begin(self, settings: SelectionSettings) -> Selector:
-        """See ``Strategy.begin``."""
-        return (
-            _StepSelector(settings)
-            if settings.named_files is None
-            else NamedFilesSelector(settings, NAME, settings.options["max_file_bytes"] or MAX_FILE_BYTES)
+    def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
+        """See ``Strategy.groups``; with the option ``steps``, a place has so many steps in a run."""
+        options, policy, snapshot = settings.options, policy_of(settings.options), table.snapshot
+        if settings.named_files is not None:
+            max_bytes = options["max_file_bytes"] or MAX_FILE_BYTES
+            yield from groups_of_named_files(table, settings, NAME, max_bytes)
+            return
+        files, left_out = candidates(snapshot, _scope(snapshot, settings))
+        if policy.steps is not None and table.run.first is not None:
+            # The steps of the other places are taken.
+            files = files.take(np.flatnonzero(files.with_paths(table.run.failed)))
+        has_boxes = policy.amplification is not None and len(files)
+        files = with_boxes(files, snapshot, options["columns"]) if has_boxes else without_ranges(files)
+        yield from groups_of(
+            files,
+            policy,
+            settings.bytes_per_iter,
+            SAMPLE_FRACTIONS.value(snapshot.configuration),
+            snapshot.retention_hours,
+            left_out,
         )
+        if options["max_file_bytes"] is not None:
+            # Files that clustering never merges again are divided too.
+            files, _ = candidates(snapshot, _scope(snapshot, settings, isolated=True))
+            for position in range(len(files)):
+                if is_large(files, position, policy.max_bytes or MAX_FILE_BYTES):
+                    yield division(files, position, policy.max_bytes or MAX_FILE_BYTES, NAME)
+        yield f"{NAME}: no run of neighbours qualifies for a step{_left_out(left_out)}"
+
+
+def _scope(snapshot: TableSnapshot, settings: SelectionSettings, *, isolated: bool = False) -> Scope:
+    options = settings.options
+    start, end = (
+        None if options[name] is None else instant(snapshot.spark, name, options[name]).millis
+        for name in (_START, _END)
+    )
+    if start is not None and end is not None and start > end:
+        raise InvalidArgumentError.of(_END, options[_END], f"a time from {_START} = {options[_START]} on")
+    return Scope(settings.revision_id, options["purge_deleted"], start, end, isolated)
 
 
 def policy_of(options: Mapping[str, Any]) -> StepPolicy:
@@ -158,20 +188,17 @@ class PlannedRun:
     positions: tuple[int, ...]
 
 
-def runs_of(files: StepCandidates, policy: StepPolicy, done: dict[Place, int]) -> Iterator[PlannedRun]:
-    """The files that become one, place by place; pure but for ``done``.
+def runs_of(files: FileTable, policy: StepPolicy, fractions: Sequence[float] = ()) -> Iterator[PlannedRun]:
+    """The files that become one, place by place; pure.
 
     Args:
-        files: files that may be taken; those without rows are left out.
+        files: files that may be taken, by time; those without rows are left out.
         policy: which runs qualify.
-        done: steps that were taken in each place before; those that are planned here are added.
+        fractions: samples for which bands end.
     """
-    for place, positions in files.places():
+    for place, positions in places(files, fractions):
         of_place: Integers = positions[files.rows[positions] != 0]
-        left = None if policy.steps is None else policy.steps - done.get(place, 0)
-        consolidated = consolidation(files.step_files(of_place), replace(policy, steps=left))
-        done[place] = done.get(place, 0) + len(consolidated.steps)
-        for first, end in consolidated.results:
+        for first, end in consolidation(Boxes.of(files, of_place), policy).results:
             for start in range(first, end, MAX_FILES_PER_GROUP):
                 run = of_place[start : min(start + MAX_FILES_PER_GROUP, end)]
                 if len(run) > 1:
@@ -179,44 +206,33 @@ def runs_of(files: StepCandidates, policy: StepPolicy, done: dict[Place, int]) -
 
 
 def groups_of(
-    files: StepCandidates,
+    files: FileTable,
     policy: StepPolicy,
     most_bytes: int,
-    done: dict[Place, int],
+    fractions: Sequence[float] = (),
     retention_hours: float = 0.0,
-    *,
-    divided: StepCandidates | None = None,
-) -> Iterator[FileGroup]:
+    left_out: int = 0,
+) -> Iterator[Concatenate]:
     """The groups to rewrite; first those files that have no rows left, which are not read.
 
     Args:
-        files: files that may be taken.
+        files: files that may be taken, by time.
         policy: which runs qualify.
         most_bytes: bytes after which a group takes no further run.
-        done: see ``runs_of``.
+        fractions: samples for which bands end.
         retention_hours: how long the table keeps removed files, for people.
-        divided: files of which the large ones are divided, at last; None if none is.
+        left_out: files that may not be taken because they have deletion vectors, for people.
     """
     for revision in np.unique(files.revision).tolist():
         empty = np.flatnonzero((files.rows == 0) & (files.revision == revision))
-        for start in range(0, len(empty), MAX_FILES_PER_GROUP):
-            yield _removal(files, revision, empty[start : start + MAX_FILES_PER_GROUP], retention_hours)
-    taken: list[PlannedRun] = []
-    size = count = 0
-    for run in runs_of(files, policy, done):
-        is_elsewhere = bool(taken) and _commit_of(taken[0].place) != _commit_of(run.place)
-        if taken and (is_elsewhere or size >= most_bytes or count + len(run.positions) > MAX_FILES_PER_GROUP):
-            yield _group(files, taken)
-            taken, size, count = [], 0, 0
-        taken.append(run)
-        size += int(files.size[list(run.positions)].sum())
-        count += len(run.positions)
-    if taken:
-        yield _group(files, taken)
-    if divided is not None and policy.max_bytes is not None:
-        for position in range(len(divided)):
-            if is_large(divided, position, policy.max_bytes):
-                yield division(divided, position, policy.max_bytes, NAME)
+        for first, end in pieces(files.size[empty], Limits(None)):
+            yield _removal(files, revision, empty[first:end], retention_hours)
+    for _, runs in groupby(runs_of(files, policy, fractions), key=lambda run: _commit_of(run.place)):
+        of_commit = list(runs)
+        size = np.array([files.size[list(run.positions)].sum() for run in of_commit], np.int64)
+        counts = np.array([len(run.positions) for run in of_commit], np.int64)
+        for first, end in pieces(size, Limits(most_bytes), crossing=True, files=counts):
+            yield _group(files, of_commit[first:end], left_out)
 
 
 def _commit_of(place: Place) -> tuple[int, str]:
@@ -224,18 +240,18 @@ def _commit_of(place: Place) -> tuple[int, str]:
     return place.revision_id, place.partition
 
 
-def _removal(files: StepCandidates, revision_id: int, positions: Integers, retention_hours: float) -> FileGroup:
-    chosen = tuple(files.input_file(int(position)) for position in positions)
+def _removal(files: FileTable, revision_id: int, positions: Integers, retention_hours: float) -> Concatenate:
+    chosen = InputFile.of(files, positions)
     note = (
         f"removes {counted(len(chosen), 'file')} without a live row, which need not be read; vacuum deletes them after "
         f"{retention_hours:g} hours"
     )
-    return FileGroup(NAME, revision_id, f"NO_ROWS_{len(chosen)}", chosen, note, runs=())
+    return Concatenate(NAME, revision_id, f"NO_ROWS_{len(chosen)}", chosen, note, runs=())
 
 
-def _group(files: StepCandidates, taken: list[PlannedRun]) -> FileGroup:
+def _group(files: FileTable, taken: Sequence[PlannedRun], left_out: int) -> Concatenate:
     place = taken[0].place
-    chosen = tuple(files.input_file(position) for run in taken for position in run.positions)
+    chosen = InputFile.of(files, [position for run in taken for position in run.positions])
     runs = tuple(
         FileRun(
             tuple(str(files.path[position]) for position in run.positions),
@@ -244,58 +260,11 @@ def _group(files: StepCandidates, taken: list[PlannedRun]) -> FileGroup:
         for run in taken
     )
     where = f" of partition {place.partition}" if place.partition else ""
-    note = f"{counted(len(chosen), 'file')}{where} become {len(runs)}{_left_out(files.with_vectors)}"
-    return FileGroup(NAME, place.revision_id, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)
+    note = f"{counted(len(chosen), 'file')}{where} become {len(runs)}{_left_out(left_out)}"
+    return Concatenate(NAME, place.revision_id, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)
 
 
 def _left_out(files: int) -> str:
     if not files:
         return ""
     return f"; {counted(files, 'file')} with deletion vectors {agreeing(files, 'stays as it is', 'stay as they are')}"
-
-
-class _StepSelector(Selector):
-    """Looks at the table once, gives the groups one by one, and looks again when all are rewritten."""
-
-    def __init__(self, settings: SelectionSettings) -> None:
-        super().__init__(settings)
-        self._policy = policy_of(settings.options)
-        self._done: dict[Place, int] = {}
-        self._version = -1
-        self._groups: Iterator[FileGroup] = iter(())
-        self._left_out = 0
-
-    def select(self, snapshot: TableSnapshot) -> Selection:
-        """See ``Selector.select``."""
-        group = next(self._groups, None)
-        if group is None and snapshot.version != self._version:
-            self._version = snapshot.version
-            files = self._candidates(snapshot)
-            self._left_out = files.with_vectors
-            limits = self.settings.bytes_per_iter, self._done, snapshot.retention_hours
-            # Files that clustering never merges again are divided too.
-            divides = self.settings.options["max_file_bytes"] is not None
-            divided = StepCandidates.of(snapshot, self._scope(snapshot, isolated=True)) if divides else None
-            self._groups = groups_of(files, self._policy, *limits, divided=divided)
-            group = next(self._groups, None)
-        if group is not None:
-            return Selection(group)
-        return Selection(note=f"{NAME}: no run of neighbours qualifies for a step{_left_out(self._left_out)}")
-
-    def _candidates(self, snapshot: TableSnapshot) -> StepCandidates:
-        files = StepCandidates.of(snapshot, self._scope(snapshot))
-        return (
-            files
-            if self._policy.amplification is None
-            else files.with_boxes(snapshot, self.settings.options["columns"])
-        )
-
-    def _scope(self, snapshot: TableSnapshot, *, isolated: bool = False) -> Scope:
-        options = self.settings.options
-        start, end = (
-            None if options[name] is None else instant(snapshot.spark, name, options[name]).millis
-            for name in (_START, _END)
-        )
-        if start is not None and end is not None and start > end:
-            raise InvalidArgumentError.of(_END, options[_END], f"a time from {_START} = {options[_START]} on")
-        return Scope(self.settings.revision_id, options["purge_deleted"], start, end, isolated)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.files.file_table import Flags, Floats, Integers
+from procedures.groups.boxes import Boxes
 
 # Files of a run at most where its boxes are compared: the cost of a step grows with this number.
 MOST_FILES_WITH_BOXES = 100
@@ -43,26 +44,6 @@ class StepPolicy:
         return most if self.amplification is None else min(most, MOST_FILES_WITH_BOXES)
 
 
-@dataclass(frozen=True, eq=False)
-class StepFiles:
-    """Files in the order in which their rows were written first. One entry per file.
-
-    Attributes:
-        size: bytes.
-        low: lower corner of each file's box, shape (files, dimensions); NaN where it is not known. None without boxes,
-            which only an amplification needs.
-        high: upper corner, likewise.
-    """
-
-    size: Integers
-    low: Floats | None = None
-    high: Floats | None = None
-
-    def __len__(self) -> int:
-        """The number of files."""
-        return len(self.size)
-
-
 def widened(low: Floats, high: Floats, level: int) -> tuple[Floats, Floats]:
     """Widens boxes to the borders of the cubes of a level, so that no box is flat.
 
@@ -80,7 +61,7 @@ def widened(low: Floats, high: Floats, level: int) -> tuple[Floats, Floats]:
     return first / cubes, end / cubes
 
 
-def best_runs(files: StepFiles, policy: StepPolicy, most_files: int) -> tuple[Integers, Integers]:
+def best_runs(files: Boxes, policy: StepPolicy, most_files: int) -> tuple[Integers, Integers]:
     """The best run that begins at each file.
 
     Args:
@@ -119,9 +100,9 @@ def _next_at(wanted: Flags, count: int) -> Integers:
     return nearest
 
 
-def _longest_within(files: StepFiles, amplification: float, shortest: Integers, longest: Integers) -> Integers:
+def _longest_within(files: Boxes, amplification: float, shortest: Integers, longest: Integers) -> Integers:
     """Files of the longest run from each file on whose box is not too large; 0 where there is none."""
-    if files.low is None or files.high is None:
+    if not files.low.shape[1]:
         raise ValueError("An amplification needs boxes.")
     # One row per dimension: columns of files are added to columns of runs.
     lows, highs = np.ascontiguousarray(files.low.T), np.ascontiguousarray(files.high.T)

@@ -11,15 +11,17 @@ from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZTyp
 from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.files.file_table import Floats, Integers
+from catalog.files.file_table import FileTable, Floats, Integers
+from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.pruning.row_predicate import RowPredicate
 from catalog.state.plan_files import StoredGroup
 from catalog.table.snapshot import TableSnapshot
-from procedures.groups.consolidation_plan import SMALL_SHARE, PlanFiles
-from procedures.groups.group_cuts import Limits
+from procedures.groups.boxes import Boxes
+from procedures.groups.consolidation_plan import SMALL_SHARE
+from procedures.groups.cutter import Limits
 from procedures.groups.rewrite_groups import MOST_FILES, MOST_FILES_OUT, RewriteGroup, rewrite_groups
-from procedures.selection.step_candidates import Place, Scope, StepCandidates
+from procedures.selection.file_places import Place, Scope, candidates, places, with_ranges, without_ranges
 
 _WITH_RANGES = (NumericType, DateType, TimestampType, TimestampNTZType, StringType)
 _NAMES = "column names separated by commas, each once; names with a comma, colon or dot in backquotes"
@@ -84,26 +86,24 @@ def planned_groups(snapshot: TableSnapshot, settings: PlanSettings) -> Iterator[
         matching = files_that_may_match(snapshot.spark, snapshot.schema, snapshot.partition_columns, settings.where)
         snapshot = snapshot.only(matching)
     # A file without live rows is nothing to merge; StepConsolidation and use.compact remove it.
-    candidates = StepCandidates.of(snapshot, Scope(None, True, None, None, isolated=True))
-    files = candidates.where(candidates.rows != 0)
-    if columns and len(files):
-        files = files.with_ranges(snapshot, columns)
+    files, _ = candidates(snapshot, Scope(None, True, None, None, isolated=True))
+    files = files.take(np.flatnonzero(files.rows != 0))
+    files = with_ranges(files, snapshot, columns) if columns and len(files) else without_ranges(files)
     names = [column.plain_name for column in columns]
     number = 0
-    for place, positions in files.places():
-        plan_files = _plan_files(files, positions, settings.max_file_bytes)
+    for place, positions in places(files, SAMPLE_FRACTIONS.value(snapshot.configuration)):
+        boxes = _boxes(files, positions, settings.max_file_bytes)
         limits = Limits(MOST_FILES_OUT * settings.max_file_bytes, MOST_FILES)
-        for group in rewrite_groups(plan_files, files.rows[positions], settings.max_file_bytes, limits):
+        for group in rewrite_groups(boxes, files.rows[positions], settings.max_file_bytes, limits):
             number += 1
             yield PlannedGroup(_stored(files, positions, place, group, number), _message(group, place, names))
 
 
-def _plan_files(files: StepCandidates, positions: Integers, desired_bytes: int) -> PlanFiles:
-    size, low, high = files.size[positions], files.low, files.high
-    if low is None or high is None:
-        ranks = _ranks(size, desired_bytes)
-        return PlanFiles(size, ranks, ranks)
-    return PlanFiles(size, low[positions], high[positions])
+def _boxes(files: FileTable, positions: Integers, desired_bytes: int) -> Boxes:
+    if files.low.shape[1]:
+        return Boxes.of(files, positions)
+    ranks = _ranks(files.size[positions], desired_bytes)
+    return Boxes(files.size[positions], ranks, ranks)
 
 
 def _ranks(size: Integers, desired_bytes: int) -> Floats:
@@ -133,7 +133,7 @@ def _columns(snapshot: TableSnapshot, text: str | None) -> list[FoundColumn]:
     return columns
 
 
-def _stored(files: StepCandidates, positions: Integers, place: Place, group: RewriteGroup, number: int) -> StoredGroup:
+def _stored(files: FileTable, positions: Integers, place: Place, group: RewriteGroup, number: int) -> StoredGroup:
     chosen = [int(positions[position]) for run in group.runs for position in run]
     return StoredGroup(
         group_id=number,

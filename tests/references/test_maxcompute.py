@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from file_lists import file_table
 from service_fakes import MINUTE, FakeService
 
 import sql_ext
 from catalog.properties.foreign_properties import foreign_warning
 from procedures.process.application import application
-from procedures.selection.size_tiers import SmallFiles, TierPolicy, merges
+from procedures.selection.size_tiers import TierPolicy, merges
 
 HOUR = 60 * MINUTE
 LEVELS = TierPolicy(min_files=4, min_bytes=None, tier_ratio=4, isolate_bytes=10_000)
@@ -24,8 +25,8 @@ def _no_automation_stays():
 def _merged(sizes, policy=LEVELS, times=None):
     """Which files become one, each file with the time at which it was written."""
     times = range(len(sizes)) if times is None else times
-    columns = (sizes, times, times, [0] * len(sizes))
-    return [list(run.positions) for run in merges(SmallFiles(*(np.array(c, np.int64) for c in columns)), policy)]
+    columns = {"size": sizes, "first_time": times, "last_time": times}
+    return [list(run.positions) for run in merges(file_table(len(sizes), **columns), np.arange(len(sizes)), policy)]
 
 
 def _append(table, rows):

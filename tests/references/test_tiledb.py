@@ -7,10 +7,12 @@ import pytest
 from listed_tables import choice, chosen, unindexed
 
 import sql_ext
-from procedures.groups.consolidation_plan import PlanFiles, consolidation_plan
-from procedures.selection.consolidation_steps import consolidation, pieces
+from procedures.groups.boxes import Boxes
+from procedures.groups.consolidation_plan import consolidation_plan
+from procedures.groups.cutter import Limits, pieces
+from procedures.selection.consolidation_steps import consolidation
 from procedures.selection.step_consolidation import StepConsolidation
-from procedures.selection.step_runs import StepFiles, StepPolicy, widened
+from procedures.selection.step_runs import StepPolicy, widened
 
 EVERYTHING = StepPolicy()
 
@@ -18,9 +20,9 @@ EVERYTHING = StepPolicy()
 def _files(*sizes, boxes=None):
     """Files in the order of time; boxes are the ends of each one's range."""
     if boxes is None:
-        return StepFiles(np.array(sizes, np.int64))
+        return Boxes(np.array(sizes, np.int64), np.zeros((len(sizes), 0)), np.zeros((len(sizes), 0)))
     ends = np.array(boxes, np.float64)
-    return StepFiles(np.array(sizes, np.int64), ends[:, :1], ends[:, 1:])
+    return Boxes(np.array(sizes, np.int64), ends[:, :1], ends[:, 1:])
 
 
 def _steps(files, **policy):
@@ -32,7 +34,7 @@ def _plan(desired, *files):
     """Reason and files of each group of a plan; a file is its size and the ends of its range."""
     sizes = np.array([size for size, _, _ in files], np.int64)
     low, high = (np.array([[f[end]] for f in files], np.float64) for end in (1, 2))
-    return [(g.reason.value, g.files) for g in consolidation_plan(PlanFiles(sizes, low, high), desired)]
+    return [(g.reason.value, g.files) for g in consolidation_plan(Boxes(sizes, low, high), desired)]
 
 
 # ------------------------------------------------------------------------------------- 1. kinds
@@ -133,7 +135,7 @@ def test_boxes_are_expanded_to_cubes_in_place_of_tiles():
 
 
 def test_max_file_bytes_splits_the_result_into_several():
-    assert pieces(np.array([4, 4, 4, 4], np.int64), 10) == [(0, 2), (2, 4)]
+    assert list(pieces(np.array([4, 4, 4, 4], np.int64), Limits(10))) == [(0, 2), (2, 4)]
     files = [unindexed(f"f{n}", size=40, time=n) for n in range(4)]
     group = choice(files, "StepConsolidation", options={"max_file_bytes": "100"})
     assert [run.paths for run in group.runs] == [("f0", "f1"), ("f2", "f3")]

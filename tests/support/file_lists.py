@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -155,6 +156,23 @@ def columns_of(files):
     """The columns of listed files."""
     rows = [file.of_columns() for file in files]
     return FileTable.of(pa.Table.from_pylist(rows, schema=COLUMNS))
+
+
+def file_table(count, **columns):
+    """Unindexed files f0, f1 and so on of 10 bytes and 5 rows, in the order of these numbers.
+
+    Args:
+        count: how many.
+        columns: values of columns of ``TableSnapshot.file_rows``, one per file.
+    """
+    default = ListedFile("", 10, 0, 0, None, (("", 0, 1, 5),), 0, True, None).of_columns()
+    rows = []
+    for number in range(count):
+        of_file = {name: values[number] for name, values in columns.items()}
+        rows.append(default | {"path": f"f{number}", "write_id": f"f{number}", "low": [], "high": []} | of_file)
+    files = FileTable.of(pa.Table.from_pylist(rows, schema=COLUMNS))
+    position = {path: place for place, path in enumerate(files.path.tolist())}
+    return files.take(np.array([position[row["path"]] for row in rows], np.int64))
 
 
 class ListedState:

@@ -7,7 +7,8 @@ from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.revision import configuration_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.groups.plan import FileGroup
+from procedures.groups.group import Group
+from procedures.groups.strategy import TableFiles
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 
@@ -40,7 +41,7 @@ def unindexed(name, size=10, time=0, rows=5):
     return ListedFile(name, size, time, 0, None, ((ROOT, 0, 1, rows),), 0, True, None)
 
 
-def choice(files, strategy=None, spark=None, **arguments) -> FileGroup | None:
+def choice(files, strategy=None, spark=None, **arguments) -> Group | None:
     """What the first strategy that finds files chooses.
 
     Args:
@@ -49,16 +50,23 @@ def choice(files, strategy=None, spark=None, **arguments) -> FileGroup | None:
         spark: only for times without a zone.
         arguments: further arguments of ``use.optimize``.
     """
+    return next((found for found in findings(files, strategy, spark, **arguments) if isinstance(found, Group)), None)
+
+
+def findings(files, strategy=None, spark=None, **arguments):
+    """What all strategies find, one after another; parameters as of ``choice``."""
     settings = OptimizeSettings.of({**_DEFAULTS, "table": "t", "strategy": strategy, **arguments})
+    for each in settings.strategies:
+        yield from each.groups(table_files(files, spark), settings.selection[each.name])
+
+
+def table_files(files, spark=None):
+    """What strategies choose from when a run begins."""
     properties = {**configuration_of(REVISIONS), "use.index.columns": "x,y"}
     snapshot = TableSnapshot(spark, 1, "t", properties, _SCHEMA, (), 168.0, None)
-    # A cached property: this is all that strategies look at.
+    # Cached properties: this is all that strategies look at.
     snapshot.__dict__["file_table"] = columns_of(files)
-    for each in settings.strategies:
-        selection = each.begin(settings.selection[each.name]).select(snapshot)
-        if selection.group is not None:
-            return selection.group
-    return None
+    return TableFiles(snapshot)
 
 
 def chosen(files, strategy=None, **arguments):

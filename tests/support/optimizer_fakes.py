@@ -9,7 +9,8 @@ from fake_clock import FakeClock
 from catalog.errors import ConcurrentChangeError
 from catalog.state.lease import Acquired, HeldBy, Lease
 from procedures.declare.runs import Run, Runs
-from procedures.groups.plan import FileGroup, InputFile, Plan
+from procedures.groups.group import InputFile, Relayout
+from procedures.groups.plan import Plan
 from procedures.loop.interfaces import OptimizerParts
 from procedures.loop.optimizer import Limits, Optimizer
 from procedures.rewrite.results import RewriteResult
@@ -64,7 +65,7 @@ class FakeTable:
             taken = [files.pop(0)]
             while files and sum(f.size for f in taken) < most:
                 taken.append(files.pop(0))
-            group = FileGroup(STRATEGY, 0, "UNINDEXED", tuple(taken), f"{len(taken)} files")
+            group = Relayout(STRATEGY, 0, "UNINDEXED", tuple(taken), f"{len(taken)} files")
             arrived = request.arrivals.left(group) if request.arrivals is not None else None
             if arrived is not None:
                 break

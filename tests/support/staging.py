@@ -10,6 +10,7 @@ from procedures.layout.step import Step, ignore_step
 from procedures.loop import table_optimizer as engine
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.planner import TablePlanner
 from procedures.loop.report import ReportRow
 
 # Those between which another writer makes a difference.
@@ -40,14 +41,14 @@ class Counted:
 
     def __init__(self, monkeypatch):
         self.groups = []
-        real = engine.make_plan
+        real = TablePlanner.plan
 
         def counting(*arguments):
             plan = real(*arguments)
             self.groups.extend(plan.groups)
             return plan
 
-        monkeypatch.setattr(engine, "make_plan", counting)
+        monkeypatch.setattr(TablePlanner, "plan", counting)
 
     def matches(self, report: list[ReportRow]) -> bool:
         return len(self.groups) == sum(row.state in ("committed", "failed") for row in report)

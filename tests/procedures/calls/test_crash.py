@@ -28,7 +28,8 @@ CHILD = """
     sys.path.insert(0, {support!r})
     from sessions import start_session
     from procedures.declare.declaration import Call
-    from procedures.loop.table_optimizer import make_plan
+    from procedures.loop.interfaces import PlanRequest
+    from procedures.loop.planner import TablePlanner
     from procedures.calls.optimize import OPTIMIZE
     from procedures.loop.optimize_settings import OptimizeSettings
     from procedures.rewrite.group_rewrite import rewrite
@@ -43,7 +44,8 @@ CHILD = """
     spark = start_session(Path({folder!r}))
     table = ManagedTable.find(spark, {path!r})
     arguments = {{p.name: None if p.required else p.default for p in OPTIMIZE.parameters}}
-    plan = make_plan(table, OptimizeSettings.of({{**arguments, "table": {path!r}, **{more!r}}}))
+    settings = OptimizeSettings.of({{**arguments, "table": {path!r}, **{more!r}}})
+    plan = TablePlanner(table, settings).plan(PlanRequest())
     rewrite(table, plan.groups[0], RewriteContext("call", {{}}, observe))
 """
 

@@ -6,14 +6,12 @@ from collections import Counter
 import pytest
 
 import sql_ext
-from procedures.selection.size_tiered_clustering import changed, small_files
 
 pytestmark = pytest.mark.slow
 
 SCHEMA = "id BIGINT, p STRING, v BIGINT"
 VECTORS, ROW_IDS = "delta.enableDeletionVectors", "delta.enableRowTracking"
 OTHERS = {ROW_IDS: "true", "delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "true"}
-MOST = 3000
 PARTITIONS = ("a b", "ä/c=1", "50%", None)
 
 
@@ -88,25 +86,13 @@ def rows_of(frame):
     return Counter((r.id, r.p, r.v) for r in frame.select("id", "p", "v").collect())
 
 
-def facts_of(lists):
-    """Everything that lists of small files tell."""
-    return {
-        partition: [(files.input_file(n), int(files.tier[n])) for n in range(len(files))]
-        for partition, files in lists.unsettled()
-    }
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_and_history_stay(spark, new_table, seed):
     history = History(spark, new_table, random.Random(seed))
     versions = {}
     history.append()
-    listed = small_files(history.table.managed.snapshot(), MOST)
     for _ in range(14):
         history.step()
         versions[history.table.version] = Counter(history.rows)
-        snapshot = history.table.managed.snapshot()
-        listed = listed if changed(listed, snapshot, MOST) else small_files(snapshot, MOST)
-        assert facts_of(listed) == facts_of(small_files(snapshot, MOST))
     for version, rows in versions.items():
         assert rows_of(spark.sql(f"SELECT * FROM {history.table.name} VERSION AS OF {version}")) == rows

@@ -13,7 +13,9 @@ from tables import create
 
 from procedures.declare.runs import Run
 from procedures.layout.step import Step
-from procedures.loop.table_optimizer import make_plan, optimize
+from procedures.loop.interfaces import PlanRequest
+from procedures.loop.planner import TablePlanner
+from procedures.loop.table_optimizer import optimize
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 
@@ -201,7 +203,9 @@ def test_clustering_and_compaction_of_one_table_side_by_side(spark, tmp_path, st
 
     def compact():
         # Without the lease, as a process whose lease has expired.
-        (group,) = make_plan(watched.table.managed, settings_of(strategy="DeleteCompaction")).groups
+        (group,) = (
+            TablePlanner(watched.table.managed, settings_of(strategy="DeleteCompaction")).plan(PlanRequest()).groups
+        )
         rewrite(watched.table.managed, group, RewriteContext("call", {}))
 
     watched.run("SizeTieredClustering", step, compact)

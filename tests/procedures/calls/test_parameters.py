@@ -10,9 +10,10 @@ from tables import NUMBERS, numbers
 from catalog.errors import UseError
 from procedures.calls.optimize import OPTIMIZE
 from procedures.calls.registry import procedures
+from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.table_optimizer import make_plan
+from procedures.loop.planner import TablePlanner
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 
@@ -32,7 +33,9 @@ def table(spark, shared_table):
 
 
 def plan(table, **given):
-    return make_plan(table.managed, OptimizeSettings.of({**DEFAULTS, "table": table.name, **given}))
+    return TablePlanner(table.managed, OptimizeSettings.of({**DEFAULTS, "table": table.name, **given})).plan(
+        PlanRequest()
+    )
 
 
 def outline(found):

@@ -8,7 +8,7 @@ from service_fakes import MINUTE, FakeService
 from catalog.errors import UseError
 from catalog.history.events import FileFacts, FilesTotals, event_of_vacuum, event_without_commit
 from catalog.state.lease import this_process
-from procedures.groups.plan import SkippedGroup
+from procedures.groups.group import SkippedGroup
 from procedures.loop.report import nothing_row, passed_over, skipped_row
 from procedures.process.application import application
 from procedures.service.execution import note_of

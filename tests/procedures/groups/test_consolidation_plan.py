@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from procedures.groups.box_sweep import depths, overlap_groups
-from procedures.groups.consolidation_plan import PlanFiles, Reason, consolidation_plan, curve_places
+from procedures.groups.consolidation_plan import Boxes, Reason, consolidation_plan, curve_places
 
 SMALL, LARGE, DESIRED = 4, 200, 100
 
@@ -17,7 +17,7 @@ def _files(*entries):
     """Each a size and, per dimension, the ends of its range."""
     dimensions = max((len(box) for _, box in entries), default=1)
     corners = np.array([box for _, box in entries], np.float64).reshape(-1, dimensions, 2)
-    return PlanFiles(np.array([size for size, _ in entries], np.int64), corners[:, :, 0], corners[:, :, 1])
+    return Boxes(np.array([size for size, _ in entries], np.int64), corners[:, :, 0], corners[:, :, 1])
 
 
 def _square(first, last):
@@ -170,7 +170,7 @@ def test_many_files(dimensions):
     side = round(4096 ** (1 / dimensions))
     cells = np.stack(np.meshgrid(*[np.arange(side)] * dimensions), axis=-1).reshape(-1, dimensions).astype(np.float64)
     cells = random.permutation(cells)
-    files = PlanFiles(random.integers(1, 60, len(cells)), cells, cells + 0.9)
+    files = Boxes(random.integers(1, 60, len(cells)), cells, cells + 0.9)
     plan = consolidation_plan(files, DESIRED)
     positions = [position for group in plan for position in group.files]
     assert len(positions) == len(set(positions)) > 100

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from catalog.files.file_table import FileTable
 from catalog.files.kept_tables import PathFilter
 from catalog.state.plan_files import StoredGroup, StoredPlan, parse_group
-from procedures.groups.plan import FileGroup
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP
+from procedures.groups.cutter import MAX_FILES_PER_GROUP
+from procedures.groups.group import Concatenate
 from procedures.loop.stored_plan_run import file_group
-from procedures.selection.step_candidates import Scope, StepCandidates
+from procedures.selection.file_places import Scope, candidates, places
 
 PLAN = StoredPlan("0" * 12, "t", 1, 1, 100, 9, (1,))
 HUGE = 250_000_000_000_000
@@ -100,10 +100,10 @@ def test_a_rewrite_takes_files_of_one_place_as_the_log_has_them(edits):
     assert sorted(path for run in group.runs for path in run.paths) == sorted(f.path for f in taken)
     assert [(f.size, f.deletion_vector) for f in group.files] == [(f.size, f.vector) for f in taken]
     assert {f.revision for f in taken} == {group.revision_id}
-    candidates = StepCandidates.of(snapshot, Scope(None, True, None, None, isolated=True))
+    listed, _ = candidates(snapshot, Scope(None, True, None, None, isolated=True))
     taken_paths = {f.path for f in taken}
-    places = [place for place, at in candidates.places() if taken_paths & set(candidates.path[at])]
-    assert len(places) == 1
+    of_files = [place for place, at in places(listed, ()) if taken_paths & set(listed.path[at])]
+    assert len(of_files) == 1
     if len(taken) == 1:
         rows = taken[0].rows
         assert 1 <= group.rows_per_file < rows
@@ -132,7 +132,7 @@ A, B, C = _file("a"), _file("b", deleted=1), _file("c", revision=2)
 )
 def test_edited_groups_are_stale(changes, problem):
     snapshot = ListedSnapshot.of([A, B, C])
-    assert isinstance(file_group(snapshot, PLAN, _group([A, B])), FileGroup)
+    assert isinstance(file_group(snapshot, PLAN, _group([A, B])), Concatenate)
     assert problem in file_group(snapshot, PLAN, _group([A, B], **changes))
 
 

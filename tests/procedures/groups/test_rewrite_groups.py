@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.files.file_table import UNKNOWN
-from procedures.groups.consolidation_plan import PlanFiles
+from procedures.groups.consolidation_plan import Boxes
 from procedures.groups.group_cuts import Limits, parts_of
 from procedures.groups.rewrite_groups import rewrite_groups
 
@@ -19,7 +19,7 @@ WIDE = Limits(4 * DESIRED, 1000)
 def _groups(entries, rows=None, limits=WIDE):
     """Each entry a size and, per dimension, the ends of its range."""
     corners = np.array([box for _, box in entries], np.float64).reshape(len(entries), -1, 2)
-    files = PlanFiles(np.array([size for size, _ in entries], np.int64), corners[:, :, 0], corners[:, :, 1])
+    files = Boxes(np.array([size for size, _ in entries], np.int64), corners[:, :, 0], corners[:, :, 1])
     return list(rewrite_groups(files, np.array(rows or [50] * len(entries), np.int64), DESIRED, limits))
 
 
@@ -150,7 +150,7 @@ def test_many_files_are_grouped_within_a_minute(kind):
     count, rng = 100_000, np.random.default_rng(1)
     low = rng.random((count, 2)) if kind != "equal boxes" else np.zeros((count, 2))
     width = {"one set": 0.01, "equal boxes": 1.0, "no overlap": 1e-7}[kind]
-    files = PlanFiles(rng.integers(10**6, 3 * 10**8, count), low, low + width)
+    files = Boxes(rng.integers(10**6, 3 * 10**8, count), low, low + width)
     started = time.process_time()
     groups = list(rewrite_groups(files, np.full(count, 1000), 10**9, Limits(4 * 10**9, 10_000)))
     assert time.process_time() - started < 60

@@ -11,7 +11,8 @@ from pyspark.errors import PySparkException
 
 from catalog.errors import UnknownNameError, UseError
 from procedures.declare.runs import Run, Stop
-from procedures.groups.plan import FileGroup, Plan, SkippedGroup
+from procedures.groups.group import Relayout, SkippedGroup
+from procedures.groups.plan import Plan
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimizer import Limits
 
@@ -103,7 +104,7 @@ def test_a_strategy_that_chooses_its_own_output_is_ended():
 
     def everything(request):
         files = tuple(input_file(path) for path in fake.table.files)
-        return Plan(fake.table.version, (FileGroup("Everything", 0, "ALL", files, "all files"),))
+        return Plan(fake.table.version, (Relayout("Everything", 0, "ALL", files, "all files"),))
 
     rewrite = fake.table.rewrite
 

@@ -10,7 +10,6 @@ from folders import memory_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optimizer_fakes import COMMITTED, FAILED, FakeOptimizer, committed, conflict, input_file, is_group, lost, outcome
-from staging import settings_of
 
 from catalog.errors import CommitUnknownError, UseError
 from catalog.history.event_store import EVENTS_FOLDER
@@ -18,12 +17,10 @@ from catalog.history.events import event_without_commit
 from catalog.state.lease import Acquired, HeldBy
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run
-from procedures.groups.plan import Arrivals, FileGroup, SkippedGroup
+from procedures.groups.group import Relayout, SkippedGroup
 from procedures.loop import table_optimizer as engine
-from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimizer import MAX_CONFLICTS_IN_A_ROW
 from procedures.loop.report import planned_row
-from procedures.loop.run_selection import RunSelection
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
 
@@ -252,28 +249,13 @@ def test_an_expired_lease_ends_in_no_time():
 # ---------------------------------------------------------------------------------------------- the parts of a table
 
 
-def test_the_planner_of_a_table_hands_on_what_the_loop_asks_for(monkeypatch):
-    calls, limits = [], []
-    monkeypatch.setattr(engine, "make_plan", lambda *arguments: calls.append(arguments))
-    monkeypatch.setattr(RunSelection, "limit_batches", lambda _, most: limits.append(most))
-    made = settings_of(strategy="UnindexedFiles")
-    planner = engine.TablePlanner.of("table", made)
-    planner.plan(PlanRequest(2, 30))
-    arrivals = Arrivals(7, 100)
-    planner.plan(PlanRequest(1, None, batch_bytes=4, arrivals=arrivals))
-    # The selectors are those of the run: they remember what earlier plans chose.
-    selection = planner.selection
-    assert calls == [("table", made, 2, 30, selection, None), ("table", made, 1, None, selection, arrivals)]
-    assert limits == [None, 4]
-
-
 def test_the_events_of_a_table_hold_each_outcome(monkeypatch):
     monkeypatch.setattr(ManagedTable, "snapshot", lambda _: SimpleNamespace(table_id="t"))
     table, run = memory_table({}), Run("t", "/t", "manual", {"a": "b"}, 0)
     events = engine.TableEvents(table, run, FakeClock(5000))
     event = event_without_commit("S", "manual", "R", {}, (1, 2), write_id="one")
     events.committed(SimpleNamespace(event=event, version=9))
-    group = FileGroup("S", 0, "LEVEL_1", (input_file("f", 10), input_file("g", 7)))
+    group = Relayout("S", 0, "LEVEL_1", (input_file("f", 10), input_file("g", 7)))
     events.failed(group, 4000, CommitUnknownError("who knows", write_id="two"))
     names = table.list_state(EVENTS_FOLDER)
     first, second = (json.loads(table.read_state(f"{EVENTS_FOLDER}/{name}")) for name in names)
@@ -342,7 +324,7 @@ def test_each_planned_group_is_one_row_and_one_event(sizes, fates, parallelism, 
 
 def test_a_dry_run_names_a_few_files():
     few, many = (
-        FileGroup("S", 0, "R", tuple(input_file(f"f{n}", 1) for n in range(count)), "why") for count in (3, 1200)
+        Relayout("S", 0, "R", tuple(input_file(f"f{n}", 1) for n in range(count)), "why") for count in (3, 1200)
     )
     assert planned_row(1, few, 4).message == "why: f0, f1, f2"
     assert planned_row(1, many, 4).message == "why: f0, f1, f2 and 1,197 more"

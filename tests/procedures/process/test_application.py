@@ -10,7 +10,6 @@ from tables import numbers
 from catalog.errors import UnknownNameError
 from procedures.calls.registry import procedure, procedures, register
 from procedures.declare.declaration import Procedure
-from procedures.groups.plan import Selection
 from procedures.process.application import Application, active, application
 from procedures.process.running_services import RunningServices
 from procedures.selection import Strategy, register_strategy, strategies, strategy
@@ -20,8 +19,8 @@ class Nothing(Strategy):
     name = "Nothing"
     doc = "No file."
 
-    def select(self, snapshot, settings):
-        return Selection()
+    def groups(self, table, settings):
+        yield "Nothing is chosen."
 
 
 def test_a_new_application_has_the_built_in_procedures_and_strategies():

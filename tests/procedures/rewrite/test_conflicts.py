@@ -18,7 +18,9 @@ from catalog.errors import ConcurrentChangeError
 from catalog.state.lease import LEASE_FILE
 from procedures.declare.runs import Run
 from procedures.layout.step import Step, ignore_step
-from procedures.loop.table_optimizer import make_plan, optimize
+from procedures.loop.interfaces import PlanRequest
+from procedures.loop.planner import TablePlanner
+from procedures.loop.table_optimizer import optimize
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 
@@ -34,7 +36,7 @@ def table(spark, new_table, request):
 
 
 def _rewrite(table, observe, **given):
-    (group,) = make_plan(table.managed, settings_of(**given)).groups
+    (group,) = TablePlanner(table.managed, settings_of(**given)).plan(PlanRequest()).groups
     return rewrite(table.managed, group, RewriteContext("call", {}, observe))
 
 

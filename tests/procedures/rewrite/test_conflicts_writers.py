@@ -9,7 +9,8 @@ from staging import STEPS, At, Counted, check_sound, optimize, settings_of, stra
 
 from catalog.errors import UseError
 from procedures.layout.step import Step
-from procedures.loop.table_optimizer import make_plan
+from procedures.loop.interfaces import PlanRequest
+from procedures.loop.planner import TablePlanner
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 
@@ -78,7 +79,7 @@ def test_a_new_revision_made_meanwhile(spark, new_table, monkeypatch, step):
     for made in (table, oracle):
         made.append(rows(spark, 100, 200)).append(rows(spark, 10_000, 10_100))
     one_by_one = {"strategy": "UnindexedFiles", "options": {"batch_bytes": "1"}}
-    fitting, leaving = make_plan(table.managed, settings_of(**one_by_one), 2).groups
+    fitting, leaving = TablePlanner(table.managed, settings_of(**one_by_one)).plan(PlanRequest(2)).groups
 
     def another():
         made = rewrite(table.managed, leaving, RewriteContext())

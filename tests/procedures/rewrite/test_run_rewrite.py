@@ -4,7 +4,7 @@ import pytest
 
 from catalog.errors import RowsChangedError
 from catalog.jvm.file_writer import DataFile
-from procedures.groups.plan import FileGroup, FileRun, InputFile
+from procedures.groups.group import Concatenate, FileRun, InputFile
 from procedures.rewrite.inputs import InputFacts
 from procedures.rewrite.run_rewrite import _check_rows, _runs_of, _tags
 
@@ -14,7 +14,7 @@ def _file(path, rows=10, first=0, last=0):
 
 
 FILES = _file("a", first=5, last=6), _file("b", first=1, last=2), _file("c", first=9, last=9)
-GROUP = FileGroup("SizeTieredClustering", 0, "", FILES, runs=(FileRun(("b", "a"), 3), FileRun(("c",))))
+GROUP = Concatenate("SizeTieredClustering", 0, "", FILES, runs=(FileRun(("b", "a"), 3), FileRun(("c",))))
 PARTS = [DataFile("p=1/part-00001-x.c000.snappy.parquet", 1), DataFile("Ab/part-00000-y.c000.snappy.parquet", 2)]
 
 
@@ -26,7 +26,7 @@ def test_lost_rows_are_noticed():
 
 
 def test_unknown_rows_are_not_compared():
-    unknown = FileGroup("SizeTieredClustering", 0, "", (_file("a", rows=None),), runs=(FileRun(("a",)),))
+    unknown = Concatenate("SizeTieredClustering", 0, "", (_file("a", rows=None),), runs=(FileRun(("a",)),))
     _check_rows(unknown, [3])
     _check_rows(GROUP, [None, 5])
 

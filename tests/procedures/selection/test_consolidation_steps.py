@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from procedures.selection.consolidation_steps import consolidation, pieces
-from procedures.selection.step_runs import StepFiles, StepPolicy, widened
+from procedures.groups.boxes import Boxes
+from procedures.groups.cutter import Limits, pieces
+from procedures.selection.consolidation_steps import consolidation
+from procedures.selection.step_runs import StepPolicy, widened
 
 # Four fragments of these numbers of cells, as TileDB's tests of its documented algorithm write them.
 PUBLISHED = (200, 50, 60, 100)
@@ -19,9 +21,9 @@ PUBLISHED = (200, 50, 60, 100)
 def _files(sizes, boxes=None):
     size = np.array(sizes, np.int64)
     if boxes is None:
-        return StepFiles(size)
+        return Boxes(size, np.zeros((len(size), 0)), np.zeros((len(size), 0)))
     corners = np.array(boxes, np.float64).reshape(len(sizes), -1, 2)
-    return StepFiles(size, corners[:, :, 0], corners[:, :, 1])
+    return Boxes(size, corners[:, :, 0], corners[:, :, 1])
 
 
 def _left(sizes, policy):
@@ -98,8 +100,8 @@ def test_boxes_are_widened_to_cubes():
 
 
 def test_a_result_is_split_between_files():
-    assert pieces(np.array([40, 40, 40, 130, 20]), 100) == [(0, 2), (2, 3), (3, 4), (4, 5)]
-    assert pieces(np.array([40, 40]), None) == [(0, 2)]
+    assert list(pieces(np.array([40, 40, 40, 130, 20]), Limits(100))) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    assert list(pieces(np.array([40, 40]), Limits(None))) == [(0, 2)]
     found = consolidation(_files([40, 40, 40, 130, 20, 30]), StepPolicy(max_bytes=100))
     assert found.results == ((0, 2), (4, 6))
     # A second look at what was written finds nothing.
@@ -209,7 +211,7 @@ def test_many_files(policy):
     count = 20_000
     low = random.random((count, 4))
     sizes = np.exp(random.normal(14, 2, count)).astype(np.int64)
-    files = StepFiles(sizes, *widened(low, np.minimum(low + 0.3, 1), 3))
+    files = Boxes(sizes, *widened(low, np.minimum(low + 0.3, 1), 3))
     found = consolidation(files, policy)
     assert found.steps
     ends = [0, *(position for result in found.results for position in result), count]

@@ -9,11 +9,12 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 import sql_ext
 from catalog.columns.key_columns import key_columns, key_order, names_text, order_column
 from procedures.calls.compact import COMPACT
-from procedures.groups.plan import InputFile
-from procedures.rewrite.outdated_rows import ANY_TIE, FileWithOutdated
+from procedures.groups.group import InputFile, RowRemoval
+from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, FileWithOutdated
 from procedures.selection.duplicate_free_files import ComparedFiles
-from procedures.selection.latest_row_compaction import _RUN_BYTES, choose
+from procedures.selection.latest_row_compaction import _RUN_BYTES, first_files, group_of
 
+REMOVAL = RowRemoval(None, 0, None, ())
 SCHEMA = StructType(
     [
         StructField("id", LongType()),
@@ -42,11 +43,11 @@ def files(draw):
 
 @given(files(), st.integers(1, 4 * _RUN_BYTES))
 def test_a_group_is_of_one_revision_and_its_runs_of_one_partition(found, bytes_per_iter):
-    chosen = choose(found, bytes_per_iter, 168.0)
-    if chosen is None:
+    taken = first_files(found, bytes_per_iter)
+    if not taken:
         assert not found
         return
-    group, taken = chosen
+    group = group_of(taken, 168.0, ALL_TIES, REMOVAL)
     by_path = {f.file.path: f for f in found}
     assert group.revision_id == min(f.revision_id for f in found)
     assert [f.file for f in taken] == list(group.files)
@@ -130,6 +131,9 @@ def test_only_files_that_were_never_compared_are_new():
 
 def test_the_note_counts_and_names_ties():
     outdated = [FileWithOutdated(InputFile("a", "", 100, 10, -1, 1, 1), 1, 0, 1)]
-    assert "removes 1 row of 1 file because of later rows with the same key; " in choose(outdated, 10, 1.0)[0].note
-    note = choose(outdated, 10, 1.0, ANY_TIE)[0].note
+    assert (
+        "removes 1 row of 1 file because of later rows with the same key; "
+        in group_of(outdated, 1.0, ALL_TIES, REMOVAL).note
+    )
+    note = group_of(outdated, 1.0, ANY_TIE, REMOVAL).note
     assert "because of later rows, or one equally late row that stays, with the same key; " in note

@@ -1,6 +1,7 @@
 """Which overfull cubes are split, and with which files; without Spark, and in the story of small indexed appends."""
 
 import pytest
+from file_lists import file_table
 from hypothesis import given
 from hypothesis import strategies as st
 from placement import check_placement
@@ -11,32 +12,41 @@ from otree.overfull import can_be_split, is_overfull
 from otree.revision import Revision
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
-from procedures.groups.plan import InputFile
-from procedures.selection.overfull_cubes import choose
+from procedures.groups.group import Relayout, SkippedGroup
+from procedures.selection.overfull_cubes import overfull_group
 
 REVISION = Revision(
     3, 0, "/t", 1000, (Transformer("linear", "a", "LongDataType"),), (LinearTransformation(0, 9, 0, "LongDataType"),)
 )
 
 
-def files(*sizes):
-    return [InputFile(f"f{i}-{size}", "", size, 1, 0, 0, 0) for i, size in enumerate(sizes)]
+def files(cube, *writes):
+    """Files with rows of a cube, by write: bytes of each file."""
+    sizes = [(f"w{number}", size) for number, write in enumerate(writes) for size in write]
+    block = {"cubeId": cube, "minWeight": 0, "maxWeight": 9, "elementCount": 2500 // len(sizes)}
+    return file_table(
+        len(sizes),
+        size=[size for _, size in sizes],
+        write_id=[write for write, _ in sizes],
+        revision=[3] * len(sizes),
+        blocks=[[block]] * len(sizes),
+    )
 
 
 def test_whole_writes_are_taken_until_the_bytes_are_crossed():
-    found = choose([files(10, 10), files(50), files(70)], "A", 2500, REVISION, "S", 40)
-    assert [f.size for f in found.group.files] == [10, 10, 50]
-    assert (found.group.revision_id, found.group.reason) == (3, "OVERFULL_CUBE_A")
-    assert "cube A holds 2500 rows, more than 2 times the desired 1000; 3 files of 2 writes taken" in found.group.note
+    found = overfull_group(files("A", (70,), (10, 10), (50,)), REVISION, "S", 40)
+    assert isinstance(found, Relayout)
+    assert [f.size for f in found.files] == [10, 10, 50]
+    assert (found.revision_id, found.reason) == (3, "OVERFULL_CUBE_A")
+    assert "cube A holds 2500 rows, more than 2 times the desired 1000; 3 files of 2 writes taken" in found.note
 
 
-@pytest.mark.parametrize("writes", [[files(50), files(60)], [files(10)]])
-def test_one_write_alone_is_passed_over_visibly(writes):
+def test_one_write_alone_is_passed_over_visibly():
     """Writing the files of one write again changes nothing."""
-    found = choose(writes, "", 2500, REVISION, "S", 50)
-    assert found.group is None
-    assert [(s.reason, s.files) for s in found.skipped] == [("BYTES_PER_ITER_TOO_SMALL", 1)]
-    assert "cube root" in found.skipped[0].note
+    found = overfull_group(files("", (50,), (60,)), REVISION, "S", 50)
+    assert isinstance(found, SkippedGroup)
+    assert (found.reason, found.files) == ("BYTES_PER_ITER_TOO_SMALL", 1)
+    assert "cube root" in found.note
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=8), st.integers(1, 1000))

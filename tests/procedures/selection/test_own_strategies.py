@@ -49,5 +49,14 @@ def test_the_example_of_the_documentation_runs(spark, new_table, registered):
 
 
 def test_every_class_that_a_strategy_needs_is_exported():
-    for name in ("Strategy", "Selection", "FileGroup", "InputFile", "SkippedGroup", "SelectionSettings", "Selector"):
+    for name in (
+        "Strategy",
+        "Relayout",
+        "Concatenate",
+        "FileRun",
+        "InputFile",
+        "SkippedGroup",
+        "SelectionSettings",
+        "TableFiles",
+    ):
         assert getattr(sql_ext, name).__name__ == name

@@ -2,36 +2,37 @@
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed_tables import chosen, file
 from tables import NUMBERS, numbers
 
 from otree.level import level_of, next_level_elements
-from procedures.groups.plan import InputFile
-from procedures.groups.selection_strategy import take_until
-from procedures.selection.cube_defragmentation import FileBlock, lifted
-
-
-def _block(path, cube, elements, write=None, level=0):
-    return FileBlock(path, level, cube, write or path, elements)
 
 
 @pytest.mark.parametrize(
-    ("blocks", "expected"),
+    ("files", "expected"),
     [
-        ([_block("a", "A", 5), _block("b", "A", 5)], {"a", "b"}),
-        ([_block("a", "A", 5), _block("b", "A", 4)], set()),
-        ([_block("a", "A", 50, "w"), _block("b", "A", 50, "w")], set()),
-        ([_block("a", "A", 9), _block("b", "B", 9)], set()),
-        ([_block("a", "A", 9), _block("b", "A", 9, level=1)], set()),
-        ([_block("a", "A", 5), _block("b", "A", 5), _block("b", "B", 1), _block("c", "B", 2)], {"a", "b"}),
+        ([file("a", {"A": 5}), file("b", {"A": 5})], ["a", "b"]),
+        ([file("a", {"A": 5}), file("b", {"A": 4})], []),
+        ([replace(file(name, {"A": 50}), write="w") for name in "ab"], []),
+        ([file("a", {"A": 9}), file("b", {"Q": 9})], []),
+        ([file("a", {"A": 9}), file("b", {"A": 9, "Q": 50})], []),
+        ([file("a", {"A": 5}), file("b", {"A": 5, "Q": 1}), file("c", {"Q": 2})], ["a", "b"]),
     ],
     ids=["rises", "too few rows", "one write", "other cubes", "other levels", "what comes along stays"],
 )
-def test_files_are_lifted_by_a_group_that_rises_among_them(blocks, expected):
-    assert lifted(blocks) == frozenset(expected)
+def test_files_are_lifted_by_a_group_that_rises_among_them(files, expected):
+    assert chosen(files, "CubeDefragmentation") == expected
+
+
+def _rises(blocks):
+    """Whether blocks of one cube and level, as rows by write, rise together."""
+    level, rows, writes = blocks
+    return len(set(writes)) >= 2 and sum(rows) >= next_level_elements(level)
 
 
 class _Table:
@@ -53,25 +54,38 @@ class _Table:
         return sum(self.files[path][1].values())
 
     def chosen(self, limit):
-        """What the strategy's definition takes."""
+        """What the strategy takes, and what its definition takes."""
+        listed = [replace(file(p, cubes, self.size(p)), write=w) for p, (w, cubes) in self.files.items()]
+        found = chosen(listed, "CubeDefragmentation", bytes_per_iter=limit)
+        assert found == self.defined(limit)
+        return found
+
+    def defined(self, limit):
         levels = self.levels()
         groups = defaultdict(list)
         for path, (_, cubes) in self.files.items():
             for cube in cubes:
                 groups[levels[path], len(cube), cube].append(path)
         ordered = []
-        for key, paths in sorted(groups.items()):
+        for (level, _, cube), paths in sorted(groups.items()):
             paths.sort(key=lambda path: (self.size(path), path))
             within = [p for n, p in enumerate(paths) if sum(map(self.size, paths[:n])) < limit]
-            if lifted([self._of(p, key[2], levels) for p in within]):
+            if _rises(self._blocks(within, level, cube)):
                 ordered += [p for p in within if p not in ordered]
-        taken = [f.path for f in take_until((InputFile(p, "", self.size(p), None, 0, 0, 0) for p in ordered), limit)]
-        kept = lifted([self._of(p, cube, levels) for p in taken for cube in self.files[p][1]])
-        return [p for p in taken if p in kept]
+        taken, total = [], 0
+        for path in ordered:
+            if total < limit:
+                taken.append(path)
+                total += self.size(path)
+        lifted = set()
+        for (level, _, cube), paths in groups.items():
+            among = [p for p in taken if p in paths]
+            if _rises(self._blocks(among, level, cube)):
+                lifted.update(among)
+        return [p for p in taken if p in lifted]
 
-    def _of(self, path, cube, levels):
-        write, cubes = self.files[path]
-        return FileBlock(path, levels[path], cube, write, cubes[cube])
+    def _blocks(self, paths, level, cube):
+        return level, [self.files[p][1][cube] for p in paths], [self.files[p][0] for p in paths]
 
     def rewrite(self, paths):
         merged = defaultdict(int)

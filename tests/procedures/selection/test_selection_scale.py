@@ -1,5 +1,8 @@
 """A million files: the list is read once, and strategies choose from it."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -12,8 +15,9 @@ from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.run_selection import RunSelection
+from procedures.loop.planner import TablePlanner
 
 FILES = 1_000_000
 SCHEMA = StructType().add("id", "long").add("x", "double").add("y", "double")
@@ -85,6 +89,10 @@ CALLS = (
 )
 
 
+def _same(snapshot):
+    return snapshot
+
+
 @pytest.mark.slow
 def test_a_million_files(spark, set_conf, monkeypatch):
     set_conf("spark.sql.shuffle.partitions", "4")
@@ -96,9 +104,8 @@ def test_a_million_files(spark, set_conf, monkeypatch):
     monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
     for given, files in CALLS:
         snapshot = TableSnapshot(spark, 1, "t", properties, SCHEMA, (), 168.0, state, "table")
-        selection = RunSelection(OptimizeSettings.of({"table": "t", **given}))
-        ((_, selector),) = selection
-        group = selector.select(selection.restricted(snapshot)).group
+        table = SimpleNamespace(snapshot=partial(_same, snapshot), spark=spark, name="t")
+        (group,) = TablePlanner(table, OptimizeSettings.of({"table": "t", **given})).plan(PlanRequest()).groups
         assert abs(len(group.files) - files) <= 1, given
     # The list was read once.
     assert state.reads == 1

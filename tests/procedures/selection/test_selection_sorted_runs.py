@@ -23,7 +23,7 @@ from procedures.groups.read_costs import (
     quantiles,
     read_mix,
 )
-from procedures.selection.sorted_run_compaction import run_files, selection_of
+from procedures.selection.sorted_run_compaction import findings_of, run_files
 from procedures.selection.sorted_runs import SMALLEST_GAIN, Choice, Merge, choose
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
@@ -187,16 +187,14 @@ def test_files_without_tags_or_statistics_are_files_of_all_weights_and_values():
 
 def test_a_selection_says_gain_and_cost():
     merge, files = Merge(np.array([0, 2]), 0.25, 200.0, 0.0, 0.1, 2), files_of(3)
-    found = selection_of(Choice(merge, None, None, 1.5, 2.0), files, 3, 4.0)
-    assert found.group is not None
-    assert [(f.path, f.level) for f in found.group.files] == [("f0", 1), ("f2", 1)]
-    assert (found.group.revision_id, found.group.weight_span) == (3, 0.1)
-    assert "reads cost 1.50 of what is allowed, and 1.25 once 200 bytes are rewritten" in found.group.note
-    waiting = selection_of(Choice(None, merge, None, 1.5, 2.0), files, 3, 4.0)
-    assert waiting.group is None
-    assert [(s.reason, s.files, s.bytes) for s in waiting.skipped] == [("WRITE_AMPLIFICATION", 2, 200)]
-    large = selection_of(Choice(None, None, merge, 1.5, 2.0), files, 3, 4.0)
-    assert [s.reason for s in large.skipped] == ["BYTES_PER_ITER_TOO_SMALL"]
+    (group,) = findings_of(Choice(merge, None, None, 1.5, 2.0), files, 3, 4.0)
+    assert [(f.path, f.level) for f in group.files] == [("f0", 1), ("f2", 1)]
+    assert (group.revision_id, group.weight_span, group.gain) == (3, 0.1, 0.25)
+    assert "reads cost 1.50 of what is allowed, and 1.25 once 200 bytes are rewritten" in group.note
+    waiting, _ = findings_of(Choice(None, merge, None, 1.5, 2.0), files, 3, 4.0)
+    assert (waiting.reason, waiting.files, waiting.bytes) == ("WRITE_AMPLIFICATION", 2, 200)
+    large, _ = findings_of(Choice(None, None, merge, 1.5, 2.0), files, 3, 4.0)
+    assert large.reason == "BYTES_PER_ITER_TOO_SMALL"
 
 
 @pytest.mark.parametrize("story", simulation.STORIES, ids=lambda story: story.name)

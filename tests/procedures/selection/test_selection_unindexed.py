@@ -1,82 +1,46 @@
 """Which unindexed files are taken, and since when; Spark is asked for time zones only."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from listed_tables import findings, unindexed
 
 from catalog.errors import InvalidArgumentError
-from procedures.groups.plan import InputFile
-from procedures.groups.selection_strategy import MAX_FILES_PER_GROUP, take_until
 from procedures.selection.timestamps import WrittenTime, instant
-from procedures.selection.unindexed_files import choose
 
 
-def _files(*sizes):
-    return [InputFile(f"f{i}", "", size, 10, -1, i, i) for i, size in enumerate(sizes)]
+def _groups(*sizes, rows=10, **options):
+    """The groups among files of these sizes, one after another; the last finding is a sentence where there are none."""
+    files = [unindexed(f"f{i}", size, time=i, rows=rows) for i, size in enumerate(sizes)]
+    return list(findings(files, "UnindexedFiles", options={name: str(value) for name, value in options.items()}))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "limit", "taken"),
-    [
-        ([], 10, 0),
-        ([5], 10, 1),
-        ([50], 10, 1),
-        ([5, 5, 5], 10, 2),
-        ([5, 4, 5, 1], 10, 3),
-        ([0, 0, 0], 1, 3),
-        ([5, 5, 5], 10**12, 3),
-    ],
-)
-def test_take_until_includes_the_crossing_file(sizes, limit, taken):
-    files = _files(*sizes)
-    assert take_until(files, limit) == tuple(files[:taken])
+def test_groups_take_the_oldest_files_until_their_bytes_are_crossed():
+    first, second = _groups(6, 6, 6, batch_bytes=10)
+    assert [file.path for file in first.files] == ["f0", "f1"]
+    assert (first.strategy, first.revision_id, first.reason) == ("UnindexedFiles", 0, "UNINDEXED")
+    assert (first.bytes, first.rows) == (12, 20)
+    assert "2 of 3" in first.note
+    assert "1 of 1" in second.note
 
 
-def test_take_until_asks_for_no_file_after_the_crossing_one():
-    asked = []
-
-    def endless():
-        for number in range(10**9):
-            asked.append(number)
-            yield _files(4)[0]
-
-    assert len(take_until(endless(), 10)) == 3
-    assert len(asked) <= 4
-
-
-def test_take_until_bounds_the_number_of_files():
-    assert len(take_until(_files(*[0] * (MAX_FILES_PER_GROUP + 5)), 1)) == MAX_FILES_PER_GROUP
-
-
-def test_choose_takes_the_first_bytes_in_the_given_order():
-    files = _files(6, 6, 6)
-    found = choose(iter(files), 10, 3)
-    assert found.group is not None
-    assert found.group.files == tuple(files[:2])
-    assert (found.group.strategy, found.group.revision_id, found.group.reason) == ("UnindexedFiles", 0, "UNINDEXED")
-    assert (found.group.bytes, found.group.rows) == (12, 20)
-    assert "2 of 3" in found.group.note
-
-
-def test_choose_without_files_says_so():
-    found = choose(iter(()), 10, 0)
-    assert found.group is None
-    assert "no unindexed files" in found.note
+def test_without_files_it_says_so():
+    assert _groups() == ["UnindexedFiles: no unindexed files"]
+    (sentence,) = _groups(from_timestamp="5")
+    assert sentence == "UnindexedFiles: no unindexed files modified since epoch millisecond 5"
 
 
 def test_rows_of_a_group_are_unknown_when_one_file_does_not_tell():
-    first, second = _files(1, 1)
-    group = choose([first, InputFile("g", "", 1, None, -1, 0, 0), second], 100, 3).group
-    assert group is not None
+    files = [unindexed("f"), replace(unindexed("g"), known=False)]
+    (group,) = findings(files, "UnindexedFiles")
     assert group.rows is None
 
 
-def test_choose_says_since_when():
-    assert (
-        "1 of 1 unindexed files modified since 2023-01-01 00:00:00 UTC,"
-        in choose(_files(1), 10, 1, "2023-01-01 00:00:00 UTC").group.note
-    )
-    assert choose([], 10, 0, "yesterday UTC").note == "UnindexedFiles: no unindexed files modified since yesterday UTC"
+def test_files_before_a_time_are_left_alone():
+    (group,) = _groups(5, 5, from_timestamp="1")
+    assert [file.path for file in group.files] == ["f1"]
+    assert "1 of 1 unindexed files modified since epoch millisecond 1," in group.note
 
 
 @pytest.mark.parametrize(

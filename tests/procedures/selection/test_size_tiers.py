@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from file_lists import file_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from procedures.selection.size_tiers import SmallFiles, TierPolicy, merges
+from procedures.selection.size_tiers import TierPolicy, merges
 
 POLICY = TierPolicy(min_files=4, min_bytes=None, tier_ratio=4, isolate_bytes=10_000)
 
@@ -13,11 +14,15 @@ POLICY = TierPolicy(min_files=4, min_bytes=None, tier_ratio=4, isolate_bytes=10_
 def _files(*sizes, times=None, tiers=None):
     times = list(range(len(sizes))) if times is None else times
     tiers = [0] * len(sizes) if tiers is None else tiers
-    return SmallFiles(*(np.array(column, np.int64) for column in (sizes, times, times, tiers)))
+    return file_table(len(sizes), size=sizes, first_time=times, last_time=times, tier=tiers)
+
+
+def _merges(files, policy):
+    return merges(files, np.arange(len(files)), policy)
 
 
 def _positions(files, policy=POLICY):
-    return [list(run.positions) for run in merges(files, policy)]
+    return [list(run.positions) for run in _merges(files, policy)]
 
 
 @given(st.integers(2, 9), st.integers(1, 2**62))
@@ -68,7 +73,7 @@ def test_runs_obey_every_bound(sizes, min_files, ratio, time_range, random):
     policy = TierPolicy(min_files, None, ratio, 10_000, time_range)
     times = sorted(random.randrange(60) for _ in sizes)
     files = _files(*sizes, times=times)
-    runs = merges(files, policy)
+    runs = _merges(files, policy)
     merged = [position for run in runs for position in run.positions]
     assert len(merged) == len(set(merged))
     for run in runs:
@@ -84,7 +89,7 @@ def test_runs_obey_every_bound(sizes, min_files, ratio, time_range, random):
 
 
 def test_a_file_that_a_merge_made_smaller_stays_in_its_tier():
-    (run,) = merges(_files(100, 100, 100, 100), POLICY)
+    (run,) = _merges(_files(100, 100, 100, 100), POLICY)
     tier = POLICY.tier(100)
     assert run.tier == tier + 1
     # Of 120 bytes, as if most of the inputs were footers: it is no longer of the tier of 100 bytes.
@@ -106,7 +111,7 @@ def test_no_row_is_rewritten_more_often_than_there_are_tiers(rows, footer):
         files.append((rows, 0, 0))
         while True:
             small = [f for f in files if is_small(f)]
-            runs = merges(_files(*(f[0] + footer for f in small), tiers=[f[2] for f in small]), POLICY)
+            runs = _merges(_files(*(f[0] + footer for f in small), tiers=[f[2] for f in small]), POLICY)
             if not runs:
                 break
             gone = {p for run in runs for p in run.positions}

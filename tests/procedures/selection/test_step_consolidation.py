@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from file_lists import file_table
+from listed_tables import table_files, unindexed
 from placement import check_placement
 from pyspark.sql import functions as F
 from staging import settings_of
@@ -13,8 +15,11 @@ from tables import NUMBERS, numbers
 import sql_ext
 from catalog.files.file_table import UNKNOWN
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
+from procedures.groups.group import Concatenate
+from procedures.groups.strategy import RunSoFar
+from procedures.selection import strategy
+from procedures.selection.file_places import Place, places, without_ranges
 from procedures.selection.named_files import check_one_place, named_groups
-from procedures.selection.step_candidates import Place, StepCandidates
 from procedures.selection.step_consolidation import groups_of
 from procedures.selection.step_runs import StepPolicy
 
@@ -25,16 +30,7 @@ ALL = (MIN_WEIGHT, MAX_WEIGHT + 1)
 
 def _candidates(count, **columns):
     """Files f0, f1 and so on of 10 bytes and 5 rows."""
-    numbers_of = {
-        "size": 10, "rows": 5, "revision": 0, "first_time": 0, "last_time": 0, "tier": 0,
-        "band_first": UNKNOWN, "band_end": UNKNOWN, "level": -1,
-    }  # fmt: skip
-    texts = {"path": [f"f{n}" for n in range(count)], "deletion_vector": [""] * count, "partition": [""] * count}
-    values = {name: columns.get(name, [default] * count) for name, default in numbers_of.items()}
-    return StepCandidates(
-        **{name: np.array(columns.get(name, texts[name]), np.object_) for name in texts},
-        **{name: np.array(value, np.int64) for name, value in values.items()},
-    )
+    return without_ranges(file_table(count, **columns))
 
 
 def _paths(groups):
@@ -43,7 +39,7 @@ def _paths(groups):
 
 def test_partitions_and_revisions_are_commits_of_their_own():
     files = _candidates(8, partition=["a", "b", "a", "b"] * 2, revision=[0] * 4 + [3] * 4)
-    groups = list(groups_of(files, StepPolicy(), 10**9, {}))
+    groups = list(groups_of(files, StepPolicy(), 10**9))
     assert [(g.revision_id, _paths([g])) for g in groups] == [
         (0, [[("f0", "f2")]]), (0, [[("f1", "f3")]]), (3, [[("f4", "f6")]]), (3, [[("f5", "f7")]]),
     ]  # fmt: skip
@@ -66,25 +62,25 @@ def test_files_of_another_band_stay_in_files_of_their_own():
         (UNKNOWN, UNKNOWN),
     ]
     files = _candidates(9, revision=[2] * 9, band_first=[b[0] for b in bands], band_end=[b[1] for b in bands])
-    assert {place.band: positions.tolist() for place, positions in files.places()} == {
+    assert {place.band: positions.tolist() for place, positions in places(files, ())} == {
         (MIN_WEIGHT, tenth): [0, 1],
         (tenth, whole): [2, 3],
         (half, whole): [4],
         (fifth, half): [5, 6],
         ALL: [7, 8],
     }
-    (group,) = groups_of(files, StepPolicy(), 10**9, {})
+    (group,) = groups_of(files, StepPolicy(), 10**9)
     assert sorted(run.paths for run in group.runs) == [("f0", "f1"), ("f2", "f3"), ("f5", "f6"), ("f7", "f8")]
 
 
 def test_unindexed_files_have_one_place_whatever_their_tags_say():
     files = _candidates(2, band_first=[5, MIN_WEIGHT], band_end=[9, 0])
-    assert [place for place, _ in files.places()] == [Place(0, "", ALL)]
+    assert [place for place, _ in places(files, ())] == [Place(0, "", ALL)]
 
 
 def test_files_without_rows_are_removed_first_and_not_read():
     files = _candidates(5, rows=[5, 0, 5, 0, UNKNOWN])
-    removal, merge = groups_of(files, StepPolicy(), 10**9, {}, 168.0)
+    removal, merge = groups_of(files, StepPolicy(), 10**9, (), 168.0)
     assert ([f.path for f in removal.files], removal.runs, removal.reason) == (["f1", "f3"], (), "NO_ROWS_2")
     assert "168 hours" in removal.note
     assert _paths([merge]) == [[("f0", "f2", "f4")]]
@@ -92,16 +88,25 @@ def test_files_without_rows_are_removed_first_and_not_read():
 
 def test_groups_end_at_their_bytes_and_keep_the_highest_tier():
     files = _candidates(8, tier=[0, 3, 0, 0, 0, 0, 0, 0])
-    groups = list(groups_of(files, StepPolicy(max_bytes=20), 40, {}))
+    groups = list(groups_of(files, StepPolicy(max_bytes=20), 40))
     assert _paths(groups) == [[("f0", "f1"), ("f2", "f3")], [("f4", "f5"), ("f6", "f7")]]
     assert [run.tier for run in groups[0].runs] == [3, None]
 
 
 def test_steps_are_counted_over_all_looks_of_a_run():
-    files, done = _candidates(6), {}
-    policy = StepPolicy(steps=2, max_files=2)
-    assert _paths(groups_of(files, policy, 10**9, done)) == [[("f0", "f1"), ("f2", "f3")]]
-    assert _paths(groups_of(files, policy, 10**9, done)) == []
+    """After a conflict only the files of the failed groups are planned, and after commits none."""
+    files = [unindexed(f"f{n}", time=n) for n in range(6)]
+    first = table_files(files)
+    asked = settings_of(strategy=STEPS, options={"steps": "2", "step_max_files": "2"}).selection[STEPS]
+
+    def found(failed=frozenset(), run_begins=False):
+        run = RunSoFar() if run_begins else RunSoFar(first, failed)
+        findings = strategy(STEPS).groups(replace(first, run=run), asked)
+        return _paths(finding for finding in findings if isinstance(finding, Concatenate))
+
+    assert found(run_begins=True) == [[("f0", "f1"), ("f2", "f3")]]
+    assert found() == []
+    assert found(frozenset({"f2", "f3"})) == [[("f2", "f3")]]
 
 
 @pytest.mark.parametrize(
@@ -169,10 +174,15 @@ def test_named_files_of_one_place_only():
 
 
 def test_large_files_are_divided_last_and_only_when_a_size_is_asked_for():
-    files = _candidates(4, size=[10, 151, 150, 400], rows=[5, 151, 150, 1])
-    policy = StepPolicy(max_bytes=100)
-    assert list(groups_of(files, policy, 10**9, {})) == []
-    (group,) = groups_of(files, policy, 10**9, {}, divided=files)
+    sizes = ((10, 5), (151, 151), (150, 150), (400, 1))
+    files = table_files([unindexed(f"f{n}", size, n, rows) for n, (size, rows) in enumerate(sizes)])
+
+    def groups(**options):
+        asked = settings_of(strategy=STEPS, options={"step_size_ratio": "1", **options}).selection[STEPS]
+        return [found for found in strategy(STEPS).groups(files, asked) if isinstance(found, Concatenate)]
+
+    assert groups() == []
+    (group,) = groups(max_file_bytes="100")
     assert (group.reason, _paths([group]), group.rows_per_file) == ("LARGE_FILE_TO_2", [[("f1",)]], 76)
 
 

@@ -1,0 +1,53 @@
+"""Lists are cut into pieces, against a plain loop."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, first_piece, pieces
+
+
+def _by_loop(sizes, counts, most_bytes, most_files, crossing):
+    found, current = [], []
+    for n in range(len(sizes)):
+        size, files = sum(sizes[i] for i in current), sum(counts[i] for i in current)
+        is_full = files + counts[n] > most_files
+        if most_bytes is not None:
+            is_full |= size >= most_bytes if crossing else size + sizes[n] > most_bytes
+        if current and is_full:
+            found.append((current[0], n))
+            current = []
+        current.append(n)
+    return [*found, (current[0], len(sizes))] if current else found
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), max_size=20),
+    st.one_of(st.none(), st.integers(1, 30)),
+    st.integers(1, 12),
+    st.booleans(),
+)
+def test_pieces_are_those_of_a_loop(entries, most_bytes, most_files, crossing):
+    sizes, counts = [size for size, _ in entries], [count for _, count in entries]
+    found = pieces(
+        np.array(sizes, np.int64), Limits(most_bytes, most_files), crossing=crossing, files=np.array(counts, np.int64)
+    )
+    assert list(found) == _by_loop(sizes, counts, most_bytes, most_files, crossing)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "taken"),
+    [
+        ([], 10, 0),
+        ([5], 10, 1),
+        ([50], 10, 1),
+        ([5, 5, 5], 10, 2),
+        ([5, 4, 5, 1], 10, 3),
+        ([0, 0, 0], 1, 3),
+        ([5, 5, 5], 10**12, 3),
+        ([0] * (MAX_FILES_PER_GROUP + 5), 1, MAX_FILES_PER_GROUP),
+    ],
+)
+def test_the_first_piece_includes_the_crossing_file(sizes, limit, taken):
+    assert first_piece(np.array(sizes, np.int64), limit) == taken
