@@ -65,6 +65,20 @@ final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base:
     with WritingTransaction {
 
   /**
+   * Rows that are left out have later rows in files that the commit depends on, and whatever others append changes
+   * nothing of that. Under `Serializable`, Delta takes each non-blind commit of a table without partitions for one that
+   * has read all files, so that every append would conflict.
+   */
+  override protected def getIsolationLevelToUse(
+      actions: Seq[Action],
+      operation: DeltaOperations.Operation
+  ): IsolationLevel =
+    super.getIsolationLevelToUse(actions, operation) match {
+      case Serializable => WriteSerializable
+      case level        => level
+    }
+
+  /**
    * Delta counts every file that a commit adds, unless it knows the operation as one that gives live files other metadata.
    */
   override protected def incrementallyDeriveChecksum(
