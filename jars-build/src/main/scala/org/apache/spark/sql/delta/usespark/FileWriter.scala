@@ -75,7 +75,7 @@ final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base:
   ): IsolationLevel =
     super.getIsolationLevelToUse(actions, operation) match {
       case Serializable => WriteSerializable
-      case level        => level
+      case level => level
     }
 
   /**
