@@ -83,7 +83,7 @@ def test_groups_that_rise_come_by_level_depth_blocks_and_cube(files):
         group = leveled.block_group(number)
         members = _groups(files, 2)[group.level, group.cube_id]
         in_order = sorted((f.size, f.path, count) for f, count in members)
-        paths = [(leveled.files.path[p], count) for p, count in leveled.files_of(number)]
+        paths = [(leveled.files.path[p], count) for p, count in zip(*leveled.files_of(number), strict=True)]
         assert paths == [(path, count) for _, path, count in in_order]
 
 
