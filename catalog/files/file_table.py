@@ -217,6 +217,17 @@ class FileTable:
         taken.__dict__["levels"] = self.levels[positions]
         return taken
 
+    def with_ranges(self, low: Floats, high: Floats) -> FileTable:
+        """Returns the same files with other ranges of values.
+
+        Args:
+            low: smallest values, shape (files, columns).
+            high: largest ones.
+        """
+        changed = replace(self, low=low, high=high)
+        changed.__dict__["levels"] = self.levels
+        return changed
+
     def updated(self, gone: Collection[str], added: FileTable) -> FileTable:
         """Returns the files of a later version.
 

@@ -6,12 +6,15 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from catalog.errors import UnknownNameError
+from catalog.files.file_table import FileTable
 from catalog.table.snapshot import TableSnapshot
 from otree.level import next_level_elements
 from otree.revision import Revision
+from procedures.groups.strategy import Finding, SelectionSettings, TableFiles, one_after_another
 
 # The first groups are considered; the later ones stand by for the next iteration.
 GROUPS_CONSIDERED = 1000
@@ -58,6 +61,27 @@ def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str)
     if revision is None:
         raise UnknownNameError.of("revision", str(wanted), [str(number) for number in snapshot.revisions if number > 0])
     return revision
+
+
+def groups_in_revision(
+    table: TableFiles,
+    settings: SelectionSettings,
+    strategy: str,
+    choose: Callable[[FileTable, Revision, int], Iterator[Finding]],
+) -> Iterator[Finding]:
+    """Yields the groups of a strategy that merges blocks of one revision.
+
+    Args:
+        table: what may be chosen.
+        settings: the revision, and the bytes of a group.
+        strategy: its name.
+        choose: finds at most one group among some files of the revision; the number is ``bytes_per_iter``.
+    """
+    revision = indexed_revision(table.snapshot, settings.revision_id, strategy)
+    if isinstance(revision, str):
+        yield revision
+        return
+    yield from one_after_another(table.files, lambda files: choose(files, revision, settings.bytes_per_iter))
 
 
 def limit_note(strategy: str, groups: int) -> str:

@@ -45,10 +45,10 @@ class SelectionSettings:
 
 @dataclass(frozen=True, eq=False)
 class RunSoFar:
-    """What a run has done before it asks for groups.
+    """What a run has done with a strategy before it asks it for groups.
 
     Attributes:
-        first: what could be chosen from when it began; None = it begins.
+        first: what could be chosen from when it asked first; None = it asks first.
         failed: paths of files whose groups were not committed because of a conflict, and are to be planned again.
         is_contended: whether the last groups were not committed because of conflicts.
     """
@@ -77,7 +77,7 @@ class TableFiles:
 
     @property
     def first(self) -> TableFiles:
-        """What could be chosen from when the run began."""
+        """What could be chosen from when the run asked the strategy first."""
         return self if self.run.first is None else self.run.first
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from catalog.clock import Clock
@@ -26,14 +26,15 @@ class PlanRequest:
         most_bytes: once the groups have this many bytes, no further one is wanted; None = no limit.
         batch_bytes: bytes of a batch at most, after conflicts; None = as the settings say.
         arrivals: which unindexed files are left to the next run; None = none.
-        failed: paths of files whose groups were not committed because of a conflict, and are to be planned again.
+        failed: by strategy, paths of files whose groups were not committed because of a conflict, and are to be planned
+            again.
     """
 
     most_groups: int = 1
     most_bytes: int | None = None
     batch_bytes: int | None = None
     arrivals: Arrivals | None = None
-    failed: frozenset[str] = frozenset()
+    failed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 class Planner(Protocol):

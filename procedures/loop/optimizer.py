@@ -108,8 +108,8 @@ class Optimizer:
         self._indexed_bytes = 0
         self._arrived: SkippedGroup | None = None
         self._planned_version = -1
-        # Paths of the files of groups that failed by a conflict, as long as they are not rewritten.
-        self._failed: frozenset[str] = frozenset()
+        # By strategy, the files of groups that failed by a conflict, as long as they are not rewritten.
+        self._failed: dict[str, frozenset[str]] = {}
         # Bytes of a batch at most after a conflict, None after a commit.
         self._batch_bytes: int | None = None
 
@@ -181,7 +181,7 @@ class Optimizer:
         since = self._arrived_since
         arrivals = None if since is None else Arrivals(since, self._indexed_bytes)
         most = limits.next_groups(run), limits.next_bytes(run)
-        plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals, self._failed))
+        plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals, dict(self._failed)))
         self._warnings, self._arrived, self._planned_version = plan.warnings, plan.arrived, plan.version
         if since is None:
             self._arrived_since = plan.committed_at
@@ -240,10 +240,10 @@ class Optimizer:
         committed = False
         for outcome in outcomes:
             group, milliseconds = outcome.group, outcome.milliseconds
-            paths = frozenset(file.path for file in group.files)
+            paths, failed = frozenset(f.path for f in group.files), self._failed.get(group.strategy, frozenset())
             if isinstance(outcome, CommittedGroup):
                 committed = True
-                self._failed -= paths
+                self._failed[group.strategy] = failed - paths
                 run.committed += 1
                 run.committed_bytes += group.bytes
                 self._indexed_bytes += 0 if group.revision_id else group.bytes
@@ -253,7 +253,7 @@ class Optimizer:
                 error = known_error(outcome.error)
                 self._report.append(failed_row(self._iteration, group, milliseconds, error))
                 self._arrived_since = None
-                self._failed |= paths
+                self._failed[group.strategy] = failed | paths
                 # After a conflict, the next iteration plans the files again.
                 failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
         self._conflicts = 0 if committed else self._conflicts + 1

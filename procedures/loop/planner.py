@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.errors import IndexConfigurationError, UnknownNameError
+from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.jvm.session import described_jobs
 from catalog.properties.checks import described
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.table.managed_table import ManagedTable
 from catalog.table.named_files import find_files
 from catalog.table.snapshot import TableSnapshot
-from procedures.groups.group import Concatenate, Group, SkippedGroup
+from procedures.groups.group import Concatenate, Group, Relayout, SkippedGroup
 from procedures.groups.plan import Plan
 from procedures.groups.strategy import Finding, RunSoFar, Strategy, TableFiles
 from procedures.loop.interfaces import PlanRequest
@@ -35,7 +35,8 @@ class TablePlanner:
         self._table = table
         self._settings = settings
         self._named_paths: tuple[str, ...] | None = None
-        self._first: TableFiles | None = None
+        # What each strategy could choose from when it was asked first.
+        self._first: dict[str, TableFiles] = {}
         # What the last strategy that had groups finds further, if that is still good.
         self._findings: tuple[Strategy, Iterator[Finding]] | None = None
 
@@ -46,7 +47,8 @@ class TablePlanner:
             IndexConfigurationError: a strategy needs index columns and the table has none.
             UnknownNameError: the table has no revision of the number that is asked for, or ``files`` names one that the
                 table did not have when the run began, or ``where`` a column that it does not have.
-            InvalidArgumentError: ``where`` is no condition over the table's columns.
+            InvalidArgumentError: ``where`` is no condition over the table's columns, or a strategy yields something
+                that is neither a group nor a sentence.
         """
         table, settings = self._table, self._settings
         snapshot = table.snapshot()
@@ -56,20 +58,22 @@ class TablePlanner:
         with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
             is_contended = request.batch_bytes is not None
             going_on, self._findings = None if is_contended else self._findings, None
-            chosen = TableFiles(self._restricted(snapshot), RunSoFar(self._first, request.failed, is_contended))
-            self._first = self._first or chosen
+            restricted = self._restricted(snapshot)
             for strategy in settings.strategies:
                 if going_on is not None and going_on[0] is strategy and plan.takes(going_on[1]):
                     self._findings = going_on
                     break
+                first, failed = self._first.get(strategy.name), request.failed.get(strategy.name, frozenset())
+                table_files = TableFiles(restricted, RunSoFar(first, failed, is_contended))
+                self._first.setdefault(strategy.name, table_files)
                 asked = settings.selection[strategy.name].with_batch_limit(request.batch_bytes)
-                findings = strategy.groups(chosen, asked)
+                findings = strategy.groups(table_files, asked)
                 if plan.takes(findings):
                     are_good = all(isinstance(group, Concatenate) for group in plan.groups)
                     self._findings = (strategy, findings) if are_good else None
                     break
             else:
-                former = former_index_note(chosen.snapshot)
+                former = former_index_note(snapshot)
                 plan.notes += [former] if former else []
         return plan.made()
 
@@ -112,6 +116,9 @@ class _PlanInMaking:
                 notes.append(finding)
             elif isinstance(finding, SkippedGroup):
                 self._skipped += [finding] if finding not in self._skipped else []
+            elif not isinstance(finding, Relayout | Concatenate):
+                accepted = "groups(self, table, settings) that yields Relayout, Concatenate, SkippedGroup or str"
+                raise InvalidArgumentError.of("strategy", repr(finding), accepted)
             elif self._is_left(finding):
                 break
             else:

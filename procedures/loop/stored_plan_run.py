@@ -111,7 +111,9 @@ class StoredPlanRun:
             group: what ``plan`` has returned.
             context: see ``group_rewrite.rewrite``.
         """
-        number = (group.plan_group if isinstance(group, Concatenate) else None) or 0
+        assert isinstance(group, Concatenate)
+        assert group.plan_group is not None
+        number = group.plan_group
         try:
             parameters = {**context.parameters, "plan": self.stored_plan.plan_id, "group": str(number)}
             result = rewrite(self.table, group, replace(context, parameters=parameters))

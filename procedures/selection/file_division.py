@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from catalog.files.file_table import UNKNOWN, FileTable
+import numpy as np
+
+from catalog.files.file_table import UNKNOWN, FileTable, Integers
 from procedures.groups.consolidation_plan import LARGE_MULTIPLE
 from procedures.groups.group import Concatenate, FileRun, InputFile
 
 
-def is_large(files: FileTable, position: int, max_bytes: int) -> bool:
-    """Whether a file is so large that it is divided. The log must have its number of rows, of which there are two.
+def large_files(files: FileTable, max_bytes: int) -> Integers:
+    """Positions of the files that are so large that they are divided.
+
+    The log must have the number of rows of such a file, which has two or more.
 
     Args:
         files: the files.
-        position: of the file.
         max_bytes: bytes that files should have at most.
     """
-    rows = int(files.rows[position])
-    return int(files.size[position]) > LARGE_MULTIPLE * max_bytes and rows != UNKNOWN and rows > 1
+    is_large = (files.size > LARGE_MULTIPLE * max_bytes) & (files.rows != UNKNOWN) & (files.rows > 1)
+    positions: Integers = np.flatnonzero(is_large)
+    return positions
 
 
 def division(files: FileTable, position: int, max_bytes: int, strategy: str) -> Concatenate:

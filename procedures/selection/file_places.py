@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.files.file_table import UNKNOWN, FileTable, Flags, Floats, Integers, group_numbers, numbered
+from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers, group_numbers, numbered
 from catalog.properties.lifecycle_properties import CLUSTERING_ISOLATE_BYTES
 from catalog.table.snapshot import TableSnapshot
 from otree.packing import band_limits
@@ -85,7 +85,7 @@ def candidates(snapshot: TableSnapshot, scope: Scope) -> tuple[FileTable, int]:
 def without_ranges(files: FileTable) -> FileTable:
     """The same without ranges of values."""
     none = np.zeros((len(files), 0))
-    return replace_ranges(files, none, none)
+    return files.with_ranges(none, none)
 
 
 def with_ranges(files: FileTable, snapshot: TableSnapshot, columns: Sequence[FoundColumn | None]) -> FileTable:
@@ -97,7 +97,7 @@ def with_ranges(files: FileTable, snapshot: TableSnapshot, columns: Sequence[Fou
         columns: the columns; None for one that the table no longer has. At least one.
     """
     low, high = snapshot.ranges_of(files.path, columns)
-    return replace_ranges(files, *(np.where(np.isfinite(corner), corner, np.nan) for corner in (low, high)))
+    return files.with_ranges(*(np.where(np.isfinite(corner), corner, np.nan) for corner in (low, high)))
 
 
 def with_boxes(files: FileTable, snapshot: TableSnapshot, names: str | None) -> FileTable:
@@ -122,14 +122,7 @@ def with_boxes(files: FileTable, snapshot: TableSnapshot, names: str | None) -> 
     span = np.max(high, axis=0, where=known, initial=-np.inf) - least
     scale = np.where(np.isfinite(span) & (span > 0), span, 1.0)
     level = int(np.ceil(np.log2(_CUBES_PER_FILE * max(len(files), 1)) / low.shape[1]))
-    return replace_ranges(files, *widened((low - least) / scale, (high - least) / scale, level))
-
-
-def replace_ranges(files: FileTable, low: Floats, high: Floats) -> FileTable:
-    """The same files with other ranges."""
-    changed = replace(files, low=low, high=high)
-    changed.__dict__["levels"] = files.levels
-    return changed
+    return files.with_ranges(*widened((low - least) / scale, (high - least) / scale, level))
 
 
 def places(files: FileTable, fractions: Sequence[float]) -> Iterator[tuple[Place, Integers]]:

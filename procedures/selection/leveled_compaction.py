@@ -15,10 +15,10 @@ from catalog.files.file_table import FileTable
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
 from otree.revision import Revision
-from procedures.groups.block_groups import GROUPS_CONSIDERED, indexed_revision, limit_note
+from procedures.groups.block_groups import GROUPS_CONSIDERED, groups_in_revision, limit_note
 from procedures.groups.cutter import first_piece
 from procedures.groups.group import InputFile, Relayout, SkippedGroup
-from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 from procedures.selection.file_positions import LeveledBlocks
 from procedures.selection.overfull_cubes import overfull_group
 
@@ -37,12 +37,7 @@ class LeveledCompaction(Strategy):
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """See ``Strategy.groups``."""
-        revision = indexed_revision(table.snapshot, settings.revision_id, NAME)
-        if isinstance(revision, str):
-            yield revision
-            return
-        most_bytes = settings.bytes_per_iter
-        yield from one_after_another(table.files, lambda files: _first(files, revision, most_bytes))
+        return groups_in_revision(table, settings, NAME, _first)
 
 
 def _first(files: FileTable, revision: Revision, bytes_per_iter: int) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from catalog.table.named_files import spellings
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile
 from procedures.groups.strategy import Finding, SelectionSettings, TableFiles
-from procedures.selection.file_division import division, is_large
+from procedures.selection.file_division import division, large_files
 from procedures.selection.file_places import Scope, candidates, with_boxes, without_ranges
 
 FILES = "files"
@@ -85,24 +85,21 @@ def named_groups(files: FileTable, max_bytes: int, strategy: str) -> Iterator[Co
         max_bytes: bytes of a result at most.
         strategy: name of the strategy.
     """
-    runs = list(_runs(files, max_bytes))
-    joined = [run for run in runs if len(run) > 1]
+    joined = list(_joined(files, max_bytes))
     bands = len({(int(files.band_first[n]), int(files.band_end[n])) for run in joined for n in run})
     counts = np.array([len(run) for run in joined], np.int64)
     for first, end in pieces(counts, Limits(None), files=counts):
         yield _group(files, joined[first:end], strategy, bands)
-    for run in runs:
-        if len(run) == 1 and is_large(files, run[0], max_bytes):
-            yield division(files, run[0], max_bytes, strategy)
+    for position in large_files(files, max_bytes).tolist():
+        yield division(files, position, max_bytes, strategy)
 
 
-def _runs(files: FileTable, max_bytes: int) -> Iterator[tuple[int, ...]]:
-    """Runs of at most this size, and then each large file."""
-    large = [position for position in range(len(files)) if is_large(files, position, max_bytes)]
-    rest = np.setdiff1d(np.arange(len(files)), large)
+def _joined(files: FileTable, max_bytes: int) -> Iterator[tuple[int, ...]]:
+    """Runs of two files or more, of at most this size; large files are in none."""
+    rest = np.setdiff1d(np.arange(len(files)), large_files(files, max_bytes))
     for first, end in pieces(files.size[rest], Limits(max_bytes)):
-        yield tuple(rest[first:end].tolist())
-    yield from ((position,) for position in large)
+        if end - first > 1:
+            yield tuple(rest[first:end].tolist())
 
 
 def _group(files: FileTable, runs: Sequence[tuple[int, ...]], strategy: str, bands: int) -> Concatenate:

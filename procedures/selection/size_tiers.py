@@ -117,7 +117,6 @@ def _windows(files: FileTable, positions: Integers, policy: TierPolicy) -> Itera
 
 
 def _merges_within(files: FileTable, positions: Integers, tiers: Integers, policy: TierPolicy) -> list[MergedRun]:
-    tier_of = dict(zip(positions.tolist(), tiers.tolist(), strict=True))
     for tier in np.unique(tiers).tolist():
         of_tier = positions[tiers == tier]
         enough = len(of_tier) >= policy.min_files
@@ -127,10 +126,11 @@ def _merges_within(files: FileTable, positions: Integers, tiers: Integers, polic
             continue
         floor = min(policy.ratio ** (tier + 1), policy.isolate_bytes)
         lifted = []
-        mergeable = positions[tiers <= tier]
+        is_mergeable = tiers <= tier
+        mergeable, of_highest = positions[is_mergeable], tiers[is_mergeable] == tier
         for first, end in pieces(files.size[mergeable], Limits(policy.isolate_bytes, len(mergeable)), crossing=True):
             run = mergeable[first:end]
-            size, largest = int(files.size[run].sum()), sum(tier_of[position] == tier for position in run.tolist())
+            size, largest = int(files.size[run].sum()), int(of_highest[first:end].sum())
             if len(run) > 1 and (size >= floor or largest >= policy.min_files):
                 lifted.append(MergedRun(tuple(run.tolist()), max(tier + 1, policy.tier(size))))
         if lifted:

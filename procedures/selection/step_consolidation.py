@@ -17,11 +17,11 @@ from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
 from procedures.groups.boxes import Boxes
-from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, pieces
+from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, check_least
 from procedures.selection.consolidation_steps import consolidation
-from procedures.selection.file_division import division, is_large
+from procedures.selection.file_division import division, large_files
 from procedures.selection.file_places import Place, Scope, candidates, places, with_boxes, without_ranges
 from procedures.selection.named_files import FILES, groups_of_named_files
 from procedures.selection.step_runs import MOST_FILES_WITH_BOXES, StepPolicy
@@ -128,9 +128,8 @@ class StepConsolidation(Strategy):
         if options["max_file_bytes"] is not None:
             # Files that clustering never merges again are divided too.
             files, _ = candidates(snapshot, _scope(snapshot, settings, isolated=True))
-            for position in range(len(files)):
-                if is_large(files, position, policy.max_bytes or MAX_FILE_BYTES):
-                    yield division(files, position, policy.max_bytes or MAX_FILE_BYTES, NAME)
+            for position in large_files(files, options["max_file_bytes"]).tolist():
+                yield division(files, position, options["max_file_bytes"], NAME)
         yield f"{NAME}: no run of neighbours qualifies for a step{_left_out(left_out)}"
 
 
@@ -199,8 +198,9 @@ def runs_of(files: FileTable, policy: StepPolicy, fractions: Sequence[float] = (
     for place, positions in places(files, fractions):
         of_place: Integers = positions[files.rows[positions] != 0]
         for first, end in consolidation(Boxes.of(files, of_place), policy).results:
-            for start in range(first, end, MAX_FILES_PER_GROUP):
-                run = of_place[start : min(start + MAX_FILES_PER_GROUP, end)]
+            result = of_place[first:end]
+            for start, stop in pieces(files.size[result], Limits(None)):
+                run = result[start:stop]
                 if len(run) > 1:
                     yield PlannedRun(place, tuple(run.tolist()))
 

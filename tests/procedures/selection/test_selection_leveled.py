@@ -32,13 +32,13 @@ def test_a_group_needs_two_blocks_and_the_rows_of_the_next_level(level, blocks, 
     assert _group(level, "A", 1, blocks, elements).can_rise is rises
 
 
-def _found(*files, **given):
+def _findings(*files, **given):
     return list(findings(files, "LeveledCompaction", **given))
 
 
 def test_the_first_group_that_rises_is_taken_alone():
     files = [file("a1", {"A": 4}), file("a2", {"A": 5}), file("b1", {"Q": 5}), file("b2", {"Q": 5})]
-    group, none = _found(*files)
+    group, none = _findings(*files)
     assert [f.path for f in group.files] == ["b1", "b2"]
     assert (group.strategy, group.revision_id) == ("LeveledCompaction", REVISION)
     assert group.reason == "LEVEL_0_CUBE_Q"
@@ -46,18 +46,18 @@ def test_the_first_group_that_rises_is_taken_alone():
 
 
 def test_the_root_cube_is_named():
-    group, *_ = _found(file("a", {"": 5}), file("b", {"": 5}))
+    group, *_ = _findings(file("a", {"": 5}), file("b", {"": 5}))
     assert group.reason == "LEVEL_0_CUBE_root"
 
 
 def test_files_are_taken_until_the_bytes_are_crossed_the_crossing_file_included():
-    group, *_ = _found(*(file(name, {"A": 5}) for name in ("a1", "a2", "a3")), bytes_per_iter=11)
+    group, *_ = _findings(*(file(name, {"A": 5}) for name in ("a1", "a2", "a3")), bytes_per_iter=11)
     assert [f.path for f in group.files] == ["a1", "a2"]
 
 
 def test_groups_of_one_plan_share_no_file():
     files = [file(f"{cube}{n}", {cube: 5}) for cube in ("A", "Q") for n in range(2)]
-    first, second, none = _found(*files)
+    first, second, none = _findings(*files)
     assert [[f.path for f in group.files] for group in (first, second)] == [["A0", "A1"], ["Q0", "Q1"]]
     assert isinstance(none, str)
 
@@ -75,7 +75,7 @@ def test_groups_of_one_plan_share_no_file():
     ids=["one file", "too few rows", "one write"],
 )
 def test_a_truncated_group_that_cannot_rise_is_skipped_and_the_next_taken(files, why):
-    found = _found(*files, file("b1", {"Q": 5}, 1), file("b2", {"Q": 5}, 1), bytes_per_iter=10)
+    found = _findings(*files, file("b1", {"Q": 5}, 1), file("b2", {"Q": 5}, 1), bytes_per_iter=10)
     (group,) = (finding for finding in found if isinstance(finding, Group))
     skipped = next(finding for finding in found if isinstance(finding, SkippedGroup))
     assert group.reason == "LEVEL_0_CUBE_Q"
@@ -85,4 +85,4 @@ def test_a_truncated_group_that_cannot_rise_is_skipped_and_the_next_taken(files,
 
 
 def test_without_a_group_the_sentence_names_the_revision():
-    assert _found() == [f"LeveledCompaction: revision {REVISION} has no fragmented cubes"]
+    assert _findings() == [f"LeveledCompaction: revision {REVISION} has no fragmented cubes"]

@@ -99,14 +99,14 @@ def test_steps_are_counted_over_all_looks_of_a_run():
     first = table_files(files)
     asked = settings_of(strategy=STEPS, options={"steps": "2", "step_max_files": "2"}).selection[STEPS]
 
-    def found(failed=frozenset(), run_begins=False):
+    def planned(failed=frozenset(), run_begins=False):
         run = RunSoFar() if run_begins else RunSoFar(first, failed)
         findings = strategy(STEPS).groups(replace(first, run=run), asked)
         return _paths(finding for finding in findings if isinstance(finding, Concatenate))
 
-    assert found(run_begins=True) == [[("f0", "f1"), ("f2", "f3")]]
-    assert found() == []
-    assert found(frozenset({"f2", "f3"})) == [[("f2", "f3")]]
+    assert planned(run_begins=True) == [[("f0", "f1"), ("f2", "f3")]]
+    assert planned() == []
+    assert planned(frozenset({"f2", "f3"})) == [[("f2", "f3")]]
 
 
 @pytest.mark.parametrize(
