@@ -82,7 +82,7 @@ def _edits(draw):
     return files, json.dumps(text), draw(st.sampled_from([1, 7, 100, HUGE]))
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(_edits())
 def test_a_rewrite_takes_files_of_one_place_as_the_log_has_them(edits):
     files, text, max_file_bytes = edits

@@ -97,6 +97,7 @@ def test_a_file_that_a_merge_made_smaller_stays_in_its_tier():
     assert _positions(_files(120, 120, 120, 120, tiers=[run.tier] * 4)) == [[0, 1, 2, 3]]
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize("footer", [0, 95, 990])
 @pytest.mark.parametrize("rows", [7, 100, 999])
 def test_no_row_is_rewritten_more_often_than_there_are_tiers(rows, footer):
