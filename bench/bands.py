@@ -260,24 +260,24 @@ def main() -> None:
     parser.add_argument("--inner", type=float, nargs="*", default=[], help="fractions that divide a file")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--json", action="store_true", help="print every read as JSON")
-    given = parser.parse_args()
-    inner = sorted(weight_of(fraction) for fraction in given.inner)
-    for files in given.files:
-        rows = min(max(given.rows, files * given.pages * 10), files * given.pages * 2_000)
+    arguments = parser.parse_args()
+    inner = sorted(weight_of(fraction) for fraction in arguments.inner)
+    for files in arguments.files:
+        rows = min(max(arguments.rows, files * arguments.pages * 10), files * arguments.pages * 2_000)
         summary: dict[str, list[tuple[float, ...]]] = {}
-        for name in given.tables:
-            for dimensions in given.dimensions:
+        for name in arguments.tables:
+            for dimensions in arguments.dimensions:
                 table = table_of(name, rows, dimensions)
                 boxes = boxes_of(table.values, np.random.default_rng(9))
                 for label, limits in rules(files, rows, table.weights).items():
-                    if given.only and label not in given.only:
+                    if arguments.only and label not in arguments.only:
                         continue
-                    shape = Shape(files, given.pages, given.lower, given.curve, tuple(inner))
+                    shape = Shape(files, arguments.pages, arguments.lower, arguments.curve, tuple(inner))
                     found, count = costs(table, limits, boxes, shape)
                     means = [mean_of(found, lambda c: c.total(files, price)) for price in OPEN_COSTS]  # noqa: B023
                     means += [mean_of(found, lambda c: c.rows), mean_of(found, lambda c: c.files)]
                     summary.setdefault(label, []).append((*means, *_key_figures(found, dimensions), count))
-                    if given.json:
+                    if arguments.json:
                         line = {n: (round(c.rows, 4), round(c.files, 1)) for n, c in found.items()}
                         print(json.dumps({"files": files, "table": name, "columns": dimensions, "bands": label} | line))
         _print(files, {label: np.mean(lines, axis=0) for label, lines in summary.items()})

@@ -71,25 +71,25 @@ def main() -> None:
     parser.add_argument("--appends", type=int, default=APPENDS)
     parser.add_argument("--rounds", type=int, default=3, help="writes of each way; the median counts")
     parser.add_argument("--warm-up", type=int, default=WARM_UP_ROWS, help="rows of the writes that are not measured")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
-    spark = start(given.file_bytes)
+    spark = start(arguments.file_bytes)
     try:
-        source = stage(spark, given.rows, given.file_bytes)
-        chosen = [c for c in contenders(given.file_bytes) if not given.only or c.name in given.only]
+        source = stage(spark, arguments.rows, arguments.file_bytes)
+        chosen = [c for c in contenders(arguments.file_bytes) if not arguments.only or c.name in arguments.only]
         results = []
-        for dimensions in given.dimensions:
+        for dimensions in arguments.dimensions:
             boxes = boxes_of(source, COLUMNS[dimensions])
             for contender in chosen:
                 # The first writes and queries of a session compile what all others use.
-                warm_up(spark, source.limit(min(given.warm_up, given.rows)), contender, dimensions, boxes)
+                warm_up(spark, source.limit(min(arguments.warm_up, arguments.rows)), contender, dimensions, boxes)
             written: dict[str, list[tuple[float, float]]] = {contender.name: [] for contender in chosen}
-            for _ in range(given.rounds):
+            for _ in range(arguments.rounds):
                 for contender in chosen:
                     written[contender.name].append(timed_write(spark, source, contender, dimensions))
             for contender in chosen:
-                result = run(spark, source, contender, dimensions, boxes, given.appends)
+                result = run(spark, source, contender, dimensions, boxes, arguments.appends)
                 seconds, cpu = (statistics.median(values) for values in zip(*written[contender.name], strict=True))
                 results.append(result | {"write_s": round(seconds, 2), "write_cpu_s": round(cpu, 2)})
         report(results)

@@ -193,10 +193,10 @@ def merge(table: ManagedTable, now: int, most_files: int | None = None, times: T
 
 
 def _files(table: ManagedTable) -> LineFolder[StoredEvent]:
-    return LineFolder(table, EVENTS_FOLDER, parse_events, _joined, _EVENTS_ADVICE, FULL_CHARACTERS)
+    return LineFolder(table, EVENTS_FOLDER, parse_events, _merged_lines, _EVENTS_ADVICE, FULL_CHARACTERS)
 
 
-def _joined(events: list[StoredEvent]) -> MergedLines:
+def _merged_lines(events: list[StoredEvent]) -> MergedLines:
     """One event per write id, a committed one where there is one, by the time when it began."""
     kept: dict[str, StoredEvent] = {}
     for event in events:

@@ -115,7 +115,7 @@ def parse_commits(text: str) -> list[StoredCommit] | Unreadable:
     return commits
 
 
-def joined(commits: Iterable[StoredCommit]) -> MergedLines:
+def merged_lines(commits: Iterable[StoredCommit]) -> MergedLines:
     """Returns one line per table and version, with the time of the newest commit as the number of their file."""
     by_key = {(commit.table_id, commit.row.version): commit for commit in commits}
     ordered = sorted(by_key.values(), key=lambda commit: (commit.row.time, commit.row.version))

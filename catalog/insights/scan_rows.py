@@ -61,7 +61,7 @@ def parse_scans(text: str) -> list[StoredScan] | Unreadable:
     return scans
 
 
-def joined(scans: Iterable[StoredScan]) -> MergedLines:
+def merged_lines(scans: Iterable[StoredScan]) -> MergedLines:
     """Returns one line per scan, with the time of the newest query as the number of their file."""
     by_key = {scan.key: scan for scan in scans}
     ordered = sorted(by_key.values(), key=lambda scan: (scan.finished_at, scan.key))

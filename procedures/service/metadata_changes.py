@@ -68,26 +68,26 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
             needs index columns that the table does not have.
         RetentionError: ``use.retention.hours`` is below Delta's retention.
     """
-    given = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
-    for key in given:
+    changed = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
+    for key in changed:
         unknown = unknown_property(key)
         if unknown is not None:
             raise unknown
     moved = _moved_columns(before, after) if before.schema != after.schema and before.schema.fields else {}
     configuration = _with(after.configuration, moved)
-    for key in given:
+    for key in changed:
         check_property(key, configuration[key], after.schema, after.partition)
-    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in given):
+    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in changed):
         check_schedule(configuration)
-    if any(key.startswith(PREFIX) for key in given):
+    if any(key.startswith(PREFIX) for key in changed):
         check_index_of_schedule(configuration)
-    if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(given):
+    if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(changed):
         # That both are there was checked before.
         key_order(after.schema, *((key, configuration[key]) for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY)))
     pair = (RETENTION_HOURS.name, DELTA_RETENTION.name)
     if any(before.configuration.get(key) != configuration.get(key) for key in pair):
         check_retention(configuration)
-    if RETENTION_HOURS.name in given:
+    if RETENTION_HOURS.name in changed:
         moved |= lengthened_retention(configuration)
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)

@@ -11,7 +11,7 @@ from catalog.counted_nouns import agreeing, counted
 from catalog.files.file_table import UNKNOWN
 from catalog.properties.index_properties import TARGET_FILE_BYTES_KEY
 from otree.revision import Revision
-from procedures.insight.health.parts import HealthFacts
+from procedures.insight.health.health_parts import HealthFacts
 from procedures.insight.health.reads import OPEN_COST, fresh_costs
 from procedures.insight.health.remedy import Advice, AdviceStep, Remedy, sql_text
 from procedures.insight.health.score import Part

@@ -15,7 +15,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.insight.health.adviser import MeasuredIndex, advice_on, steps_of
-from procedures.insight.health.parts import HealthFacts, parts_of
+from procedures.insight.health.health_parts import HealthFacts, parts_of
 from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import Part, score_of
 from procedures.selection.revision_rewrite import is_outdated

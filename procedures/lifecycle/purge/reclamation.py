@@ -119,7 +119,7 @@ class Reclamation:
         if self._settings.whole:
             yield self._log()
             yield self._events()
-        yield self._lost()
+        yield self._lost_versions()
 
     # ------------------------------------------------------------------------------------------------------- steps
 
@@ -194,8 +194,8 @@ class Reclamation:
         time = moment(before)
         return self._row(EVENTS, count, None, f"events that began before {time.isoformat() if time else before}")
 
-    def _lost(self) -> PurgeRow:
-        # What the log has dropped without us counts as well.
+    def _lost_versions(self) -> PurgeRow:
+        # Versions that Delta has removed from the log count as well.
         left = self._left
         is_lost = left > self._first
         text = f"version {left} is the oldest one left"

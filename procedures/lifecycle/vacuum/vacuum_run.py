@@ -21,7 +21,7 @@ from catalog.table.snapshot import FilesTotal
 from procedures.declare.result_rows import VacuumRow
 from procedures.lifecycle.vacuum.aborted_rewrites import AbortedRewrites
 from procedures.lifecycle.vacuum.cutoff import Cutoff
-from procedures.lifecycle.vacuum.paced_deletion import Doomed, PacedDeletion
+from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
 from procedures.lifecycle.vacuum.reasons import EMPTY_FOLDER, STORED_PLAN, kept_total, totals_by_reason, with_reasons
 from procedures.lifecycle.vacuum.retained import RetainedVersions, kept_totals
 from procedures.loop.progress import Progress
@@ -228,7 +228,7 @@ class VacuumRun:
             self.deleted = deletion.deleted
             try:
                 rows = self._candidates.select("path", "length", "reason").toLocalIterator()
-                deletion.run(Doomed(row.path, row.length, row.reason) for row in rows)
+                deletion.run(DeletableFile(row.path, row.length, row.reason) for row in rows)
             except BaseException:
                 # The first error is the one to report.
                 with suppress(Py4JJavaError, PySparkException):
