@@ -1,4 +1,4 @@
-"""Bands of weight against numbers of files: what samples, boxes, slices and tails read, by simulation without Spark.
+"""Bands of weight against numbers of files: reads by samples, boxes, slices and tails, simulated without Spark.
 
 ``python bench/bands.py --files 28 100`` lays tables of that many files out with several sets of bands, and prints the
 shares of rows read and the numbers of files opened. Files are skipped by minima and maxima and by band, pages inside
@@ -29,7 +29,7 @@ BOXES_EACH = 12
 SLICE = 0.01
 # Lower bands of fewer files have larger ones.
 FEW_FILES = 4
-# What opening a file costs, as a share of a file's bytes: Spark's open cost of 4 MB against files of 128 MB, and more.
+# The cost of opening a file, as a share of a file's bytes: Spark's open cost of 4 MB against files of 128 MB, and more.
 OPEN_COSTS = (0.03, 0.125)
 
 Values = list[NDArray[np.float64]]
@@ -77,7 +77,7 @@ class Shape:
 
 @dataclass
 class Cost:
-    """What a read costs: share of the rows, number of files."""
+    """The cost of a read: share of the rows, number of files."""
 
     rows: float
     files: float
@@ -147,7 +147,7 @@ def costs(
     boxes: dict[str, list[Box]],
     shape: Shape,
 ) -> tuple[dict[str, Cost], int]:
-    """Lay a table out and return what each kind of read costs.
+    """Lay a table out and return the cost of each kind of read.
 
     Args:
         table: the rows.

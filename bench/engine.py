@@ -1,4 +1,4 @@
-"""What small appends cost in the long run: our optimizer against plain OPTIMIZE and ZORDER, in one run.
+"""The cost of small appends over time: USE compared with plain OPTIMIZE and ZORDER, in one run.
 
 ``make bench-engine`` makes three equal tables and goes through two stories: (a) 20 appends of 0.4 % of the rows each,
 and one optimization at the end (after each append with ``--each``); (b) 200 appends of 0.2 %, with an optimization

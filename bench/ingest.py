@@ -1,8 +1,8 @@
-"""Many small appends, and what the table costs to read: ours by CALL against OPTIMIZE, ZORDER and liquid clustering.
+"""The cost of reads after many small appends: USE by CALL against OPTIMIZE, ZORDER and liquid clustering.
 
 ``make bench-ingest`` goes through the stories of ``bench/ingest_simulation.py`` at a size that runs on two cores: 200
 appends, an optimization every ten, and a target size of files that gives the last table about 28 of them. It reports
-bytes read and files opened, in proportion to the same rows indexed at once, and what the optimizations cost: bytes
+bytes read and files opened, in proportion to the same rows indexed at once, and the cost of the optimizations: bytes
 rewritten in proportion to the table, Spark jobs and CPU seconds. The result goes to ``build/bench/ingest.json`` and
 ``ingest.md``. ``--rows 40000 --appends 40 --stories zero`` takes some minutes.
 """
@@ -198,7 +198,7 @@ def jobs_started(spark: SparkSession) -> int:
 def run_story(
     spark: SparkSession, story: Story, contender: Contender, rows: int, appends: int, every: int, deletes: float
 ) -> tuple[str, dict[str, object]]:
-    """Makes a table by the story; returns its name and what the optimizations cost."""
+    """Makes a table by the story; returns its name and the cost of the optimizations."""
     table = f"default.{contender.name}_{story.name}_{'deletes' if deletes else 'appends'}"
     schema = rows_of(spark, story, rows, 0, 1).schema.toDDL()
     spark.sql(f"CREATE TABLE {table} ({schema}) USING delta {contender.create}")

@@ -1,4 +1,4 @@
-"""Stories of small appends without Spark: what reads and rewrites cost, against the same rows laid out at once.
+"""Stories of small appends without Spark: the cost of reads and rewrites, against the same rows laid out at once.
 
 Rows are points and weights. Files, bands and pages are laid out by ``otree.curve`` and ``otree.packing``, and groups
 are chosen by the code of the strategy; only reading and writing are left out. A story takes seconds.
@@ -37,7 +37,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class SimFile:
-    """A file: its rows in order, and what the log and its footer say of them."""
+    """A file: its rows in order, and their facts in the log and in its footer."""
 
     ids: Ids
     first: float
@@ -100,7 +100,7 @@ class SimTable:
             self.files += self.lay_out(ids, 1.0)
 
     def optimize(self) -> None:
-        """Indexes what was appended, and merges while the strategy chooses something."""
+        """Indexes the appended rows, and merges as long as the strategy chooses files."""
         self.index()
         for _ in range(20):
             columns = columns_of(self.files)
@@ -351,7 +351,7 @@ def run(
 
 
 def main() -> None:
-    """Runs the stories and prints what they cost."""
+    """Runs the stories and prints their costs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--only", nargs="*", default=[])

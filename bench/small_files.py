@@ -6,7 +6,7 @@ files are copies of one Parquet file per partition, and their commits are writte
 is there in seconds. The rows of each partition are counted and added up afterwards.
 
 "Amplification" is bytes written by rewrites over bytes appended, and "most" the largest number of rewrites of the rows
-of a file, with the number of tiers above the first files beside it. Old generation is its largest use, in MB. Seconds
+of a file, with the number of tiers above the first files. Old generation is its largest use, in MB. Seconds
 are those of one machine; CPU seconds leave out what else it does.
 """
 
@@ -189,7 +189,7 @@ def measured(
     templates: list[Template],
     arguments: argparse.Namespace,
 ) -> dict[str, object]:
-    """What the runs of one contender cost."""
+    """The cost of the runs of one contender."""
     table = f"delta.`{path}`"
     appended = written = groups = jobs = 0
     seconds = planning = cpu = 0.0

@@ -213,7 +213,7 @@ def _limits(rows: int, target_rows: int, staying_rows: int, span: float) -> Iter
     """Yield the weights below the largest at which bands may end, largest first."""
     below = 1.0
     for decade in range(1, _DECADES + 1):
-        # Bands of less than a file gain nothing by finer steps, in a large table too.
+        # Bands of less than a file gain nothing from finer steps, even in a large table.
         if below * (rows + staying_rows) >= _MANY_FILES * target_rows and below * rows / span >= target_rows:
             yield from (weight_of(step / 10**decade) for step in _FINE_STEPS)
         below = 1 / 10**decade

@@ -22,7 +22,7 @@ class StoredEvent:
         write_id: of the rewrite.
         state: ``committed``, ``failed``, …; other versions may know more.
         started_at: epoch milliseconds.
-        table_id: Delta's metadata id; '' where the event does not tell.
+        table_id: Delta's metadata id; '' where the event does not record it.
         shown: further fields for people, None where they are missing or of the wrong type.
     """
 

@@ -48,7 +48,7 @@ def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:
 
     Args:
         table: the table.
-        retention: what stays.
+        retention: limits of the records that stay.
         now: epoch milliseconds.
 
     Returns:

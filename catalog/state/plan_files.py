@@ -1,6 +1,6 @@
-"""Stored consolidation plans below ``_use/plans``: what each group reads, as text files that any process can read.
+"""Stored consolidation plans below ``_use/plans``: the files of each group, as text that any process can read.
 
-``<id>.json`` tells of the plan and is written last: a plan without it does not exist. ``<id>/part-00001.jsonl`` and so
+``<id>.json`` describes the plan and is written last: a plan without it does not exist. ``<id>/part-00001.jsonl`` and so
 on have a group per line, and about 2,000 names of files each. To execute a group, a process reads the first file and
 one part. ``<id>.writing`` exists while a plan is written; a process that is killed leaves it behind.
 """

@@ -28,9 +28,9 @@ _Value = TypeVar("_Value")
 # Reason codes.
 NOT_ACCESSIBLE, NOT_JSON, NOT_AN_OBJECT, WRONG_FIELD = "NOT_ACCESSIBLE", "NOT_JSON", "NOT_AN_OBJECT", "WRONG_FIELD"
 
-# What people read of a file is one line.
+# Messages about a file have one line.
 _MOST_CHARACTERS = 500
-# Files that were warned of; beyond, the oldest are forgotten and may be warned of again.
+# The number of files whose warnings are remembered; after more warnings, the oldest files may be warned of again.
 _MOST_WARNED = 10_000
 
 
@@ -171,7 +171,7 @@ def _shown(value: object) -> str:
 def parse(text: str, build: Callable[[Fields], _Value]) -> _Value | Unreadable:
     """Parses the text of a state file; total.
 
-    Of a key that occurs twice the last value counts, as for Spark's own reader of JSON.
+    If a key occurs twice, its last value counts, as for Spark's own reader of JSON.
 
     Args:
         text: the text.
@@ -205,7 +205,7 @@ def read(
         table: the table.
         file: path relative to ``_use/``.
         parsed: total function of the file's text.
-        advice: what follows from it and what to do, as sentences.
+        advice: the consequences and the remedy, as sentences.
     """
     try:
         text = table.read_state(file)
@@ -221,7 +221,7 @@ def read(
 
 
 def access_problem(error: BaseException) -> str:
-    """What the file system says, in one line."""
+    """Returns the message of the file system, in one line."""
     return _one_line(text_of(error))
 
 
@@ -250,7 +250,7 @@ def warn_once(table: ManagedTable, file: str, problem: Unreadable, advice: str) 
         table: the table.
         file: path relative to ``_use/``.
         problem: why.
-        advice: what follows from it and what to do, as sentences.
+        advice: the consequences and the remedy, as sentences.
     """
     path = f"{table.state_folder}/{file}"
     with _lock:

@@ -51,7 +51,7 @@ class WriteRecord:
 
     @property
     def mark(self) -> str:
-        """What the names of its files contain."""
+        """The text that the names of its files contain."""
         return str(uuid.UUID(self.write_id))
 
 

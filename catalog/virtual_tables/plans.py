@@ -1,4 +1,4 @@
-"""``<table>.plans``: one row per group of each stored plan, with what has become of it."""
+"""``<table>.plans``: one row per group of each stored plan, with its state."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _record_ignored(table: ManagedTable, schedule: Schedule, reason: str, app: A
 
 
 def _record_skipped(table: ManagedTable, schedule: Schedule, run: Run, skipped: PassedOver, app: Application) -> None:
-    """Records an event for what a run skipped, because nobody reads its report."""
+    """Records an event for the files that a run skipped, because its report is not shown."""
     reason = ALREADY_RUNNING if skipped.reason == LEASE_HELD else skipped.reason
     logger.info("%s: manual run %s skipped %s", table.name, run.run_id, skipped.text)
     inputs = FilesTotals(skipped.files, skipped.bytes) if skipped.files else None
@@ -141,7 +141,7 @@ def _work(spark: SparkSession, table: ManagedTable, schedule: Schedule, run: Run
         rows = optimize(table, schedule.settings(), run, app=app)
         for skipped in passed_over(rows):
             _record_skipped(table, schedule, run, skipped, app)
-    except Exception as error:  # noqa: BLE001 - nobody waits for the run, so its error is recorded with the table
+    except Exception as error:  # noqa: BLE001 - no caller waits for the run, so its error is recorded with the table
         if is_running(spark):
             _failed(table, schedule, run, error, app)
     finally:

@@ -1,4 +1,4 @@
-"""What a statement may do to a table's properties and columns, decided before it is committed."""
+"""Checks of the changes that a statement makes to a table's properties and columns, before its commit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from procedures.service.schedule import check_index_of_schedule, check_schedule
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """What a table is declared to be.
+    """The declaration of a table.
 
     Attributes:
         configuration: its properties.
@@ -49,14 +49,14 @@ class TableMetadata:
 
 
 def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str | None]:
-    """Checks what a statement changes.
+    """Checks the changes that a statement makes.
 
     A property below ``use.`` that the statement sets must exist and have an accepted value. A column that is indexed
-    cannot be dropped. Properties that name a renamed column have to name it anew.
+    cannot be dropped. Properties that name a renamed column get its new name.
 
     Args:
-        before: the table as it is; nothing for one that is made.
-        after: the table as the statement asks for it.
+        before: the table as it is; empty for a new table.
+        after: the table as the statement would leave it.
 
     Returns:
         Properties to be set in the same commit; None for one that is to be removed.
@@ -97,7 +97,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
 def check_other_format(table: str, provider: str, properties: Mapping[str, str]) -> None:
     """Refuses properties that would have no effect, because the table is not a Delta table.
 
-    Properties below ``use.`` that USE does not have may be somebody else's.
+    Properties below ``use.`` that USE does not have may belong to other software.
 
     Args:
         table: name of the table.
@@ -118,7 +118,7 @@ def _with(configuration: Mapping[str, str], entries: Mapping[str, str | None]) -
 
 
 def _fits(metadata: TableMetadata) -> bool:
-    """Whether the index fits the table so far: a statement is not to blame for what was wrong before it."""
+    """Whether the index fits the table so far; a statement is not refused for an earlier mistake."""
     try:
         check_index(metadata.configuration, metadata.schema, metadata.partition)
     except (UseError, IndexFormatError):
@@ -138,7 +138,7 @@ def _moved_columns(before: TableMetadata, after: TableMetadata) -> dict[str, str
 
         def moved(name: str) -> str | None:
             column = find_column(before.schema, name)
-            # A name that meant nothing stays as it is, to be refused where it is read.
+            # An unknown name stays as it is and is refused where it is read.
             return name if column is None else _moved_name(name, column, after.schema)
 
         entries[COLUMN_STATS_KEY] = with_moved_columns(configuration[COLUMN_STATS_KEY], moved)

@@ -22,7 +22,7 @@ _LARGEST_DEVIATION = 4.0
 
 @dataclass(frozen=True)
 class Goal:
-    """What a caller asks for.
+    """The precision that a caller requests.
 
     Attributes:
         tolerance: half the length of an interval, at most; in proportion to the estimate unless it is absolute.
@@ -74,7 +74,7 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False)
 class Estimation:
-    """What can be estimated: the outputs of a query, and bounds of their inputs.
+    """An estimation of the outputs of a query, with bounds of their inputs.
 
     Attributes:
         outputs: columns of the query.
@@ -128,7 +128,7 @@ class Estimation:
             sums: of the sample.
             clusters: its clusters, measured with ``influences``.
             fraction: of the weights that were read.
-            goal: what is asked for.
+            goal: the requested precision.
         """
         count = len(sums.keys) * (len(self.functions) + len(self.quantiles))
         confidence = goal.confidence_of_each(count)
@@ -255,7 +255,7 @@ def needed_fraction(fraction: float, margin: Floats, allowed: Floats) -> Floats:
     Args:
         fraction: that was read.
         margin: that it gave.
-        allowed: that is asked for.
+        allowed: the requested one.
     """
     if fraction >= 1.0:
         return np.ones_like(margin)

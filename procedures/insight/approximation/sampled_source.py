@@ -147,7 +147,7 @@ class SampledSource:
 
         Args:
             weights: the weights; None for no row.
-            shifts: what is subtracted from each input.
+            shifts: the number that is subtracted from each input.
 
         Returns:
             Columns ``k0`` … of the keys, ``i0`` … of the inputs as DOUBLE, ``WEIGHT``, and with keys their hash
@@ -189,7 +189,7 @@ class SampledSource:
         return number
 
     def _relation(self, data: DataFrame) -> PlanTree:
-        """The relation's attributes over another DataFrame of the table, and what that has beside them."""
+        """The relation's attributes over another DataFrame of the table, with its additional columns."""
         return plan_with_names(data, {attribute.name: attribute for attribute in self.relation.output})
 
     def _replaced(self, node: PlanTree, relation: PlanTree) -> PlanTree:

@@ -21,7 +21,7 @@ from procedures.insight.recommendation.conditions import (
 )
 
 _SEED = 42
-# Each fraction divides the files of every layout once more.
+# Each fraction adds a division to the files of every layout.
 _MOST_FRACTIONS = 3
 _OPERATORS: Mapping[str, str] = {
     "=": "=", "<=>": "=", "in": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "between": "between",
@@ -35,7 +35,7 @@ class WorkloadQuery:
 
     Attributes:
         number: its position, from 1.
-        condition: what its rows satisfy.
+        condition: the condition that its rows satisfy.
         fraction: share of the rows that it samples; 1 for all.
         weight: how often it runs, relative to the other queries.
         where: the condition as SQL; None if the query comes from consumption or has no condition.

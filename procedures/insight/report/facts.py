@@ -1,4 +1,4 @@
-"""What a report tells of a table, gathered from metadata."""
+"""The facts that a report shows about a table, gathered from metadata."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CubeBox:
 
 @dataclass(frozen=True)
 class VersionFacts:
-    """What an earlier version looked like.
+    """The state of an earlier version.
 
     Attributes:
         version: the version.
@@ -112,7 +112,7 @@ class TableFacts:
         name: full name of the table.
         version: newest version.
         made_at: epoch milliseconds.
-        rows: live rows; None if the log does not tell.
+        rows: live rows; None if the log does not record them.
         files: live files.
         bytes: their bytes.
         index_columns: logical names of the indexed columns; empty without an index.
@@ -128,7 +128,7 @@ class TableFacts:
         events: optimizations, the oldest first.
         score: score of the health.
         parts: its parts.
-        steps: what to do, in order.
+        steps: the advised steps, in order.
         filtered_columns: the columns that recorded scans filter by, most frequent first; None if not recorded.
     """
 

@@ -1,4 +1,4 @@
-"""The page of a report: HTML that refers to nothing outside itself."""
+"""The page of a report: HTML without references to other resources."""
 
 from __future__ import annotations
 

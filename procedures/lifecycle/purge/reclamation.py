@@ -38,10 +38,10 @@ _MOST_PLANS = 5
 
 @dataclass(frozen=True)
 class ReclamationSettings:
-    """What a reclamation does.
+    """The settings of a reclamation.
 
     Attributes:
-        cutoff: what it may delete.
+        cutoff: limits of the files that it may delete.
         min_deleted_ratio: files with more old deleted rows than this share are rewritten.
         whole: whether deleted rows, the log and events are reclaimed too, and not only files.
         dry_run: plans only.
@@ -60,9 +60,9 @@ class Reclamation:
 
     Args:
         table: the table.
-        settings: what to do.
-        trigger: who asked.
-        parameters: what was asked for, for events.
+        settings: of the reclamation.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
+        parameters: arguments of the call, for events.
         observe: called with the name of each step before it begins.
         is_stopped: whether the caller was asked to stop, which ends a wait for the lease. When left out: whether the
             calling thread was interrupted.

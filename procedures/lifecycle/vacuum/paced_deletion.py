@@ -53,7 +53,7 @@ class PacedDeletion:
         self.deleted: dict[str, FilesTotal] = defaultdict(lambda: FilesTotal(0, 0))
 
     def run(self, files: Iterable[DeletableFile]) -> None:
-        """Deletes the files that the newest version does not need when their turn comes.
+        """Deletes files, except those that the newest version needs when their batch is deleted.
 
         Args:
             files: files and empty folders.

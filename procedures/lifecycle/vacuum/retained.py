@@ -26,7 +26,7 @@ class RetainedVersions:
     Args:
         table: the table.
         session: session of the work.
-        cutoff: what a vacuum may delete.
+        cutoff: limits of the files that a vacuum may delete.
     """
 
     def __init__(self, table: ManagedTable, session: SparkSession, cutoff: Cutoff) -> None:
