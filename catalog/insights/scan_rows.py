@@ -89,6 +89,6 @@ def scan_rows(spark: SparkSession, files: Sequence[str], table_id: str) -> DataF
 
 
 def _stored_scan(line: str, node: Fields) -> StoredScan:
-    key = node.text("application_id"), node.whole("execution_id", most=_MOST), node.whole("scan")
+    key = node.text("application_id"), node.whole_number("execution_id", most=_MOST), node.whole_number("scan")
     node.text("table_id")
-    return StoredScan(line, key, node.whole("finished_at"))
+    return StoredScan(line, key, node.whole_number("finished_at"))

@@ -89,8 +89,8 @@ def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
             run_id=fields.text("run_id"),
             holder=fields.text("holder"),
             trigger=fields.text("trigger"),
-            acquired_at=fields.whole("acquired_at"),
-            expires_at=fields.whole("expires_at", most=latest),
+            acquired_at=fields.whole_number("acquired_at"),
+            expires_at=fields.whole_number("expires_at", most=latest),
             plan=fields.text_or_none("plan"),
         ),
     )

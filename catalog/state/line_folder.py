@@ -50,7 +50,9 @@ def parse_parts(text: str, latest: int) -> MergedParts | Unreadable:
         text: the text.
         latest: epoch milliseconds; a later list is invalid, since its parts might never be old enough to be deleted.
     """
-    return parse(text, lambda fields: MergedParts(fields.whole("merged_at", most=latest), tuple(fields.texts("parts"))))
+    return parse(
+        text, lambda fields: MergedParts(fields.whole_number("merged_at", most=latest), tuple(fields.texts("parts")))
+    )
 
 
 class MergedLines(NamedTuple):

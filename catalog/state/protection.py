@@ -70,7 +70,7 @@ def parse_protection(name: str, text: str) -> Protection | Unreadable:
     return parse(
         text,
         lambda fields: Protection(
-            name, fields.whole("version", most=_MOST_VERSION), fields.whole("since"), fields.text("by")
+            name, fields.whole_number("version", most=_MOST_VERSION), fields.whole_number("since"), fields.text("by")
         ),
     )
 

@@ -35,7 +35,7 @@ def parse_reclaimed(text: str) -> Reclaimed | Unreadable:
     return parse(
         text,
         lambda fields: Reclaimed(
-            fields.text("table_id"), fields.whole("oldest", most=_MOST_VERSION), fields.whole("at")
+            fields.text("table_id"), fields.whole_number("oldest", most=_MOST_VERSION), fields.whole_number("at")
         ),
     )
 

@@ -72,7 +72,7 @@ class Fields:
     def whole_or_none(self, name: str, most: int = LAST_MILLIS) -> int | None:
         """A whole number from 0 to ``most``; None when it is missing or anything else."""
         try:
-            return self.whole(name, most=most)
+            return self.whole_number(name, most=most)
         except FieldError:
             return None
 
@@ -81,7 +81,7 @@ class Fields:
         value = self._node.get(name)
         return printable(value) if isinstance(value, str) else None
 
-    def whole(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> int:
+    def whole_number(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> int:
         """A whole number within bounds, both inclusive.
 
         Raises:
@@ -146,7 +146,7 @@ class Fields:
             return None
         return float(value) if 0 <= value <= 1 else None
 
-    def wholes(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> list[int]:
+    def whole_numbers(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> list[int]:
         """A list of whole numbers within bounds, both inclusive.
 
         Raises:
@@ -155,7 +155,9 @@ class Fields:
         value = self._node.get(name)
         if not isinstance(value, list):
             raise FieldError(f"'{name}' is {_shown(value)}, expected a list of whole numbers")
-        return [Fields({f"{name}[{i}]": item}).whole(f"{name}[{i}]", least, most) for i, item in enumerate(value)]
+        return [
+            Fields({f"{name}[{i}]": item}).whole_number(f"{name}[{i}]", least, most) for i, item in enumerate(value)
+        ]
 
 
 def _shown(value: object) -> str:

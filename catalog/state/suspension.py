@@ -48,7 +48,7 @@ class Suspension:
 
 def parse_suspension(text: str) -> Suspension | Unreadable:
     """Returns the suspension in a file's text, or why there is none; total."""
-    return parse(text, lambda fields: Suspension(fields.whole("since"), fields.text("by")))
+    return parse(text, lambda fields: Suspension(fields.whole_number("since"), fields.text("by")))
 
 
 def is_suspended(spark: SparkSession, location: str) -> bool:

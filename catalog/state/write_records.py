@@ -80,7 +80,7 @@ def parse_record(write_id: str, text: str) -> WriteRecord | Unreadable:
         text,
         lambda fields: WriteRecord(
             write_id,
-            fields.whole("started_at"),
+            fields.whole_number("started_at"),
             tuple("" if folder == _ROOT else folder for folder in fields.texts("folders") if _is_below(folder)),
         ),
     )

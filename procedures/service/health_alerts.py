@@ -49,16 +49,16 @@ def look(
     # Stored first: a lost alert is better than one at each check.
     table.write_state(STATE_FILE, json.dumps({"crossed": sorted(crossed)}))
     for name in sorted(crossed.keys() - before):
-        message = f"{_what(name, values)} is {_side(name)} {crossed[name]:g}: CALL use.health says what mends it"
+        message = f"{_measurement(name, values)} is {_side(name)} {crossed[name]:g}: CALL use.health says what mends it"
         logger.warning("%s: %s", table.name, message)
         notifications.send(Notification(ALERT, table.name, now, message, values))
     for name in sorted(before - crossed.keys()):
-        message = f"{_what(name, values)} is within its threshold again"
+        message = f"{_measurement(name, values)} is within its threshold again"
         logger.info("%s: %s", table.name, message)
         notifications.send(Notification(RECOVERED, table.name, now, message, values))
 
 
-def _what(name: str, values: Mapping[str, float]) -> str:
+def _measurement(name: str, values: Mapping[str, float]) -> str:
     label = "the score of health" if name == SCORE else name
     return f"{label}, {values[name]:.4g}," if name in values else label
 

@@ -82,7 +82,7 @@ def trigger(
     configuration = _check_index(table, schedule)
     # Of two concurrent triggers, the second must see the run of the first.
     with _begin_lock:
-        reason = _why_not(table, configuration, app)
+        reason = _reason_to_ignore(table, configuration, app)
         outcome = Ignored(reason) if reason else app.runs.begin(Run.of(table, MANUAL, schedule.parameters, app.clock))
     if isinstance(outcome, Ignored):
         _record_ignored(table, schedule, outcome.reason, app)
@@ -103,7 +103,7 @@ def _check_index(table: ManagedTable, schedule: Schedule) -> dict[str, str]:
     return snapshot.configuration
 
 
-def _why_not(table: ManagedTable, configuration: Mapping[str, str], app: Application) -> str | None:
+def _reason_to_ignore(table: ManagedTable, configuration: Mapping[str, str], app: Application) -> str | None:
     """Returns the reason code if a trigger is ignored; None otherwise."""
     place = qualified(table.spark, table.location)
     running = app.runs.live(lambda run: qualified(table.spark, run.location) == place)

@@ -188,14 +188,14 @@ class _Reading:
                 for result in results
                 if result.kind == "Alias" and result.attribute_id is not None
             )
-        outputs = tuple(Output(result.name, self._meaning(result)) for result in results)
+        outputs = tuple(Output(result.name, self._output_of(result)) for result in results)
         if all(isinstance(output.what, int) for output in outputs):
             raise not_supported("A query without an aggregate", _FORM)
         return AggregateQuery(
             plan, node.children[0], self.keys, tuple(self.inputs), outputs, tuple(self.having), key_attributes
         )
 
-    def _meaning(self, result: ExpressionTree) -> int | Function | Quantile | NoInterval:
+    def _output_of(self, result: ExpressionTree) -> int | Function | Quantile | NoInterval:
         resolved = self._resolved(result)
         for number, key in enumerate(self.keys):
             if resolved.identity == key.identity:

@@ -208,7 +208,9 @@ class Answer:
             shown = {name: key[number] for name, number in zip(names, numbers, strict=True)}
             rows += [self._estimated(shown, one, group, exact_bytes) for one in made]
         for name, what in estimation.without_interval:
-            rows.append(self._row({}, name, exact_bytes, is_met=False, reason=NO_INTERVAL, message=_why(what)))
+            rows.append(
+                self._row({}, name, exact_bytes, is_met=False, reason=NO_INTERVAL, message=_no_interval_message(what))
+            )
         if self.source.query.keys and self._fraction < 1.0 and made:
             rows.append(self._missing_groups(exact_bytes))
         return rows
@@ -353,8 +355,8 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _why(what: NoInterval) -> str:
-    return f"{what.why[0].upper()}{what.why[1:]}"
+def _no_interval_message(output: NoInterval) -> str:
+    return f"{output.why[0].upper()}{output.why[1:]}"
 
 
 def _described_interval(estimate: float, lower: float, upper: float, *, is_met: bool) -> str:

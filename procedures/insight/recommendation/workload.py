@@ -16,7 +16,7 @@ from procedures.insight.recommendation.conditions import (
     Comparison,
     Condition,
     Unusable,
-    deciding,
+    deciding_comparisons,
     leaves,
 )
 
@@ -57,7 +57,7 @@ class Workload:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns whose comparisons can exclude files, each once, in order of appearance."""
-        return tuple(dict.fromkeys(c.column for q in self.queries for c in deciding(q.condition)))
+        return tuple(dict.fromkeys(c.column for q in self.queries for c in deciding_comparisons(q.condition)))
 
     @property
     def has_samples(self) -> bool:
@@ -73,7 +73,9 @@ class Workload:
 
     def operators(self, column: str) -> frozenset[str]:
         """Returns the operators with which the queries compare a column."""
-        return frozenset(c.operator for q in self.queries for c in deciding(q.condition) if c.column == column)
+        return frozenset(
+            c.operator for q in self.queries for c in deciding_comparisons(q.condition) if c.column == column
+        )
 
 
 def recorded_fractions(workload: Workload) -> tuple[float, ...]:

@@ -72,7 +72,7 @@ def deleted(
         return event_of_vacuum(trigger, reason, parameters, (started, application().clock.now()), removed)
 
     try:
-        kept = run.kept()
+        kept = run.total_kept()
         run.delete(rate)
     except BaseException as error:
         record_failure(table, event(), known_error(error))

@@ -175,7 +175,7 @@ class VacuumRun:
         """Returns a row for the files that only protected versions keep, and one for those that only clones keep."""
         return [VacuumRow(None, reason, t.files, t.bytes, "kept") for reason, t in self.kept_by_reason.items()]
 
-    def kept(self) -> FilesTotal:
+    def total_kept(self) -> FilesTotal:
         """Returns the total of the live files and of those removed within the retention."""
         live = self._table.state(self._session).files().select("path", "size")
         return kept_total(self._vacuum, live, self._delete_before)
