@@ -1,4 +1,4 @@
-"""What an answer within a tolerance reads and takes, against the exact answer.
+"""Bytes and time of an answer within a tolerance, compared with the exact answer.
 
 For each query, on a table of 5,000,000 rows and indexes over two columns:
 

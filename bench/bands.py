@@ -1,4 +1,4 @@
-"""Bands of weight against numbers of files: what samples, boxes, slices and tails read, by simulation without Spark.
+"""Bands of weight against numbers of files: reads by samples, boxes, slices and tails, simulated without Spark.
 
 ``python bench/bands.py --files 28 100`` lays tables of that many files out with several sets of bands, and prints the
 shares of rows read and the numbers of files opened. Files are skipped by minima and maxima and by band, pages inside
@@ -29,7 +29,7 @@ BOXES_EACH = 12
 SLICE = 0.01
 # Lower bands of fewer files have larger ones.
 FEW_FILES = 4
-# What opening a file costs, as a share of a file's bytes: Spark's open cost of 4 MB against files of 128 MB, and more.
+# The cost of opening a file, as a share of a file's bytes: Spark's open cost of 4 MB against files of 128 MB, and more.
 OPEN_COSTS = (0.03, 0.125)
 
 Values = list[NDArray[np.float64]]
@@ -77,7 +77,7 @@ class Shape:
 
 @dataclass
 class Cost:
-    """What a read costs: share of the rows, number of files."""
+    """The cost of a read: share of the rows, number of files."""
 
     rows: float
     files: float
@@ -147,7 +147,7 @@ def costs(
     boxes: dict[str, list[Box]],
     shape: Shape,
 ) -> tuple[dict[str, Cost], int]:
-    """Lay a table out and return what each kind of read costs.
+    """Lay a table out and return the cost of each kind of read.
 
     Args:
         table: the rows.
@@ -260,24 +260,24 @@ def main() -> None:
     parser.add_argument("--inner", type=float, nargs="*", default=[], help="fractions that divide a file")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--json", action="store_true", help="print every read as JSON")
-    given = parser.parse_args()
-    inner = sorted(weight_of(fraction) for fraction in given.inner)
-    for files in given.files:
-        rows = min(max(given.rows, files * given.pages * 10), files * given.pages * 2_000)
+    arguments = parser.parse_args()
+    inner = sorted(weight_of(fraction) for fraction in arguments.inner)
+    for files in arguments.files:
+        rows = min(max(arguments.rows, files * arguments.pages * 10), files * arguments.pages * 2_000)
         summary: dict[str, list[tuple[float, ...]]] = {}
-        for name in given.tables:
-            for dimensions in given.dimensions:
+        for name in arguments.tables:
+            for dimensions in arguments.dimensions:
                 table = table_of(name, rows, dimensions)
                 boxes = boxes_of(table.values, np.random.default_rng(9))
                 for label, limits in rules(files, rows, table.weights).items():
-                    if given.only and label not in given.only:
+                    if arguments.only and label not in arguments.only:
                         continue
-                    shape = Shape(files, given.pages, given.lower, given.curve, tuple(inner))
+                    shape = Shape(files, arguments.pages, arguments.lower, arguments.curve, tuple(inner))
                     found, count = costs(table, limits, boxes, shape)
                     means = [mean_of(found, lambda c: c.total(files, price)) for price in OPEN_COSTS]  # noqa: B023
                     means += [mean_of(found, lambda c: c.rows), mean_of(found, lambda c: c.files)]
                     summary.setdefault(label, []).append((*means, *_key_figures(found, dimensions), count))
-                    if given.json:
+                    if arguments.json:
                         line = {n: (round(c.rows, 4), round(c.files, 1)) for n, c in found.items()}
                         print(json.dumps({"files": files, "table": name, "columns": dimensions, "bands": label} | line))
         _print(files, {label: np.mean(lines, axis=0) for label, lines in summary.items()})

@@ -1,4 +1,4 @@
-"""Tables of the simulation of clustering: their files, the ways to merge them, and what a history costs."""
+"""Tables of the simulation of clustering: their files, the ways to merge them, and the cost of a history."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def nothing(_table: SimTable) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a history cost.
+    """The cost of a history.
 
     Attributes:
         partition_files: files that a scan of one partition reads, on average over partitions and history.

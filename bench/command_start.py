@@ -1,4 +1,4 @@
-"""What a command costs from its start to its end, against the start of a bare Spark session with Delta.
+"""The cost of a command from its start to its end, compared with the start of a bare Spark session with Delta.
 
 ``make bench-commands`` runs each command in turn with the bare session and prints CPU seconds, which a busy machine
 changes less than elapsed time. A process counts with the JVM that it starts and waits for.

@@ -26,19 +26,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--files", type=int, default=28)
     parser.add_argument("--page-rows", type=int, nargs="*", default=[5_000, 20_000])
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     chance = np.random.default_rng(5)
     for dimensions in (2, 3):
-        values = [np.exp(chance.normal(0, 1 + axis, given.rows)) for axis in range(dimensions)]
-        weights = chance.integers(MIN_WEIGHT, MAX_WEIGHT, given.rows, dtype=np.int32, endpoint=True)
+        values = [np.exp(chance.normal(0, 1 + axis, arguments.rows)) for axis in range(dimensions)]
+        weights = chance.integers(MIN_WEIGHT, MAX_WEIGHT, arguments.rows, dtype=np.int32, endpoint=True)
         bits = bits_per_dimension(dimensions)
         codes = [Ranks.of_sample(axis[:200_000], bits).codes_of(axis) for axis in values]
         boxes = _boxes(values, chance)
         for curve, key_of in (("hilbert", hilbert_keys), ("z-order", interleaved)):
             keys = key_of(codes, bits)
-            packing = pack(weights[:200_000], keys[:200_000], given.rows, given.rows // given.files)
-            for name, chosen in (("bands", packing), ("no bands", _one_band(keys, given.files))):
-                for page in given.page_rows:
+            packing = pack(weights[:200_000], keys[:200_000], arguments.rows, arguments.rows // arguments.files)
+            for name, chosen in (("bands", packing), ("no bands", _one_band(keys, arguments.files))):
+                for page in arguments.page_rows:
                     found = _shares(values, weights, keys, chosen, boxes, page)
                     print(f"{dimensions} columns, {curve}, {name}, pages of {page} rows:", found, flush=True)
 

@@ -1,4 +1,4 @@
-"""What small appends cost in the long run: our optimizer against plain OPTIMIZE and ZORDER, in one run.
+"""The cost of small appends over time: USE compared with plain OPTIMIZE and ZORDER, in one run.
 
 ``make bench-engine`` makes three equal tables and goes through two stories: (a) 20 appends of 0.4 % of the rows each,
 and one optimization at the end (after each append with ``--each``); (b) 200 appends of 0.2 %, with an optimization
@@ -69,25 +69,25 @@ def main() -> None:
     parser.add_argument("--each", action="store_true", help="in story a, optimize after each append")
     parser.add_argument("--only", nargs="*", default=[], help="contenders: use, optimize, zorder")
     parser.add_argument("--json", action="store_true", help="print JSON as the last line")
-    given = parser.parse_args()
-    file_bytes = given.file_bytes or max(65_536, given.rows * ROW_BYTES // FILES)
+    arguments = parser.parse_args()
+    file_bytes = arguments.file_bytes or max(65_536, arguments.rows * ROW_BYTES // FILES)
     stories = [
-        Story("a", given.few, FEW_SHARE, 1 if given.each else max(given.few, 1)),
-        Story("b", given.many, MANY_SHARE, MANY_EVERY),
+        Story("a", arguments.few, FEW_SHARE, 1 if arguments.each else max(arguments.few, 1)),
+        Story("b", arguments.many, MANY_SHARE, MANY_EVERY),
     ]
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     spark = start(file_bytes)
     try:
-        most = max(round(given.rows * story.share) * story.appends for story in stories)
-        source = stage(spark, given.rows + most, file_bytes)
+        most = max(round(arguments.rows * story.share) * story.appends for story in stories)
+        source = stage(spark, arguments.rows + most, file_bytes)
         boxes = boxes_of(source, INDEXED)[BOX]
         results = []
         for story in stories:
             if story.appends:
-                results += run_story(spark, source, given.rows, file_bytes, story, given.only, boxes)
+                results += run_story(spark, source, arguments.rows, file_bytes, story, arguments.only, boxes)
         report(results)
-        if given.json:
+        if arguments.json:
             print(json.dumps(results))
     finally:
         spark.stop()

@@ -137,13 +137,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1_000_000)
     parser.add_argument("--writes", type=int, default=2_000)
     parser.add_argument("--only")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'strategy':28s} {'choice':>8s} {'follow':>8s} {'again':>8s} {'MB read':>8s} {'MB peak':>8s}  chosen")
     context = multiprocessing.get_context("spawn")
     for name in strategies():
-        if name not in _NOT_CHOICES and given.only in (None, name):
+        if name not in _NOT_CHOICES and arguments.only in (None, name):
             with context.Pool(1) as pool:
-                print(pool.apply(choose, (name, given.files, given.writes)), flush=True)
+                print(pool.apply(choose, (name, arguments.files, arguments.writes)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Many small appends, and what the table costs to read: ours by CALL against OPTIMIZE, ZORDER and liquid clustering.
+"""The cost of reads after many small appends: USE by CALL against OPTIMIZE, ZORDER and liquid clustering.
 
 ``make bench-ingest`` goes through the stories of ``bench/ingest_simulation.py`` at a size that runs on two cores: 200
 appends, an optimization every ten, and a target size of files that gives the last table about 28 of them. It reports
-bytes read and files opened, in proportion to the same rows indexed at once, and what the optimizations cost: bytes
+bytes read and files opened, in proportion to the same rows indexed at once, and the cost of the optimizations: bytes
 rewritten in proportion to the table, Spark jobs and CPU seconds. The result goes to ``build/bench/ingest.json`` and
 ``ingest.md``. ``--rows 40000 --appends 40 --stories zero`` takes some minutes.
 """
@@ -198,7 +198,7 @@ def jobs_started(spark: SparkSession) -> int:
 def run_story(
     spark: SparkSession, story: Story, contender: Contender, rows: int, appends: int, every: int, deletes: float
 ) -> tuple[str, dict[str, object]]:
-    """Makes a table by the story; returns its name and what the optimizations cost."""
+    """Makes a table by the story; returns its name and the cost of the optimizations."""
     table = f"default.{contender.name}_{story.name}_{'deletes' if deletes else 'appends'}"
     schema = rows_of(spark, story, rows, 0, 1).schema.toDDL()
     spark.sql(f"CREATE TABLE {table} ({schema}) USING delta {contender.create}")
@@ -246,19 +246,19 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="contenders: use, optimize, zorder, liquid")
     parser.add_argument("--boxes", type=int, default=BOXES_EACH, help="boxes of each kind")
     parser.add_argument("--deletes", type=float, nargs="*", default=[0.0, 0.05], help="shares deleted or updated")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
-    file_bytes = max(65_536, given.rows * ROW_BYTES // FILES)
-    scale_pages(given.rows // FILES // PAGES_PER_FILE)
+    file_bytes = max(65_536, arguments.rows * ROW_BYTES // FILES)
+    scale_pages(arguments.rows // FILES // PAGES_PER_FILE)
     spark = start(file_bytes)
     results: list[dict[str, object]] = []
     try:
         for story in STORIES:
-            if story.name not in given.stories:
+            if story.name not in arguments.stories:
                 continue
-            for deletes in given.deletes:
-                results += compared(spark, story, given, file_bytes, deletes)
+            for deletes in arguments.deletes:
+                results += compared(spark, story, arguments, file_bytes, deletes)
                 write_results(results)
     finally:
         spark.stop()
@@ -271,23 +271,23 @@ def scale_pages(page_rows: int) -> None:
 
 
 def compared(
-    spark: SparkSession, story: Story, given: argparse.Namespace, file_bytes: int, deletes: float
+    spark: SparkSession, story: Story, arguments: argparse.Namespace, file_bytes: int, deletes: float
 ) -> list[dict[str, object]]:
     """One story by all contenders, each with its reads in proportion to a fresh index of the same rows."""
     found: list[dict[str, object]] = []
     reads: dict[str, list[Callable[[DataFrame], DataFrame]]] = {}
     fresh: dict[str, tuple[float, float]] = {}
     for contender in contenders(file_bytes):
-        if given.only and contender.name not in given.only:
+        if arguments.only and contender.name not in arguments.only:
             continue
-        table, result = run_story(spark, story, contender, given.rows, given.appends, given.every, deletes)
+        table, result = run_story(spark, story, contender, arguments.rows, arguments.appends, arguments.every, deletes)
         if not reads:
             new = f"default.fresh_{story.name}_{'deletes' if deletes else 'appends'}"
             properties = contenders(file_bytes)[0].create
             spark.sql(f"CREATE TABLE {new} ({spark.table(table).schema.toDDL()}) USING delta {properties}")
             spark.table(table).write.format("delta").mode("append").saveAsTable(new)
             sql_ext.call(spark, "optimize", table=new).collect()
-            reads = reads_of(spark.table(new), given.boxes)
+            reads = reads_of(spark.table(new), arguments.boxes)
             fresh = costs(spark, new, reads)
         today = costs(spark, table, reads)
         result |= {kind: [round(today[kind][i] / max(fresh[kind][i], 1), 2) for i in (0, 1)] for kind in fresh}

@@ -1,4 +1,4 @@
-"""Draws ``docs/ingestion.svg``: what reads cost while a table grows, with SortedRunCompaction and without."""
+"""Draws ``docs/ingestion.svg``: the cost of reads while a table grows, with SortedRunCompaction and without."""
 
 from __future__ import annotations
 

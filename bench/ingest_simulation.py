@@ -1,4 +1,4 @@
-"""Stories of small appends without Spark: what reads and rewrites cost, against the same rows laid out at once.
+"""Stories of small appends without Spark: the cost of reads and rewrites, against the same rows laid out at once.
 
 Rows are points and weights. Files, bands and pages are laid out by ``otree.curve`` and ``otree.packing``, and groups
 are chosen by the code of the strategy; only reading and writing are left out. A story takes seconds.
@@ -37,7 +37,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class SimFile:
-    """A file: its rows in order, and what the log and its footer say of them."""
+    """A file: its rows in order, and their facts in the log and in its footer."""
 
     ids: Ids
     first: float
@@ -100,7 +100,7 @@ class SimTable:
             self.files += self.lay_out(ids, 1.0)
 
     def optimize(self) -> None:
-        """Indexes what was appended, and merges while the strategy chooses something."""
+        """Indexes the appended rows, and merges as long as the strategy chooses files."""
         self.index()
         for _ in range(20):
             columns = columns_of(self.files)
@@ -118,7 +118,7 @@ class SimTable:
 
 
 def columns_of(files: Sequence[SimFile]) -> RunFiles:
-    """What the strategy is told of the files."""
+    """The list of files that the strategy gets."""
     rows = np.array([float(len(f.ids)) for f in files])
     low, high = np.array([f.low for f in files]), np.array([f.high for f in files])
     ends = [quantiles(low[:, i], high[:, i], rows) for i in range(low.shape[1])]
@@ -137,20 +137,20 @@ def columns_of(files: Sequence[SimFile]) -> RunFiles:
 def laid_out(
     table: SimTable, ids: Ids, rewrites: float, others: Sequence[SimFile] = (), span: float = 1.0
 ) -> list[SimFile]:
-    """Files of some rows beside those of other files: bands of weight, runs of the curve, pages."""
+    """Returns the files written for some rows of a table with other files: bands of weight, runs, pages."""
     points, weights = table.points[ids], table.weights[ids]
     bits = bits_per_dimension(points.shape[1])
-    beside = sum(len(f.ids) for f in others)
+    staying_rows = sum(len(f.ids) for f in others)
     rows_of_others = np.array([float(len(f.ids)) for f in others])
     codes = []
     for column, axis in enumerate(points.T):
         low, high = np.array([f.low[column] for f in others]), np.array([f.high[column] for f in others])
         spread = ValueSpread.of_files(low, high, rows_of_others)
-        of_others = None if spread is None else RowsBeside(beside / (beside + len(ids)), spread.below)
+        of_others = None if spread is None else RowsBeside(staying_rows / (staying_rows + len(ids)), spread.below)
         ranks = Ranks.of_sample(axis[:: max(1, len(axis) // 20_000)], bits, of_others)
         codes.append(ranks.codes_of(axis))
     keys = hilbert_keys(codes, bits)
-    packing = pack(weights, keys, len(ids), table.target_rows, beside, span)
+    packing = pack(weights, keys, len(ids), table.target_rows, staying_rows, span)
     band = np.searchsorted([b.first_weight for b in packing.bands], weights, side="right") - 1
     file = np.zeros(len(ids), np.int64)
     for number, b in enumerate(packing.bands):
@@ -160,7 +160,7 @@ def laid_out(
         first = np.array([r.first_file for r in b.runs])
         width = np.array([r.width for r in b.runs])
         file[of_band] = first[run] + ids[of_band] % width[run]
-    page = int(page_rows_of(len(ids), len(ids) + beside, table.page_rows))
+    page = int(page_rows_of(len(ids), len(ids) + staying_rows, table.page_rows))
     order = np.lexsort((keys, file))
     starts = np.flatnonzero(np.diff(file[order], prepend=-1))
     files = []
@@ -351,18 +351,18 @@ def run(
 
 
 def main() -> None:
-    """Runs the stories and prints what they cost."""
+    """Runs the stories and prints their costs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--deletes", type=float, nargs="*", default=[0.0, 0.05])
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for story in STORIES:
-        if given.only and story.name not in given.only:
+        if arguments.only and story.name not in arguments.only:
             continue
-        for deletes in given.deletes:
+        for deletes in arguments.deletes:
             begun = time.process_time()
-            for line in run(story, given.rows, deletes):
+            for line in run(story, arguments.rows, deletes):
                 print(story.name, deletes, line)
             print(f"{time.process_time() - begun:.1f} s")
 

@@ -1,4 +1,4 @@
-"""What the records of queries cost, and how long it takes to summarize them.
+"""The cost of records of queries, and the time to summarize them.
 
 * ``off`` and ``on``: the median time of one query, in rounds that alternate, on a table without and with
   ``use.insights.consumption.enabled``.
@@ -82,7 +82,7 @@ def _median_ratio(spark: SparkSession, folder: Path, rounds: int) -> tuple[float
 
 
 def _listener(spark: SparkSession, folder: Path, queries: int) -> str:
-    """What the listener does for a query, counted and not compared with the time of the query."""
+    """The time of the listener per query, counted and not compared with the time of the query."""
     metrics = ApplicationMetrics(spark)
     context = spark.sparkContext._jsc.sc()
     timer = "queue.useScans.listenerProcessingTime"

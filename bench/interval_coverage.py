@@ -1,8 +1,8 @@
 """How often the answers of ``use.approximate`` miss the truth, by distribution, size of the group and tolerance.
 
-The looks are simulated as ``answer.py`` takes them: growing prefixes of random weights, each as large as the look
-before expects to need, until an interval is within the tolerance. What no sample of half of the rows can answer is
-exact. Without Spark, in minutes: ``make bench-intervals ARGS="--repetitions 1000"``.
+The steps are simulated as ``answer.py`` takes them: growing prefixes of random weights, each as large as the step
+before expects to need, until an interval is within the tolerance. An answer that no sample of half of the rows can
+give is exact. Without Spark, in minutes: ``make bench-intervals ARGS="--repetitions 1000"``.
 """
 
 from __future__ import annotations

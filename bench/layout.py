@@ -1,4 +1,4 @@
-"""Our layout against plain Delta, ZORDER and liquid clustering: the same rows and file sizes, in one run.
+"""The layout of USE against plain Delta, ZORDER and liquid clustering: the same rows and file sizes, in one run.
 
 ``make bench-layout`` runs it with 5,000,000 rows and 16 MB files. Bytes are Spark's input metrics, files are those that
 a query opens, times are whole statements; ratios are what to compare, since they are from one machine and one run.
@@ -41,9 +41,9 @@ class Contender:
 
     Attributes:
         name: for the report.
-        write: makes the table of some rows; the columns to lay it out by are given.
+        write: makes the table of some rows, laid out by the given columns.
         append: adds rows to it.
-        tidy: what its owner would run after appends; None for a way that is only written.
+        tidy: the maintenance that its owner would run after appends; None for a layout that is only written.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Read:
-    """What a query cost: bytes and seconds by Spark's metrics, and the files that it opened."""
+    """The cost of a query: bytes and seconds by Spark's metrics, and the files that it opened."""
 
     bytes: float
     files: float
@@ -71,25 +71,25 @@ def main() -> None:
     parser.add_argument("--appends", type=int, default=APPENDS)
     parser.add_argument("--rounds", type=int, default=3, help="writes of each way; the median counts")
     parser.add_argument("--warm-up", type=int, default=WARM_UP_ROWS, help="rows of the writes that are not measured")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
-    spark = start(given.file_bytes)
+    spark = start(arguments.file_bytes)
     try:
-        source = stage(spark, given.rows, given.file_bytes)
-        chosen = [c for c in contenders(given.file_bytes) if not given.only or c.name in given.only]
+        source = stage(spark, arguments.rows, arguments.file_bytes)
+        chosen = [c for c in contenders(arguments.file_bytes) if not arguments.only or c.name in arguments.only]
         results = []
-        for dimensions in given.dimensions:
+        for dimensions in arguments.dimensions:
             boxes = boxes_of(source, COLUMNS[dimensions])
             for contender in chosen:
                 # The first writes and queries of a session compile what all others use.
-                warm_up(spark, source.limit(min(given.warm_up, given.rows)), contender, dimensions, boxes)
+                warm_up(spark, source.limit(min(arguments.warm_up, arguments.rows)), contender, dimensions, boxes)
             written: dict[str, list[tuple[float, float]]] = {contender.name: [] for contender in chosen}
-            for _ in range(given.rounds):
+            for _ in range(arguments.rounds):
                 for contender in chosen:
                     written[contender.name].append(timed_write(spark, source, contender, dimensions))
             for contender in chosen:
-                result = run(spark, source, contender, dimensions, boxes, given.appends)
+                result = run(spark, source, contender, dimensions, boxes, arguments.appends)
                 seconds, cpu = (statistics.median(values) for values in zip(*written[contender.name], strict=True))
                 results.append(result | {"write_s": round(seconds, 2), "write_cpu_s": round(cpu, 2)})
         report(results)
@@ -220,7 +220,7 @@ def source_bytes() -> int:
 def warm_up(
     spark: SparkSession, source: DataFrame, contender: Contender, dimensions: int, boxes: dict[float, list[str]]
 ) -> None:
-    """Writes and reads once what nobody measures."""
+    """Writes and reads once without measuring."""
     table = "default.warm_up"
     contender.write(source, table, COLUMNS[dimensions])
     read(spark, spark.table(table).sample(0.01))
@@ -252,7 +252,7 @@ def run(
     boxes: dict[float, list[str]],
     appends: int,
 ) -> dict[str, object]:
-    """Measures a written table, appends in small batches, measures, tidies up, measures again."""
+    """Measures a written table, appends in small batches, measures, runs maintenance, measures again."""
     table = f"default.{contender.name}_{dimensions}"
     columns = COLUMNS[dimensions]
     result: dict[str, object] = {"layout": contender.name, "columns": dimensions}
@@ -290,7 +290,7 @@ def measured(spark: SparkSession, table: str, boxes: dict[float, list[str]]) -> 
 
 
 def read(spark: SparkSession, data: DataFrame) -> Read:
-    """Runs an aggregate over all columns, and says what it cost."""
+    """Runs an aggregate over all columns, and returns its cost."""
     files = sum(scan.kept_files for scan in sql_ext.read_report(data).scans)
     begun = time.monotonic()
     size = bytes_read(spark, data)
@@ -314,7 +314,7 @@ def bytes_read(spark: SparkSession, data: DataFrame) -> int:
 
 
 def report(results: Iterable[dict[str, object]]) -> None:
-    """Prints what the writes cost, then bytes, files and seconds of the reads, then all of it as JSON."""
+    """Prints the costs of the writes, then bytes, files and seconds of the reads, then all results as JSON."""
     rows = list(results)
     print(f"{'layout':8} {'cols':4} {'write s':>8} {'CPU s':>8} {'to plain':>9} {'to limit':>9} {'tidy s':>8}")
     for r in rows:

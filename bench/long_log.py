@@ -1,11 +1,11 @@
-"""What it costs to load a table with 20,000 commits, before and after its log is consolidated.
+"""The cost of loading a table with 20,000 commits, before and after its log is consolidated.
 
 Each commit adds a file with statistics of five columns. The log is written as JSON, since only the log is read here.
 
 * ``commits only``: no writer has written a checkpoint, as with writers that write none.
 * ``use.consolidate_log``: the same log afterwards.
 * ``checkpoint of Delta``: the same log after Delta's own checkpoint.
-* ``9 commits later``: a table that Delta writes a checkpoint of every 10 commits, just before the next one.
+* ``9 commits later``: a table of which Delta writes a checkpoint every 10 commits, just before the next one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ files are copies of one Parquet file per partition, and their commits are writte
 is there in seconds. The rows of each partition are counted and added up afterwards.
 
 "Amplification" is bytes written by rewrites over bytes appended, and "most" the largest number of rewrites of the rows
-of a file, with the number of tiers above the first files beside it. Old generation is its largest use, in MB. Seconds
+of a file, with the number of tiers above the first files. Old generation is its largest use, in MB. Seconds
 are those of one machine; CPU seconds leave out what else it does.
 """
 
@@ -81,18 +81,18 @@ def main() -> None:
     parser.add_argument("--heap", default="2g")
     parser.add_argument("--only", nargs="*", default=[], help="contenders: use, optimize")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     stories = [
-        Story("once", given.files, given.partitions, 1),
-        Story("fed", given.fed_files, max(given.partitions // 20, 1), given.rounds),
+        Story("once", arguments.files, arguments.partitions, 1),
+        Story("fed", arguments.fed_files, max(arguments.partitions // 20, 1), arguments.rounds),
     ]
-    if given.one:
-        name, contender = given.one.split(",")
-        run(next(story for story in stories if story.name == name), contender, given)
+    if arguments.one:
+        name, contender = arguments.one.split(",")
+        run(next(story for story in stories if story.name == name), contender, arguments)
         return
     results = []
     for story in stories:
-        for contender in given.only or ("use", "optimize"):
+        for contender in arguments.only or ("use", "optimize"):
             if story.files:
                 command = [sys.executable, *sys.argv, "--one", f"{story.name},{contender}"]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -103,19 +103,19 @@ def main() -> None:
         print(f"| {' | '.join(line)} |")
 
 
-def run(story: Story, contender: str, given: argparse.Namespace) -> None:
+def run(story: Story, contender: str, arguments: argparse.Namespace) -> None:
     """Goes through a story in this process; the last line that it prints is the result as JSON."""
     home = HOME / f"{story.name}-{contender}"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    spark = start(home, given.heap)
+    spark = start(home, arguments.heap)
     try:
         path = home / "table"
         templates = templates_of(spark, home / "templates", story.partitions)
         spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, text STRING, p INT) USING delta PARTITIONED BY (p)")
         print(
             json.dumps(
-                asdict(story) | {"contender": contender} | measured(spark, story, contender, path, templates, given)
+                asdict(story) | {"contender": contender} | measured(spark, story, contender, path, templates, arguments)
             )
         )
     finally:
@@ -182,9 +182,14 @@ def _names(count: int) -> Iterator[str]:
 
 
 def measured(
-    spark: SparkSession, story: Story, contender: str, path: Path, templates: list[Template], given: argparse.Namespace
+    spark: SparkSession,
+    story: Story,
+    contender: str,
+    path: Path,
+    templates: list[Template],
+    arguments: argparse.Namespace,
 ) -> dict[str, object]:
-    """What the runs of one contender cost."""
+    """The cost of the runs of one contender."""
     table = f"delta.`{path}`"
     appended = written = groups = jobs = 0
     seconds = planning = cpu = 0.0
@@ -199,7 +204,7 @@ def measured(
             TablePlanner(ManagedTable.find(spark, table), settings()).plan(PlanRequest())
             planning += time.perf_counter() - begun
             report = sql_ext.call(
-                spark, "optimize", table=table, strategy=CLUSTERING, parallelism=given.parallelism
+                spark, "optimize", table=table, strategy=CLUSTERING, parallelism=arguments.parallelism
             ).collect()
             done = [row for row in report if row.state == "committed"]
             groups += len(done)

@@ -1,16 +1,16 @@
-"""The whole way of a table on a cluster: written by several writers, indexed, sampled, filtered, vacuumed, checked.
+"""The life of a table on a cluster: written by several writers, indexed, sampled, filtered, vacuumed, checked.
 
 By spark-submit, which gives master and settings:
 
     use-spark conf > use.conf
     spark-submit --master spark://host:7077 --properties-file use.conf examples/cluster_job.py --folder /shared/demo
 
-or by itself, as a driver that makes its own session:
+or without it, as a driver that creates its own session:
 
     python examples/cluster_job.py --master spark://host:7077 --folder /shared/demo
 
-The folder must be one that the driver and all executors see. The job ends with exit code 1 when anything is not as it
-should be; ``--report`` writes what it saw as JSON.
+The driver and all executors must be able to access the folder. The job ends with exit code 1 if a check fails;
+``--report`` writes its observations as JSON.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def checksum(data: DataFrame) -> list[str]:
 
 
 def executors(spark: SparkSession) -> dict[str, int]:
-    """Tasks that each executor has completed, those that are gone included."""
+    """Tasks that each executor has completed, including executors that have ended."""
     java: Any = spark.sparkContext._jsc
     store, found = java.sc().statusStore().executorList(False), {}
     for number in range(store.size()):
@@ -105,7 +105,7 @@ def plainly(spark: SparkSession, query: str) -> list[str]:
 
 
 def expect(right: bool, what: str) -> None:
-    """Ends the job where something is not as it should be."""
+    """Ends the job if a check fails."""
     if not right:
         raise SystemExit(f"not as it should be: {what}")
     print(f"as it should be: {what}", flush=True)
@@ -116,12 +116,12 @@ def run(spark: SparkSession, folder: str, count: int, batch_bytes: int) -> dict[
 
     Args:
         spark: an attached session.
-        folder: new, and seen by driver and executors.
+        folder: new, and accessible to the driver and the executors.
         count: rows of an append.
         batch_bytes: bytes of files that a group of the first optimization takes.
 
     Returns:
-        What it saw.
+        Its observations.
     """
     report: dict[str, Any] = {}
     spark.sql(f"CREATE TABLE events (id BIGINT, x DOUBLE, y INT) USING delta LOCATION '{folder}/events'")
@@ -135,7 +135,7 @@ def run(spark: SparkSession, folder: str, count: int, batch_bytes: int) -> dict[
     done = spark.sql(f"{optimize}, options => map('batch_bytes', '{batch_bytes}'))").collect()
     report["groups"] = [row.state for row in done]
     expect("committed" in report["groups"], "optimize commits")
-    # What a lost executor may have left undone is done now.
+    # Work that a lost executor may have left undone is done now.
     spark.sql(f"{optimize})").collect()
     again = spark.sql(f"{optimize})").collect()
     expect([row.reason for row in again] == ["NOTHING_TO_DO"], "another optimize finds nothing to do")

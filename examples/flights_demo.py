@@ -36,7 +36,7 @@ IN_RANGE = "time_hour >= '2013-08-05' AND time_hour < '2013-08-12' AND distance 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query returned, and what it read to find it."""
+    """The result of a query, and the files that it read."""
 
     rows: int
     checksum: int
@@ -48,7 +48,7 @@ Compared = dict[str, tuple[Answer, Answer]]
 
 
 def main() -> None:
-    """Runs the six steps and prints what they show."""
+    """Runs the six steps and prints their results."""
     started = time.monotonic()
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
@@ -91,7 +91,7 @@ def start() -> SparkSession:
 
 
 def load_months(spark: SparkSession, flights: DataFrame) -> None:
-    """Step 2: a Delta table that opts in by its properties, and twelve appends that know nothing of it."""
+    """Step 2: a Delta table that opts in by its properties, and twelve appends of a plain Delta writer."""
     step(2, "Create a Delta table that names its index columns, and append the twelve months as any Delta writer does.")
     properties = (
         "'use.index.columns' = 'time_hour,distance,dep_delay', "
@@ -114,7 +114,7 @@ def index(spark: SparkSession) -> DataFrame:
 
 
 def append_and_compact(spark: SparkSession, flights: DataFrame) -> DataFrame:
-    """Step 4: small appends are indexed batch by batch, which fragments the cubes; compaction mends them."""
+    """Step 4: small appends are indexed batch by batch, which fragments the cubes; compaction merges them."""
     step(
         4,
         f"Append {APPENDS} times about {APPEND_ROWS} rows (slices of the same real flights, once more), indexing every "
@@ -170,7 +170,7 @@ def query(spark: SparkSession) -> Compared:
 
 
 def look_back(spark: SparkSession) -> None:
-    """Step 6: what was done to the table is itself a table; vacuum says what it would delete."""
+    """Step 6: the history of optimizations is itself a table; vacuum lists the files that it would delete."""
     step(6, "Look back: every optimization left an event in its commit. Then ask vacuum what it would delete.")
     events = run(spark, f"SELECT * FROM {TABLE}.optimizations").cache()
     events.select(
@@ -191,7 +191,7 @@ def look_back(spark: SparkSession) -> None:
 
 
 def summarize(indexed: DataFrame, compacted: DataFrame, compared: Compared, seconds: float) -> None:
-    """Says in a few lines what all of it means."""
+    """Prints a summary of a few lines."""
     first, second = committed(indexed), committed(compacted)
     print("\n" + "=" * 100 + "\nWhat you saw\n")
     print(f"* Indexing turned {first[0]} plainly appended files into {first[1]} indexed ones, with the same rows.")
@@ -292,7 +292,7 @@ def size(count: int) -> str:
 
 
 def check(holds: bool, failure: str) -> None:
-    """Ends the demo with a message, and with exit code 1, when something is not as it must be."""
+    """Ends the demo with a message and exit code 1 if a check fails."""
     if not holds:
         sys.exit(f"\nFAILED: {failure}.")
 

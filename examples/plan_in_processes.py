@@ -48,7 +48,7 @@ def submitted(path: str, plan_id: str, master: str, conf: list[str]) -> subproce
 
 
 def main() -> None:
-    """Makes a table and a plan, executes it in two processes, and shows which did what."""
+    """Makes a table and a plan, executes it in two processes, and shows which process rewrote which group."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--master", default="local[1]")

@@ -34,7 +34,7 @@ def run(notebook: nbformat.NotebookNode, folder: str) -> None:
         for output in cell.outputs:
             if "execution_count" in output:
                 output.execution_count = number
-    # The version of the interpreter that ran it says nothing about the notebook.
+    # The version of the interpreter that ran it does not matter for the notebook.
     notebook.metadata.get("language_info", {}).pop("version", None)
 
 

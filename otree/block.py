@@ -10,7 +10,7 @@ from otree.format_json import INT_BOUNDS, LONG_BOUNDS
 # The two tags of the published format.
 REVISION_TAG = "revision"
 BLOCKS_TAG = "blocks"
-# Our own tags beside them, which readers of the format tolerate.
+# Additional tags of USE, which readers of the format ignore.
 WRITE_TAG = "use.write"
 BAND_TAG = "use.band"
 TIME_RANGE_TAG = "use.timeRange"

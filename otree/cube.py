@@ -29,7 +29,7 @@ class CubeId:
     path: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is not a cube.
+        """Refuse codes that are not a cube.
 
         Raises:
             ValueError: If there is no dimension or a code is out of range.

@@ -15,7 +15,7 @@ _BITS_OF_ONE = 16
 _BITS_OF_SEVERAL = 11
 # The key has to fit a long.
 _KEY_BITS = 60
-# A part of the codes follows the rows alone, so that rows that are close together in their table are told apart.
+# A part of the codes follows the rows alone, so that rows that are close together in their table get different codes.
 _OWN_SHARE = 1 / 32
 
 
@@ -27,7 +27,7 @@ def bits_per_dimension(dimensions: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RowsBeside:
-    """The rows of a table beside those that are ordered.
+    """The rows of a table other than those that are ordered.
 
     Attributes:
         share: how many of all rows they are, in [0, 1).

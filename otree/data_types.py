@@ -6,7 +6,7 @@ from collections.abc import Mapping
 STRING = "StringDataType"
 
 # The format has no names for bytes, shorts, booleans, timestamps without zone and binaries: they take the name of the
-# type that holds their values, and the table's own properties tell what they are.
+# type that holds their values, and table properties of USE record the actual types.
 DATA_TYPES: Mapping[str, str] = {
     "tinyint": "IntegerDataType",
     "smallint": "IntegerDataType",

@@ -14,7 +14,7 @@ class IndexFormatError(ValueError):
         Args:
             field: Name of the field as it is spelled in the format.
             value: The invalid value.
-            expected: What the format asks for, e.g. "a whole number".
+            expected: The kind of value that the format requires, e.g. "a whole number".
 
         Returns:
             The error, ready to be raised.
@@ -30,7 +30,7 @@ class IndexFormatError(ValueError):
 
         Args:
             key: Key of the property.
-            reason: What is wrong with it.
+            reason: Why it cannot be used.
 
         Returns:
             The error, ready to be raised.

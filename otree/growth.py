@@ -62,7 +62,7 @@ def grow(
         rows: The rows.
         desired: Rows that an inner cube should hold.
         slack: Cubes of the current tree stay as they are until they would hold more than this multiple.
-        everywhere: Cubes that none of the rows reaches grow too, as far as their existing rows ask for it. Otherwise
+        everywhere: Cubes that get none of the rows grow too, if their existing rows require it. Otherwise
             they stay as they are.
 
     Returns:
@@ -103,7 +103,7 @@ def grow(
 
 @dataclass(frozen=True)
 class _Cube:
-    """What is known of a cube's existing rows.
+    """Facts about the existing rows of a cube.
 
     Attributes:
         threshold: Its current threshold, MAX_WEIGHT for a leaf.

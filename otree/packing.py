@@ -111,7 +111,7 @@ def pack(
     keys: NDArray[np.int64],
     rows: int,
     target_rows: int,
-    beside: int = 0,
+    staying_rows: int = 0,
     span: float = 1.0,
     fractions: Sequence[float] = (),
 ) -> Packing:
@@ -126,7 +126,7 @@ def pack(
         keys: their places on the curve.
         rows: how many rows there are in all.
         target_rows: rows that a file should hold.
-        beside: rows of the same tree in files that stay; see ``weight_bands``.
+        staying_rows: rows of the same tree in files that stay; see ``weight_bands``.
         span: length of the range of weights that the rows come from, as a share of all weights.
         fractions: samples for which bands end too; see ``weight_bands``.
 
@@ -138,14 +138,14 @@ def pack(
     """
     if target_rows < 1 or len(weights) != len(keys):
         raise ValueError(f"Cannot pack {len(weights)} weights and {len(keys)} keys in files of {target_rows} rows")
-    if _fits_one_file(rows, target_rows, beside, span) or len(weights) == 0:
+    if _fits_one_file(rows, target_rows, staying_rows, span) or len(weights) == 0:
         return Packing((Band(MIN_WEIGHT, (Run(0, 0, 1),)),), 1)
     target = target_rows * len(weights) / rows
     order = np.lexsort((keys, weights))
     by_weight = weights[order]
     bands: list[Band] = []
     files = 0
-    for first, end in weight_bands(by_weight, rows, target_rows, beside, span, fractions):
+    for first, end in weight_bands(by_weight, rows, target_rows, staying_rows, span, fractions):
         start, stop = np.searchsorted(by_weight, [first, end], side="left")
         share = (stop - start) / target
         few = (end <= MAX_WEIGHT or span < 1.0) and share < _FEW_FILES
@@ -160,7 +160,7 @@ def weight_bands(
     by_weight: NDArray[np.int32],
     rows: int,
     target_rows: int,
-    beside: int = 0,
+    staying_rows: int = 0,
     span: float = 1.0,
     fractions: Sequence[float] = (),
 ) -> list[tuple[int, int]]:
@@ -175,7 +175,7 @@ def weight_bands(
         by_weight: weights of a sample of the rows, ascending.
         rows: how many rows there are in all.
         target_rows: rows that a file should hold.
-        beside: rows of the same tree in files that stay, of any weight.
+        staying_rows: rows of the same tree in files that stay, of any weight.
         span: length of the range of weights that the rows come from, as a share of all weights.
         fractions: samples for which bands end too, where the bands are large enough; each above 0 and below 1.
 
@@ -183,12 +183,12 @@ def weight_bands(
         [first, end) of each band, lowest weights first; one band when all rows fit into one file.
     """
     size = len(by_weight)
-    if _fits_one_file(rows, target_rows, beside, span) or size == 0:
+    if _fits_one_file(rows, target_rows, staying_rows, span) or size == 0:
         return [(MIN_WEIGHT, MAX_WEIGHT + 1)]
-    smallest = _SMALLEST_BAND * _band_rows(rows, target_rows, beside, span) * size / rows
+    smallest = _SMALLEST_BAND * _band_rows(rows, target_rows, staying_rows, span) * size / rows
     limits, last = [MAX_WEIGHT + 1], size
     own = {weight_of(fraction) for fraction in fractions}
-    for limit in sorted({*own, *_limits(rows, target_rows, beside, span)}, reverse=True):
+    for limit in sorted({*own, *_limits(rows, target_rows, staying_rows, span)}, reverse=True):
         below = int(np.searchsorted(by_weight, limit, side="left"))
         if below < smallest:
             break
@@ -199,22 +199,22 @@ def weight_bands(
     return [(first, end) for end, first in pairwise(limits)][::-1]
 
 
-def _fits_one_file(rows: int, target_rows: int, beside: int, span: float) -> bool:
+def _fits_one_file(rows: int, target_rows: int, staying_rows: int, span: float) -> bool:
     """Return whether the share of the table that the rows are would be one file of the table."""
-    return rows / span <= _LARGEST_FILE * _band_rows(rows, target_rows, beside, span)
+    return rows / span <= _LARGEST_FILE * _band_rows(rows, target_rows, staying_rows, span)
 
 
-def _band_rows(rows: int, target_rows: int, beside: int, span: float) -> float:
+def _band_rows(rows: int, target_rows: int, staying_rows: int, span: float) -> float:
     """Return how many of the rows are the share of one file of the whole table."""
-    return target_rows * min(max(rows / span / max(rows + beside, 1), _FINEST_TARGET), 1.0)
+    return target_rows * min(max(rows / span / max(rows + staying_rows, 1), _FINEST_TARGET), 1.0)
 
 
-def _limits(rows: int, target_rows: int, beside: int, span: float) -> Iterable[int]:
+def _limits(rows: int, target_rows: int, staying_rows: int, span: float) -> Iterable[int]:
     """Yield the weights below the largest at which bands may end, largest first."""
     below = 1.0
     for decade in range(1, _DECADES + 1):
-        # Bands of less than a file gain nothing by finer steps, in a large table too.
-        if below * (rows + beside) >= _MANY_FILES * target_rows and below * rows / span >= target_rows:
+        # Bands of less than a file gain nothing from finer steps, even in a large table.
+        if below * (rows + staying_rows) >= _MANY_FILES * target_rows and below * rows / span >= target_rows:
             yield from (weight_of(step / 10**decade) for step in _FINE_STEPS)
         below = 1 / 10**decade
         yield weight_of(below)

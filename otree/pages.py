@@ -14,8 +14,8 @@ def page_rows_of(
 ) -> NDArray[np.float64]:
     """Return how many rows the pages of a write should have: fewer where the write is a small part of its revision.
 
-    A box reads a page or more of each sorted run that it meets, however short the run is. Pages that shrink with the
-    root of the run's share keep what many short runs cost near what one long run costs.
+    A box reads a page or more of each sorted run that it overlaps, however short the run is. If pages shrink with the
+    root of the run's share, many short runs cost about as much as one long run.
 
     Args:
         rows: Rows of the write, or of several.

@@ -28,8 +28,8 @@ class Revision:
         desired_cube_size: Rows that an inner cube should hold.
         transformers: One per indexed column, in index order.
         transformations: One per transformer, or none before the first data.
-        weights: Rows and distinct weights of the data that the revision was made for; None when nobody counted. Our own
-            addition to the format, whose readers ignore fields that they do not know.
+        weights: Rows and distinct weights of the data that the revision was made for; None when they were not counted.
+            An addition of USE to the format, whose readers ignore fields that they do not know.
 
     Source:
         Index format, sections 3 and 8.
@@ -125,7 +125,7 @@ class Revision:
 
 
 def _weights(node: object) -> WeightCardinality | None:
-    """Distinct weights and rows; None for anything else, since what is only shown must not stop a reader."""
+    """Distinct weights and rows; None for anything else, since a value for display only must not stop a reader."""
     counts = node if isinstance(node, list) else []
     if len(counts) != 2 or not all(type(count) is int and count >= 0 for count in counts):
         return None
@@ -133,7 +133,7 @@ def _weights(node: object) -> WeightCardinality | None:
 
 
 def staging_of(first: Revision) -> Revision:
-    """Return revision 0, which is written beside the first real revision.
+    """Return revision 0, which is written together with the first real revision.
 
     Args:
         first: The first real revision.
@@ -157,7 +157,7 @@ class StoredRevisions:
 
     Attributes:
         readable: The revisions by number, ascending.
-        unreadable: What is wrong with each of the others, by the key of its property.
+        unreadable: Why each of the others cannot be read, by the key of its property.
     """
 
     readable: Mapping[int, Revision]
@@ -218,7 +218,7 @@ def newest_revision(conf: Mapping[str, str], stored: StoredRevisions | None = No
 
     Raises:
         IndexFormatError: If the properties name a newest revision that they do not hold, or that cannot be read. A
-            writer must not go on, since it would take the place of that revision.
+            writer must stop, since it would replace that revision.
     """
     newest = last_revision_id(conf)
     if newest is None or newest <= STAGING_REVISION_ID:

@@ -31,7 +31,7 @@ class Transformer:
     data_type: str
 
     def __post_init__(self) -> None:
-        """Refuse what the format cannot express.
+        """Refuse a column that the format cannot express.
 
         Raises:
             IndexFormatError: If the kind is unknown or does not suit the data type.
@@ -46,7 +46,7 @@ class Transformer:
 
     @property
     def data_facts(self) -> DataFacts:
-        """What has to be known of the column's values before they can be indexed."""
+        """The facts about the column's values that are needed to index them."""
         return self._kind.data_facts(self.data_type)
 
     def to_json(self) -> dict[str, object]:
@@ -87,7 +87,7 @@ def suits(transformer: Transformer, space: Transformation, stats: ColumnStats) -
     Args:
         transformer: How the column is indexed.
         space: The transformation so far.
-        stats: Of the data to come, and what the owner declares.
+        stats: Of the data to come, with the statistics that the owner declares.
     """
     return KINDS[transformer.kind].suits(transformer.data_type, space, stats)
 

@@ -13,7 +13,7 @@ _SMALLEST_SHARE = 2.0**-32
 
 @dataclass(frozen=True)
 class CubeState:
-    """What the live blocks of a cube say about it.
+    """The state of a cube according to its live blocks.
 
     Attributes:
         max_weight: Smallest threshold among its blocks; MAX_WEIGHT for a leaf.
@@ -41,7 +41,7 @@ class Tree:
     thresholds: Mapping[CubeId, int]
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be walked.
+        """Refuse thresholds that form no tree.
 
         Raises:
             ValueError: If an inner cube's parent is not inner, a threshold is out of range, or dimensions differ.
@@ -186,7 +186,7 @@ class Tree:
 
 
 class _Domains:
-    """Domains of cubes, asked for from the root down."""
+    """Domains of cubes, computed from the root down."""
 
     def __init__(self, counts: Mapping[CubeId, int], subtrees: Mapping[CubeId, int], old: Mapping[CubeId, int]) -> None:
         self._counts = counts
@@ -195,7 +195,7 @@ class _Domains:
         self._existing: dict[CubeId, float] = {}
 
     def of(self, cube: CubeId) -> float:
-        """Return the domain of a cube whose parent was asked for before, in rows."""
+        """Return the domain of a cube whose parent was requested before, in rows."""
         self._existing[cube] = self._existing_rows(cube)
         return self._counts.get(cube, 0) + self._existing[cube]
 

@@ -1,4 +1,4 @@
-"""How rows lie over the values of a column, as far as the ranges of the files that hold them tell."""
+"""The distribution of rows over the values of a column, estimated from the ranges of their files."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ atexit.register(lambda: application().services.stop_attached(_SECONDS_AT_EXIT))
 def attach(spark: SparkSession) -> None:
     """Makes SQL reach Python: ``CALL use.…``, virtual tables, and the reading of indexed tables.
 
-    Starts the automatic service too, which is idle until a table's properties ask for it, unless
+    Starts the automatic service too, which is idle until a table's properties turn it on, unless
     ``spark.qbeast.use.service.enabled`` is false.
 
-    Call it once per Spark application, after the session was created with ``configure``; again does no harm. It also
-    replaces PySpark's callback server, which any process of the machine can use, by one that asks for a token.
+    Call it once per Spark application, after the session was created with ``configure``; repeated calls have no effect.
+    It also replaces PySpark's callback server, which any process of the machine can use, by one that requires a token.
 
     Args:
         spark: a session of this driver (not a Spark Connect client).

@@ -1,4 +1,4 @@
-"""The Python end of the bridge: answers what the shim asks."""
+"""The Python end of the bridge, which answers the requests of the shim."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from sql_ext.bridge_operations import (
 logger = logging.getLogger(__name__)
 
 _A = TypeVar("_A", bound=Arguments)
-# What an operation answers: rows, a text, or nothing.
+# The result of an operation: rows, a text, or nothing.
 _Answer = DataFrame | str | None
 
 
@@ -85,11 +85,11 @@ def declarations() -> str:
 
 
 def answer(operation: str, spark: SparkSession, arguments: Mapping[str, Any]) -> Any:
-    """Answers one question of the shim; errors become values, so that SQL clients see one line and no stack.
+    """Answers one request of the shim; errors become values, so that SQL clients see one line and no stack.
 
     Args:
         operation: see ``bridge_operations``.
-        spark: the session that asks.
+        spark: the session of the request.
         arguments: by name.
 
     Returns:

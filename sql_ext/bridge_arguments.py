@@ -1,4 +1,4 @@
-"""Arguments that the shim sends with a question: read into typed values, or refused with what is wrong."""
+"""Arguments of the shim's requests: read into typed values, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ JsonSchema: TypeAlias = Annotated[StructType, _schema]
 JsonMetadata: TypeAlias = Annotated[TableMetadata, _metadata]
 
 
-# A question is asked for every scan of a query, and resolving annotations takes longer than reading the values.
+# Every scan of a query makes a request, and resolving annotations takes longer than reading the values.
 @cache
 def _parsers_of(kind: type[Arguments]) -> Mapping[str, Callable[[Any], Any]]:
     hints = get_type_hints(kind, include_extras=True)

@@ -1,4 +1,4 @@
-"""What the shim asks of Python: one dataclass for the arguments of each operation.
+"""The operations that the shim requests of Python: one dataclass for the arguments of each operation.
 
 ``Operation.java`` declares the same names and keys on the side of the shim; a test compares the two.
 """
@@ -155,7 +155,7 @@ class CheckMetadata(Arguments):
 
     Attributes:
         before: the table as it is.
-        after: the table as the statement asks for it.
+        after: the table as the statement would leave it.
     """
 
     operation: ClassVar[str] = "check_metadata"
@@ -165,7 +165,7 @@ class CheckMetadata(Arguments):
 
 @dataclass(frozen=True)
 class CheckOtherFormat(Arguments):
-    """Refuse properties of ours on a table that is not a Delta table.
+    """Refuse properties of USE on a table that is not a Delta table.
 
     Attributes:
         table: name of the table.
@@ -263,7 +263,7 @@ class CatalogChanged(Arguments):
 
 @dataclass(frozen=True)
 class ManualTrigger(Arguments):
-    """Start an optimization that ``ALTER TABLE use_catalog.…`` asks for.
+    """Start an optimization for ``ALTER TABLE use_catalog.…``.
 
     Attributes:
         table: name of the table.

@@ -43,7 +43,7 @@ _lock = threading.Lock()
 
 
 def start_callback_server(context: SparkContext) -> None:
-    """Makes the JVM call Python on a server that asks for a token; does nothing where that is so already.
+    """Makes the JVM call Python on a server that requires a token; does nothing if it already does.
 
     A server without a token that PySpark has started, for a streaming query for example, takes no further connections
     and answers no further calls. Calls that run there end normally.
@@ -144,7 +144,7 @@ class CallbackServer(PythonServer):  # type: ignore[misc]  # Py4J has no types
             while not self.is_shutdown:
                 ready = [key for key, _ in selector.select(SECONDS_TO_AUTHENTICATE / 5)]
                 try:
-                    # Tokens first: who has sent one is not in the way of new connections.
+                    # Tokens first: an authenticated connection does not count against new ones.
                     for key in ready:
                         if key.data is not None and key.data in self._unauthenticated:
                             self._read(selector, key.data)

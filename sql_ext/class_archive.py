@@ -126,7 +126,7 @@ class ClassArchive:
             if other.name.startswith(self.key) or other.suffix == ".part" or age > _SECONDS_TO_KEEP:
                 other.unlink(missing_ok=True)
         part = self.folder / f"{self.key}.{os.getpid()}.part"
-        # The JVM replaces the file. Until then, it tells other commands that one is being written.
+        # The JVM replaces the file. Until then, the file shows other commands that an archive is being written.
         part.touch()
         return part
 
@@ -170,6 +170,6 @@ def _has_magic(place: Path) -> bool:
 
 
 def _belongs_to_user(folder: Path) -> bool:
-    """Whether nobody else can put classes into the folder."""
+    """Whether no other user can put classes into the folder."""
     facts = folder.stat()
     return facts.st_uid == os.getuid() and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -32,7 +32,7 @@ def started_driver() -> DriverProcess | None:
 
 
 def release_no_more_objects() -> None:
-    """Stops the messages that tell the JVM which of its objects Python has released.
+    """Stops the messages to the JVM about objects that Python has released.
 
     Py4J would log an error for a message that the JVM cannot answer because it ends.
     """

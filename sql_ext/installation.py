@@ -9,7 +9,7 @@ from pathlib import Path
 
 DISTRIBUTION = "use-spark"
 PACKAGES = ("otree", "catalog", "procedures")
-"""Top-level packages that the distribution installs beside ``sql_ext``."""
+"""Top-level packages that the distribution installs in addition to ``sql_ext``."""
 
 
 def check_packages(find: Callable[[str], ModuleSpec | None] = PathFinder.find_spec) -> None:

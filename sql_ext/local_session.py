@@ -49,13 +49,13 @@ _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _SHORT_DEFAULTS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Nobody looks at the pages of a session that ends after some seconds.
+    # The pages of a session that ends after some seconds are not used.
     "spark.ui.enabled": "false",
 }
 
 
 class Lifetime(enum.Enum):
-    """What a session is optimized for."""
+    """The kind of work that a session is optimized for."""
 
     SHORT = "short"
     """A few small jobs on metadata: nothing is compiled for speed."""
@@ -121,11 +121,11 @@ def new_session(
     Raises:
         UseError: the warehouse cannot be used.
     """
-    # Errors show no place in Python code, and PySpark asks the JVM thousands of times to note it.
+    # Errors show no place in Python code, and recording it takes PySpark thousands of calls of the JVM.
     settings = {"spark.python.sql.dataFrameDebugging.enabled": "false", **conf}
     is_submitted = SUBMITTED in os.environ
     if not is_submitted and lifetime is not Lifetime.SERVER:
-        # Nobody waits for a JVM that writes an archive, so it must not keep a warehouse open or print.
+        # No command waits for a JVM that writes an archive, so it must not keep a warehouse open or print.
         may_write = lifetime is Lifetime.SHORT and warehouse is None and log_level in _QUIET_LEVELS
         settings = with_archived_classes(settings, os.environ, may_write=may_write)
     if warehouse is not None:

@@ -24,7 +24,7 @@ _REJECTED_CHARACTERS = (";", '"', "\n")
 _SECONDS_FOR_PREDECESSOR = 5.0
 _SECONDS_BETWEEN_ATTEMPTS = 0.1
 
-# Held to the end of the process, as Derby holds its database.
+# Held until the process ends, as Derby holds its database.
 _held: dict[Path, IO[bytes]] = {}
 
 

@@ -36,7 +36,7 @@ def delete_expired(table: ManagedTable, before: int, start: int = 0) -> int:
     """
     count = 0
     for file in expired_files(table, before, start):
-        # The lists first: without its event, a list would stay for ever.
+        # The lists first: a list without its event would never be deleted.
         for of_event in _lists_of(table.read_state(file) or ""):
             table.delete_state(of_event)
             count += 1

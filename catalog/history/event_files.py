@@ -22,7 +22,7 @@ class StoredEvent:
         write_id: of the rewrite.
         state: ``committed``, ``failed``, …; other versions may know more.
         started_at: epoch milliseconds.
-        table_id: Delta's metadata id; '' where the event does not tell.
+        table_id: Delta's metadata id; '' where the event does not record it.
         shown: further fields for people, None where they are missing or of the wrong type.
     """
 
@@ -50,7 +50,7 @@ def parse_event(line: str) -> StoredEvent | Unreadable:
             line=line,
             write_id=fields.text("write_id"),
             state=fields.text("state"),
-            started_at=fields.whole("started_at"),
+            started_at=fields.whole_number("started_at"),
             table_id=fields.text_or_none("table_id") or "",
             shown={
                 **{name: fields.text_or_none(name) for name in _TEXTS},
@@ -74,4 +74,6 @@ def parse_events(text: str) -> list[StoredEvent] | Unreadable:
 
 def parse_marker(text: str) -> Marker | Unreadable:
     """Parses the record of the events that were copied from the log."""
-    return parse(text, lambda fields: Marker(fields.text("table_id"), fields.whole("version", most=_MOST_VERSION)))
+    return parse(
+        text, lambda fields: Marker(fields.text("table_id"), fields.whole_number("version", most=_MOST_VERSION))
+    )

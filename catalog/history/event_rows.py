@@ -1,4 +1,4 @@
-"""Events as rows, which are read from commits and from files beside the log and combined to one history."""
+"""Events as rows, which are read from commits and from files below ``_use/`` and combined into one history."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def events_in_log(table: ManagedTable, limit: int | None = None) -> DataFrame:
 
     Args:
         table: the table.
-        limit: looks at so many of the newest commits; at all when left out.
+        limit: number of the newest commits to read; all by default.
     """
     return committed_events(table.history(limit))
 

@@ -1,7 +1,7 @@
-"""Events kept with the table, below ``_use/events``: what the log forgets, and what never became a commit.
+"""Events below ``_use/events``: those whose log entries were cleaned up, and those without a commit.
 
 An event is a file of one line. Many of them become one file of many lines. Readers take one row per write id, so that a
-crash between the steps, and two processes that do the same, cost space and nothing else.
+crash between the steps, and two processes that merge the same files, only cost space.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def removable_files(table: ManagedTable, now: int) -> int:
 def merge(table: ManagedTable, now: int, most_files: int | None = None, times: TimeRange = ALL_TIMES) -> int:
     """Merges the files of the store into one when there are more than ``most_files``.
 
-    The parts stay for ``GRACE_MILLIS`` after the merged file is there; a file beside it lists them until then.
+    The parts stay for ``GRACE_MILLIS`` after the merge; a second file lists them until then.
 
     Args:
         table: the table.
@@ -193,10 +193,10 @@ def merge(table: ManagedTable, now: int, most_files: int | None = None, times: T
 
 
 def _files(table: ManagedTable) -> LineFolder[StoredEvent]:
-    return LineFolder(table, EVENTS_FOLDER, parse_events, _joined, _EVENTS_ADVICE, FULL_CHARACTERS)
+    return LineFolder(table, EVENTS_FOLDER, parse_events, _merged_lines, _EVENTS_ADVICE, FULL_CHARACTERS)
 
 
-def _joined(events: list[StoredEvent]) -> MergedLines:
+def _merged_lines(events: list[StoredEvent]) -> MergedLines:
     """One event per write id, a committed one where there is one, by the time when it began."""
     kept: dict[str, StoredEvent] = {}
     for event in events:
@@ -244,7 +244,7 @@ def newest_event(table: ManagedTable, table_id: str) -> StoredEvent | None:
 
 
 def recent_failures(table: ManagedTable, table_id: str, since: int) -> int:
-    """Returns how many groups failed since a time, as far as the newest files of the store tell.
+    """Returns how many groups failed since a time, according to the newest files of the store.
 
     Args:
         table: the table.

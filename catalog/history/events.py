@@ -1,4 +1,4 @@
-"""The event that each optimization stores in its commit and beside the log: its schema and construction."""
+"""The event that each optimization stores in its commit and below ``_use/``: its schema and construction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 OPERATION = "USE OPTIMIZE"
-# Every reader of the log parses every commit, so longer lists of file names are stored beside the log.
+# Every reader of the log parses every commit, so longer lists of file names are stored in files of their own.
 MAX_NAMES_IN_COMMIT = 1000
 EVENT_KEY = "event"
 # Folder of these lists, below the state folder.
@@ -43,7 +43,7 @@ class FileFacts:
     Attributes:
         path: as in the log.
         size: bytes.
-        rows: number of rows, or None when the log does not tell.
+        rows: number of rows, or None when the log does not record it.
         block_counts: elements per block; empty for an unindexed file.
         cube_ids: cube of each block, aligned with ``block_counts``.
         level: level of the largest block, -1 when unindexed.
@@ -174,10 +174,10 @@ def event_without_commit(
     """Builds the event of a failed group or an ignored trigger, which have no commit.
 
     Args:
-        strategy: name of the strategy, or of what was asked for.
-        trigger: who asked.
+        strategy: name of the strategy or of the requested operation.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         reason: reason code.
-        parameters: what was asked for.
+        parameters: arguments of the call.
         times: start and end, epoch milliseconds.
         inputs: what the group would have read; not known when left out.
         table_id: Delta's metadata id; the event store fills it in when left out.
@@ -209,9 +209,9 @@ def event_of_vacuum(
     """Builds the event of a vacuum: its input is the removed files, and it has no output.
 
     Args:
-        trigger: who asked.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         reason: reason code.
-        parameters: what was asked for.
+        parameters: arguments of the call.
         times: start and end, epoch milliseconds.
         removed: number and bytes of the removed files, None when it failed.
         table_bytes: bytes of the table's live files after it.

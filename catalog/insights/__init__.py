@@ -1,1 +1,1 @@
-"""What is recorded about a table: its commits (ingestion) and the queries that read it (consumption)."""
+"""Records about a table: its commits (ingestion) and the queries that read it (consumption)."""

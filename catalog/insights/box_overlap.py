@@ -43,8 +43,8 @@ def overlap_shares(files: FileLives, max_pairs: int = MAX_PAIRS) -> Mapping[int,
     """Returns for each version the share of its files that overlap a file of an earlier version.
 
     A file counts as earlier if an earlier version added it and the version itself left it in the table. Two files
-    overlap if they are in one partition and their ranges meet in every column, borders included. An unknown range
-    meets every other.
+    overlap if they are in one partition and their ranges overlap in every column, borders included. An unknown range
+    overlaps every other.
 
     Args:
         files: the files.

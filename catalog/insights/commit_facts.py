@@ -1,4 +1,4 @@
-"""What the commits of a log say, read in a number of Spark jobs that does not depend on the number of commits."""
+"""The facts in the commits of a log, read by a number of Spark jobs that does not depend on the number of commits."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def parse_commits(text: str) -> list[StoredCommit] | Unreadable:
     return commits
 
 
-def joined(commits: Iterable[StoredCommit]) -> MergedLines:
+def merged_lines(commits: Iterable[StoredCommit]) -> MergedLines:
     """Returns one line per table and version, with the time of the newest commit as the number of their file."""
     by_key = {(commit.table_id, commit.row.version): commit for commit in commits}
     ordered = sorted(by_key.values(), key=lambda commit: (commit.row.time, commit.row.version))
@@ -140,19 +140,19 @@ def _stored_commit(line: str, node: Fields) -> StoredCommit:
 
 def _row(node: Fields) -> CommitRow:
     return CommitRow(
-        version=node.whole("version", most=_MOST),
-        time=node.whole("time"),
+        version=node.whole_number("version", most=_MOST),
+        time=node.whole_number("time"),
         writer=node.text_or_none("writer"),
         user_name=node.text_or_none("user_name"),
         operation=node.text_or_none("operation"),
         data_change=node.flag("data_change"),
-        files_added=node.whole("files_added", most=_MOST),
-        bytes_added=node.whole("bytes_added", most=_MOST),
+        files_added=node.whole_number("files_added", most=_MOST),
+        bytes_added=node.whole_number("bytes_added", most=_MOST),
         rows_added=node.whole_or_none("rows_added", _MOST),
-        small_files=node.whole("small_files", most=_MOST),
-        unindexed_bytes=node.whole("unindexed_bytes", most=_MOST),
-        blocks_added=node.whole("blocks_added", most=_MOST),
-        cubes_touched=node.whole("cubes_touched", most=_MOST),
+        small_files=node.whole_number("small_files", most=_MOST),
+        unindexed_bytes=node.whole_number("unindexed_bytes", most=_MOST),
+        blocks_added=node.whole_number("blocks_added", most=_MOST),
+        cubes_touched=node.whole_number("cubes_touched", most=_MOST),
         overlap_share=node.share_or_none("overlap_share"),
         interval_ms=node.whole_or_none("interval_ms"),
     )

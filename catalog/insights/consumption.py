@@ -8,7 +8,7 @@ import uuid
 from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidArgumentError
-from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, joined, parse_scans, scan_rows
+from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, merged_lines, parse_scans, scan_rows
 from catalog.jvm.local_rows import local_data_frame
 from catalog.properties.insight_properties import ScanRetention
 from catalog.state.line_folder import LineFolder
@@ -37,7 +37,7 @@ def add_scans(table: ManagedTable, text: str, now: int) -> None:
     scans = parse_scans(text)
     if isinstance(scans, Unreadable):
         raise InvalidArgumentError.of("lines", scans.detail, "records of scans")
-    number, lines = joined(scans)
+    number, lines = merged_lines(scans)
     name = f"{number}-{len(lines)}-{uuid.uuid4().hex}.json"
     table.write_state(f"{CONSUMPTION_FOLDER}/{name}", "\n".join(lines))
     trim_scans(table, ScanRetention.of(table.snapshot().configuration), now)
@@ -48,7 +48,7 @@ def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:
 
     Args:
         table: the table.
-        retention: what stays.
+        retention: limits of the records that stay.
         now: epoch milliseconds.
 
     Returns:
@@ -76,4 +76,4 @@ def scans_of(table: ManagedTable) -> DataFrame:
 
 
 def _folder(table: ManagedTable) -> LineFolder[StoredScan]:
-    return LineFolder(table, CONSUMPTION_FOLDER, parse_scans, joined, _ADVICE)
+    return LineFolder(table, CONSUMPTION_FOLDER, parse_scans, merged_lines, _ADVICE)

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.insights.box_overlap import overlap_shares
 from catalog.insights.commit_facts import commit_facts, file_lives
-from catalog.insights.commit_rows import CommitRow, StoredCommit, joined, parse_commits, with_intervals
+from catalog.insights.commit_rows import CommitRow, StoredCommit, merged_lines, parse_commits, with_intervals
 from catalog.jvm.session import described_jobs
 from catalog.state.line_folder import FILE_NAME, LineFolder
 from catalog.table.managed_table import ManagedTable
@@ -51,7 +51,7 @@ def record_commits(table: ManagedTable, keep_millis: int, now: int) -> int:
     before = [newest] if newest is not None and newest.version == first - 1 else []
     rows = [row for row in with_intervals([*before, *rows]) if row.version >= first]
     if rows:
-        number, lines = joined([StoredCommit.of(snapshot.table_id, row) for row in rows])
+        number, lines = merged_lines([StoredCommit.of(snapshot.table_id, row) for row in rows])
         table.write_state(f"{INGESTION_FOLDER}/{number}-{uuid.uuid4().hex}.json", "\n".join(lines))
     _folder(table).merge(now, MOST_FILES)
     for name in table.list_state(INGESTION_FOLDER):
@@ -100,7 +100,7 @@ def _row(fact: Row, overlap_share: float | None) -> CommitRow:
 
 
 def _folder(table: ManagedTable) -> LineFolder[StoredCommit]:
-    return LineFolder(table, INGESTION_FOLDER, parse_commits, joined, _ADVICE)
+    return LineFolder(table, INGESTION_FOLDER, parse_commits, merged_lines, _ADVICE)
 
 
 def _stored(table: ManagedTable) -> list[StoredCommit]:

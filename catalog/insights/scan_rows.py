@@ -61,7 +61,7 @@ def parse_scans(text: str) -> list[StoredScan] | Unreadable:
     return scans
 
 
-def joined(scans: Iterable[StoredScan]) -> MergedLines:
+def merged_lines(scans: Iterable[StoredScan]) -> MergedLines:
     """Returns one line per scan, with the time of the newest query as the number of their file."""
     by_key = {scan.key: scan for scan in scans}
     ordered = sorted(by_key.values(), key=lambda scan: (scan.finished_at, scan.key))
@@ -89,6 +89,6 @@ def scan_rows(spark: SparkSession, files: Sequence[str], table_id: str) -> DataF
 
 
 def _stored_scan(line: str, node: Fields) -> StoredScan:
-    key = node.text("application_id"), node.whole("execution_id", most=_MOST), node.whole("scan")
+    key = node.text("application_id"), node.whole_number("execution_id", most=_MOST), node.whole_number("scan")
     node.text("table_id")
-    return StoredScan(line, key, node.whole("finished_at"))
+    return StoredScan(line, key, node.whole_number("finished_at"))

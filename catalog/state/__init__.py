@@ -1,1 +1,1 @@
-"""Small files and facts beside a table: leases, suspensions, what the service knows."""
+"""The state of a table outside its log: leases, suspensions, plans, and the schedules of the service."""

@@ -1,4 +1,4 @@
-"""What the automatic service of this process knows of each table, for whoever wants to look."""
+"""The state of each table that the automatic service of this process optimizes, for display."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Automation:
         table: full name.
         location: the table's root in its one spelling; see ``log_probe.qualified``.
         state: ``scheduled``, ``waiting`` (due, while the cluster is busy), ``running``, ``suspended`` or ``failed``.
-        strategies: names, in the order in which they are asked; what the properties say where they are wrong.
+        strategies: names, in order of priority; the text of the property if it is invalid.
         last_run: end of the last run, epoch milliseconds.
-        next_run: when the next one is due, epoch milliseconds; None when only a trigger of the table can tell.
-        last_error: code and text of the last error, None after a run that went well.
+        next_run: when the next one is due, epoch milliseconds; None when it depends on a trigger of the table.
+        last_error: code and text of the last error, None after a successful run.
         run_id: of the run under way.
-        note: what its owner should know, such as properties that do not count.
+        note: information for its owner, such as properties that have no effect.
     """
 
     table: str
@@ -37,7 +37,7 @@ class Automation:
 
 
 class Automations:
-    """The tables that this process takes care of, by location."""
+    """The tables that this process optimizes, by location."""
 
     def __init__(self) -> None:
         """Starts empty."""
@@ -45,7 +45,7 @@ class Automations:
         self._by_location: dict[str, Automation] = {}
 
     def put(self, automation: Automation) -> None:
-        """Adds a table, or replaces what was known of it."""
+        """Adds a table, or replaces its state."""
         with self._lock:
             self._by_location[automation.location] = automation
 
@@ -55,7 +55,7 @@ class Automations:
             self._by_location.pop(location, None)
 
     def get(self, location: str) -> Automation | None:
-        """What is known of a table."""
+        """Returns the state of a table."""
         with self._lock:
             return self._by_location.get(location)
 

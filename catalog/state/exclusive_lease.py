@@ -1,4 +1,4 @@
-"""Holding the lease of a table for work that no optimization may run beside."""
+"""The lease of a table for work during which no optimization may run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def exclusive_lease(table: ManagedTable, run_id: str, trigger: str, clock: Clock
     Args:
         table: the table.
         run_id: names the work in ``use.status``.
-        trigger: who asked.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         clock: the time.
 
     Raises:

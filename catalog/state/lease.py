@@ -1,8 +1,8 @@
 """One lease per table, so that two optimizers do not waste each other's work; correctness never depends on it.
 
 A lease may name a stored plan. Then all runs that execute this plan share it: the file names one of them, and each has
-a file of its own beside the plan. A run that ends writes one of the others into
-the file.
+a file of its own next to the plan. A run that ends transfers the lease to another run by writing that run's lease
+into the file.
 
 Source:
     Leases as expiring locks: Gray and Cheriton, "Leases: an efficient fault-tolerant mechanism" (1989).
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 LEASE_FILE = "lease.json"
 # Renewed three times in its time; a crashed holder blocks the table for this long at most.
 LEASE_MILLIS = 60_000
-# A lease that ends later than so many lease times from now is none: no holder with a correct clock writes it, and a
+# A lease that ends later than so many lease times from now is invalid: no holder with a correct clock writes it, and a
 # wrong clock must not block a table for years.
 MOST_LEASE_TIMES = 3
 
@@ -46,14 +46,14 @@ _BLOCKED_ADVICE = "Optimizations go on without a lease, so that two may do the s
 
 @dataclass(frozen=True)
 class Lease:
-    """Who optimizes a table.
+    """The run that optimizes a table.
 
     Attributes:
         run_id: the holder's run.
         holder: host and process, for people.
-        trigger: who asked for the run.
+        trigger: what started the run.
         acquired_at: epoch milliseconds.
-        expires_at: epoch milliseconds; afterwards anybody may take it.
+        expires_at: epoch milliseconds; afterwards any run may take it.
         plan: id of the plan that the run executes groups of, None for any other run.
     """
 
@@ -89,8 +89,8 @@ def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
             run_id=fields.text("run_id"),
             holder=fields.text("holder"),
             trigger=fields.text("trigger"),
-            acquired_at=fields.whole("acquired_at"),
-            expires_at=fields.whole("expires_at", most=latest),
+            acquired_at=fields.whole_number("acquired_at"),
+            expires_at=fields.whole_number("expires_at", most=latest),
             plan=fields.text_or_none("plan"),
         ),
     )
@@ -112,7 +112,7 @@ class Acquired:
     """The run holds the lease.
 
     Attributes:
-        is_stored: whether other processes can see it; False where the file system does not let anybody write it.
+        is_stored: whether other processes can see it; False if the file system denies writing.
     """
 
     is_stored: bool = True
@@ -141,10 +141,10 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str 
 
     Args:
         table: the table.
-        run_id: the run that asks; it may hold the lease already.
-        trigger: who asked for the run.
+        run_id: the run; it may hold the lease already.
+        trigger: what started the run.
         now: epoch milliseconds.
-        plan: the plan that the run executes; other runs of the same plan are not in its way.
+        plan: the plan that the run executes; other runs of the same plan do not block it.
     """
     held = conflicting_lease(table, run_id, now, plan)
     if held is not None:
@@ -181,7 +181,7 @@ def conflicting_lease(table: ManagedTable, run_id: str | None, now: int, plan: s
 
     Args:
         table: the table.
-        run_id: the run that asks; None = any run's lease is another one's.
+        run_id: the run; None = the lease of any run counts.
         now: epoch milliseconds.
         plan: the plan that the run executes.
     """
@@ -200,9 +200,9 @@ def renewed(
     Args:
         table: the table.
         run_id: the run that acquired it.
-        trigger: who asked for the run.
+        trigger: what started the run.
         clock: the time.
-        plan: the plan that the run executes; as long as other runs execute it, the lease is handed over to one.
+        plan: the plan that the run executes; if other runs execute it too, one of them gets the lease.
     """
     acquired = clock.now()
 

@@ -48,9 +48,11 @@ def parse_parts(text: str, latest: int) -> MergedParts | Unreadable:
 
     Args:
         text: the text.
-        latest: epoch milliseconds; a list from later is none, since its parts might never be old enough to go.
+        latest: epoch milliseconds; a later list is invalid, since its parts might never be old enough to be deleted.
     """
-    return parse(text, lambda fields: MergedParts(fields.whole("merged_at", most=latest), tuple(fields.texts("parts"))))
+    return parse(
+        text, lambda fields: MergedParts(fields.whole_number("merged_at", most=latest), tuple(fields.texts("parts")))
+    )
 
 
 class MergedLines(NamedTuple):
@@ -77,7 +79,7 @@ class LineFolder(Generic[_Line]):
         folder: relative to ``_use/``.
         parse: the lines of a file, or why it cannot be read.
         join: merges the lines of several files, the oldest file first.
-        advice: what an owner can do about a file that cannot be read.
+        advice: the remedy for a file that cannot be read.
         full_characters: a merged file of this many characters is not merged again.
     """
 
@@ -133,7 +135,7 @@ class LineFolder(Generic[_Line]):
     def merge(self, now: int, most_files: int, has: Callable[[str], bool] = lambda _: True) -> int:
         """Merges files into one if there are more than ``most_files``.
 
-        The parts stay for ``GRACE_MILLIS`` after the merged file is there; a file beside it lists them until then.
+        The parts stay for ``GRACE_MILLIS`` after the merge; a second file lists them until then.
 
         Args:
             now: epoch milliseconds.

@@ -1,7 +1,7 @@
-"""Which process works on which group of a stored plan: one small file per group, created by who takes it.
+"""Which process works on which group of a stored plan: one small file per group, created by the run that claims it.
 
-A claim keeps two processes from the same work; correctness never depends on it. A rewrite commits only if the files of
-its group are unchanged.
+A claim prevents two processes from doing the same work; correctness never depends on it. A rewrite commits only if the
+files of its group are unchanged.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _ADVICE = "The group counts as planned; delete the file if the warning comes bac
 
 @dataclass(frozen=True)
 class GroupState:
-    """What is known of a group.
+    """The state of a group.
 
     Attributes:
         state: ``running``, ``done``, ``stale`` or ``failed``.
         run_id: the run that has or had it.
         holder: host and process of the run.
-        trigger: who asked for the run.
+        trigger: what started the run.
         claimed_at: epoch milliseconds.
-        expires_at: epoch milliseconds; afterwards anybody may take a running group.
+        expires_at: epoch milliseconds; afterwards any run may take a running group.
         finished_at: epoch milliseconds, None while it runs.
         version: version committed, None unless it is done.
         reason: why it is stale or failed.
@@ -86,8 +86,8 @@ def parse_state(text: str, now: int | None = None) -> GroupState | Unreadable:
             run_id=values.text("run_id"),
             holder=values.text("holder"),
             trigger=values.text("trigger"),
-            claimed_at=values.whole("claimed_at"),
-            expires_at=values.whole("expires_at", most=latest if state == RUNNING else LAST_MILLIS),
+            claimed_at=values.whole_number("claimed_at"),
+            expires_at=values.whole_number("expires_at", most=latest if state == RUNNING else LAST_MILLIS),
             finished_at=values.whole_or_none("finished_at"),
             version=values.whole_or_none("version"),
             reason=values.text_or_none("reason"),
@@ -104,30 +104,30 @@ def state_file(plan: StoredPlan, group_id: int) -> str:
 def read_claim(
     table: ManagedTable, plan: StoredPlan, group_id: int, now: int | None = None
 ) -> GroupState | Unreadable | Missing:
-    """What the file of a group holds; see ``parse_state`` for ``now``."""
+    """Returns the content of a group's file; see ``parse_state`` for ``now``."""
     return read(table, state_file(plan, group_id), partial(parse_state, now=now), _ADVICE)
 
 
 def read_group_state(table: ManagedTable, plan: StoredPlan, group_id: int, now: int | None = None) -> GroupState | None:
-    """What is known of a group; None when nobody has taken it, or its file cannot be read."""
+    """Returns the state of a group; None if no run has claimed it, or its file cannot be read."""
     state = read_claim(table, plan, group_id, now)
     return None if isinstance(state, (Missing, Unreadable)) else state
 
 
 def read_group_states(table: ManagedTable, plan: StoredPlan, now: int | None = None) -> dict[int, GroupState]:
-    """What is known of the groups that somebody has taken, by number."""
+    """Returns the states of the groups that a run has claimed, by number."""
     states = {number: read_group_state(table, plan, number, now) for number in claimed_groups(table, plan)}
     return {number: state for number, state in states.items() if state is not None}
 
 
 def claimed_groups(table: ManagedTable, plan: StoredPlan) -> list[int]:
-    """The numbers of the groups that somebody has taken."""
+    """Returns the numbers of the groups that a run has claimed."""
     names = (name.removesuffix(".json") for name in table.list_state(f"{plan.folder}/groups"))
     return [int(name) for name in names if name.isascii() and name.isdigit()]
 
 
 def last_work(state: GroupState) -> int:
-    """Returns when somebody has last worked on a group, epoch milliseconds; the end of its claim while it runs."""
+    """Returns when a run last worked on a group, epoch milliseconds; the end of its claim while it runs."""
     return max(state.claimed_at, state.finished_at or state.expires_at)
 
 
@@ -138,7 +138,7 @@ class GroupClaims:
         table: the table.
         plan: the plan.
         run_id: the run.
-        trigger: who asked for it.
+        trigger: what started the run.
         clock: the time.
     """
 
@@ -152,12 +152,12 @@ class GroupClaims:
         self._lock = threading.Lock()
 
     def list_claimed(self) -> None:
-        """Lists the groups that have a file, once, so that the others need no request each. For runs of many groups."""
+        """Lists the groups that have a file, once, so that other groups need no requests; for runs of many groups."""
         if self._claimed is None:
             self._claimed = frozenset(claimed_groups(self._table, self._plan))
 
     def state(self, group_id: int) -> GroupState | None:
-        """What is known of a group; of one that had no file when the groups were listed, nothing."""
+        """Returns the state of a group; None if it had no file when the groups were listed."""
         if self._claimed is not None and group_id not in self._claimed:
             return None
         return read_group_state(self._table, self._plan, group_id, self._clock.now())
@@ -178,21 +178,21 @@ class GroupClaims:
         with self._lock:
             if self._claimed is not None and group_id in self._claimed:
                 # Without an attempt to create the file, which would fail.
-                other = self._in_the_way(group_id, now, again)
+                other = self._conflicting_claim(group_id, now, again)
                 if other is not None:
                     return other
             if not self._create(group_id, mine):
-                other = self._in_the_way(group_id, now, again)
+                other = self._conflicting_claim(group_id, now, again)
                 if other is not None:
                     return other
                 self._store(group_id, mine)
             # Of two runs that saw an expired claim, the last one to write the file has the group.
-            other = self._in_the_way(group_id, now, again)
+            other = self._conflicting_claim(group_id, now, again)
             if other is None:
                 self._mine[group_id] = mine
             return other
 
-    def _in_the_way(self, group_id: int, now: int, again: bool) -> GroupState | None:
+    def _conflicting_claim(self, group_id: int, now: int, again: bool) -> GroupState | None:
         state = read_group_state(self._table, self._plan, group_id, now)
         if state is None or state.run_id == self._run_id:
             return None
@@ -212,7 +212,7 @@ class GroupClaims:
             mine = self._mine.pop(group_id, None)
             if mine is None:
                 return
-            # If it cannot be stored, the next process that looks at the group asks the log.
+            # If it cannot be stored, the next process that reads the group's state looks it up in the log.
             self._store(
                 group_id,
                 replace(mine, state=state, finished_at=self._clock.now(), version=version, reason=reason),
@@ -237,7 +237,7 @@ class GroupClaims:
         except (Py4JError, PySparkException, OSError) as error:
             if is_cancellation(causes_of(error)):
                 raise
-            # What is in the way is looked at, and writing to the file shows the problem again.
+            # The caller then reads the existing file; writing to it shows the error again.
             return False
 
     def _store(self, group_id: int, state: GroupState) -> None:
@@ -255,7 +255,7 @@ class GroupClaims:
                 now = self._clock.now()
                 for group_id, mine in list(self._mine.items()):
                     # Another run has the group if this process was suspended for longer than a lease time.
-                    if self._in_the_way(group_id, now, again=True) is None:
+                    if self._conflicting_claim(group_id, now, again=True) is None:
                         self._mine[group_id] = replace(mine, expires_at=now + LEASE_MILLIS)
                         self._store(group_id, self._mine[group_id])
 

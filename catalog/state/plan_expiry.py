@@ -1,4 +1,4 @@
-"""Deletion of stored plans that nobody works on any more."""
+"""Deletion of stored plans on which no run works any more."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ExpiredPlan:
 
 
 def expired_plans(table: ManagedTable, before: int, now: int) -> list[ExpiredPlan]:
-    """Returns the plans that were made before a time and on which nobody has worked since.
+    """Returns the plans that were made before a time and on which no run has worked since.
 
     Parts of plans whose writing was interrupted are included. A plan that cannot be read stays, and so does one with a
     claim that cannot be read: its file may be being written.

@@ -1,6 +1,6 @@
-"""Stored consolidation plans below ``_use/plans``: what each group reads, as text files that any process can read.
+"""Stored consolidation plans below ``_use/plans``: the files of each group, as text that any process can read.
 
-``<id>.json`` tells of the plan and is written last: a plan without it does not exist. ``<id>/part-00001.jsonl`` and so
+``<id>.json`` describes the plan and is written last: a plan without it does not exist. ``<id>/part-00001.jsonl`` and so
 on have a group per line, and about 2,000 names of files each. To execute a group, a process reads the first file and
 one part. ``<id>.writing`` exists while a plan is written; a process that is killed leaves it behind.
 """
@@ -233,7 +233,7 @@ def writing_began(table: ManagedTable, plan_id: str, advice: str) -> int | Unrea
         advice: see ``state_files.read``.
     """
     file = f"{PLANS_FOLDER}/{plan_id}{WRITING_ENDING}"
-    return read(table, file, partial(parse, build=lambda values: values.whole("created_at")), advice)
+    return read(table, file, partial(parse, build=lambda values: values.whole_number("created_at")), advice)
 
 
 def parse_plan(text: str, plan_id: str) -> StoredPlan | Unreadable:
@@ -249,16 +249,16 @@ def parse_plan(text: str, plan_id: str) -> StoredPlan | Unreadable:
 def _plan(values: Fields, plan_id: str) -> StoredPlan:
     if values.text("plan_id") != plan_id:
         raise FieldError(f"'plan_id' is not '{plan_id}', which names the file")
-    groups = values.whole("groups", most=_MOST_GROUPS)
-    first_groups = values.wholes("first_groups", least=1, most=max(groups, 1))
+    groups = values.whole_number("groups", most=_MOST_GROUPS)
+    first_groups = values.whole_numbers("first_groups", least=1, most=max(groups, 1))
     if sorted(set(first_groups)) != first_groups or (first_groups[:1] != [1]) != (groups == 0):
         raise FieldError("'first_groups' are not ascending numbers from 1 on")
     plan = StoredPlan(
         plan_id=plan_id,
         table_id=values.text("table_id"),
-        version=values.whole("version"),
-        created_at=values.whole("created_at"),
-        max_file_bytes=values.whole("max_file_bytes", least=1),
+        version=values.whole_number("version"),
+        created_at=values.whole_number("created_at"),
+        max_file_bytes=values.whole_number("max_file_bytes", least=1),
         groups=groups,
         first_groups=tuple(first_groups),
         part_digests=tuple(values.strings("part_digests")),
@@ -275,7 +275,7 @@ def parse_group(line: str) -> StoredGroup | Unreadable:
 
 def _group(values: Fields) -> StoredGroup:
     paths, vectors = values.strings("paths"), values.strings("vectors")
-    run_ends = values.wholes("run_ends", least=1, most=len(paths))
+    run_ends = values.whole_numbers("run_ends", least=1, most=len(paths))
     if not paths or len(vectors) != len(paths) or len(set(paths)) != len(paths):
         raise FieldError("'paths' are not paths of different files, each with an entry in 'vectors'")
     if sorted(set(run_ends)) != run_ends or run_ends[-1:] != [len(paths)]:
@@ -283,7 +283,7 @@ def _group(values: Fields) -> StoredGroup:
     texts = {"reason": values.text("reason"), "partition": values.text_or_none("partition") or ""}
     lists = {"paths": tuple(paths), "vectors": tuple(vectors), "run_ends": tuple(run_ends)}
     of_text_or_list = {*texts, *lists}
-    numbers = {f.name: values.whole(f.name) for f in fields(StoredGroup) if f.name not in of_text_or_list}
+    numbers = {f.name: values.whole_number(f.name) for f in fields(StoredGroup) if f.name not in of_text_or_list}
     return StoredGroup(**texts, **lists, **numbers)  # type: ignore[arg-type]
 
 

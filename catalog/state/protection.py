@@ -34,7 +34,7 @@ class Protection:
         name: of the protection.
         version: the version.
         since: epoch milliseconds.
-        by: host and process that asked for it.
+        by: host and process that requested it.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Protection:
 
 
 def check_name(name: str) -> None:
-    """Refuses a text that is no name of a protection.
+    """Refuses a text that is not a valid name of a protection.
 
     Raises:
         InvalidArgumentError: it is none.
@@ -70,7 +70,7 @@ def parse_protection(name: str, text: str) -> Protection | Unreadable:
     return parse(
         text,
         lambda fields: Protection(
-            name, fields.whole("version", most=_MOST_VERSION), fields.whole("since"), fields.text("by")
+            name, fields.whole_number("version", most=_MOST_VERSION), fields.whole_number("since"), fields.text("by")
         ),
     )
 
@@ -105,7 +105,7 @@ def _protection(table: ManagedTable, file: str) -> Protection | Unreadable | Non
 
 
 def protect(table: ManagedTable, name: str, version: int, now: int) -> Protection:
-    """Protects a version; whoever deletes files afterwards keeps those that the version needs.
+    """Protects a version; later deletions keep the files that the version needs.
 
     Args:
         table: the table.
@@ -140,7 +140,7 @@ def unprotect(table: ManagedTable, name: str) -> Protection | None:
         name: of the protection; its file may be unreadable.
 
     Returns:
-        What it was; None if its file could not be read.
+        The protection; None if its file could not be read.
 
     Raises:
         UnknownNameError: there is no protection of this name.

@@ -1,4 +1,4 @@
-"""What was reclaimed of a table: the oldest version left, written below ``_use/`` before any file of it is deleted."""
+"""The oldest version that a reclamation leaves, written below ``_use/`` before it deletes any file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADVICE = "Time travel to versions that were reclaimed fails with an error of De
 
 @dataclass(frozen=True)
 class Reclaimed:
-    """What was reclaimed.
+    """The record of a reclamation.
 
     Attributes:
         table_id: Delta's metadata id; another table may be at the place now.
@@ -31,11 +31,11 @@ class Reclaimed:
 
 
 def parse_reclaimed(text: str) -> Reclaimed | Unreadable:
-    """What was reclaimed according to a file's text, or why it does not tell; total."""
+    """Returns the record in a file's text, or why there is none; total."""
     return parse(
         text,
         lambda fields: Reclaimed(
-            fields.text("table_id"), fields.whole("oldest", most=_MOST_VERSION), fields.whole("at")
+            fields.text("table_id"), fields.whole_number("oldest", most=_MOST_VERSION), fields.whole_number("at")
         ),
     )
 

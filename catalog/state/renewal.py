@@ -1,4 +1,4 @@
-"""A thread that renews something stored below a table while work goes on, and ends it afterwards."""
+"""A thread that renews something stored below a table while other work runs, and ends it afterwards."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def renewed_in_background(
         clock: the time.
         seconds: between two renewals.
         renew: renews it.
-        end: ends it. The same thread calls it: that of the caller may be interrupted, and then cannot write files.
-        failed: is told when the file system refuses either.
+        end: ends it. The same thread calls it, because an interrupted thread of the caller could not write files.
+        failed: called with the reason if the file system refuses either.
     """
     ended = threading.Event()
 
@@ -38,7 +38,7 @@ def renewed_in_background(
         try:
             step()
         except (Py4JError, PySparkException, OSError) as error:
-            # Correctness does not depend on what is renewed: work goes on, and the next attempt may succeed.
+            # Correctness does not depend on the renewal: the work continues, and the next attempt may succeed.
             failed(Unreadable(NOT_ACCESSIBLE, access_problem(error)))
 
     def keep() -> None:

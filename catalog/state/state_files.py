@@ -28,9 +28,9 @@ _Value = TypeVar("_Value")
 # Reason codes.
 NOT_ACCESSIBLE, NOT_JSON, NOT_AN_OBJECT, WRONG_FIELD = "NOT_ACCESSIBLE", "NOT_JSON", "NOT_AN_OBJECT", "WRONG_FIELD"
 
-# What people read of a file is one line.
+# Messages about a file have one line.
 _MOST_CHARACTERS = 500
-# Files that were warned of; beyond, the oldest are forgotten and may be warned of again.
+# The number of files whose warnings are remembered; after more warnings, the oldest files may be warned of again.
 _MOST_WARNED = 10_000
 
 
@@ -72,7 +72,7 @@ class Fields:
     def whole_or_none(self, name: str, most: int = LAST_MILLIS) -> int | None:
         """A whole number from 0 to ``most``; None when it is missing or anything else."""
         try:
-            return self.whole(name, most=most)
+            return self.whole_number(name, most=most)
         except FieldError:
             return None
 
@@ -81,7 +81,7 @@ class Fields:
         value = self._node.get(name)
         return printable(value) if isinstance(value, str) else None
 
-    def whole(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> int:
+    def whole_number(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> int:
         """A whole number within bounds, both inclusive.
 
         Raises:
@@ -146,7 +146,7 @@ class Fields:
             return None
         return float(value) if 0 <= value <= 1 else None
 
-    def wholes(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> list[int]:
+    def whole_numbers(self, name: str, least: int = 0, most: int = LAST_MILLIS) -> list[int]:
         """A list of whole numbers within bounds, both inclusive.
 
         Raises:
@@ -155,7 +155,9 @@ class Fields:
         value = self._node.get(name)
         if not isinstance(value, list):
             raise FieldError(f"'{name}' is {_shown(value)}, expected a list of whole numbers")
-        return [Fields({f"{name}[{i}]": item}).whole(f"{name}[{i}]", least, most) for i, item in enumerate(value)]
+        return [
+            Fields({f"{name}[{i}]": item}).whole_number(f"{name}[{i}]", least, most) for i, item in enumerate(value)
+        ]
 
 
 def _shown(value: object) -> str:
@@ -171,7 +173,7 @@ def _shown(value: object) -> str:
 def parse(text: str, build: Callable[[Fields], _Value]) -> _Value | Unreadable:
     """Parses the text of a state file; total.
 
-    Of a key that occurs twice the last value counts, as for Spark's own reader of JSON.
+    If a key occurs twice, its last value counts, as for Spark's own reader of JSON.
 
     Args:
         text: the text.
@@ -205,7 +207,7 @@ def read(
         table: the table.
         file: path relative to ``_use/``.
         parsed: total function of the file's text.
-        advice: what follows from it and what to do, as sentences.
+        advice: the consequences and the remedy, as sentences.
     """
     try:
         text = table.read_state(file)
@@ -221,7 +223,7 @@ def read(
 
 
 def access_problem(error: BaseException) -> str:
-    """What the file system says, in one line."""
+    """Returns the message of the file system, in one line."""
     return _one_line(text_of(error))
 
 
@@ -250,7 +252,7 @@ def warn_once(table: ManagedTable, file: str, problem: Unreadable, advice: str) 
         table: the table.
         file: path relative to ``_use/``.
         problem: why.
-        advice: what follows from it and what to do, as sentences.
+        advice: the consequences and the remedy, as sentences.
     """
     path = f"{table.state_folder}/{file}"
     with _lock:

@@ -1,6 +1,6 @@
 """A table whose automatic optimization is suspended: a file below ``_use/``, which every process sees.
 
-The file suspends the table by being there; its text is for people. See decision 047.
+The existence of the file suspends the table; its text is for people. See decision 047.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Suspension:
     """A suspension.
 
     Attributes:
-        since: epoch milliseconds; 0 where the file does not tell.
-        by: the process that asked for it; ``unknown`` where the file does not tell.
+        since: epoch milliseconds; 0 if the file does not record it.
+        by: the process that requested it; ``unknown`` if the file does not record it.
         problem: why the file cannot be read, '' when it can.
     """
 
@@ -47,8 +47,8 @@ class Suspension:
 
 
 def parse_suspension(text: str) -> Suspension | Unreadable:
-    """The suspension in a file's text, or why it does not tell; total."""
-    return parse(text, lambda fields: Suspension(fields.whole("since"), fields.text("by")))
+    """Returns the suspension in a file's text, or why there is none; total."""
+    return parse(text, lambda fields: Suspension(fields.whole_number("since"), fields.text("by")))
 
 
 def is_suspended(spark: SparkSession, location: str) -> bool:
@@ -90,7 +90,7 @@ def resume(table: ManagedTable) -> bool:
         table.delete_state(SUSPENSION_FILE)
     except (Py4JError, PySparkException, OSError) as error:
         problem = access_problem(error)
-    # Some file systems say that they deleted a file, and did not.
+    # Some file systems report a deletion that they did not make.
     if there and suspension_of(table) is not None:
         raise _denied(table, "deleted", "The table stays suspended", problem)
     return there

@@ -51,7 +51,7 @@ class WriteRecord:
 
     @property
     def mark(self) -> str:
-        """What the names of its files contain."""
+        """The text that the names of its files contain."""
         return str(uuid.UUID(self.write_id))
 
 
@@ -80,7 +80,7 @@ def parse_record(write_id: str, text: str) -> WriteRecord | Unreadable:
         text,
         lambda fields: WriteRecord(
             write_id,
-            fields.whole("started_at"),
+            fields.whole_number("started_at"),
             tuple("" if folder == _ROOT else folder for folder in fields.texts("folders") if _is_below(folder)),
         ),
     )

@@ -18,8 +18,7 @@ from otree.revision import last_revision_id
 logger = logging.getLogger(__name__)
 
 
-# Computed here: a moment that Spark hands out has no zone, and is another one when it comes back in an hour that occurs
-# twice.
+# Computed here: a timestamp from Spark has no zone, and is ambiguous in an hour that occurs twice.
 _MOMENTS = {"started_time": "started_at", "finished_time": "finished_at"}
 _UNREADABLE = "unreadable"
 
@@ -43,7 +42,7 @@ def _rows(query: SystemQuery) -> Iterator[Mapping[str, Any]]:
 
 def _rows_of(spark: SparkSession, lookup: str, of_event: Sequence[str]) -> list[dict[str, Any]]:
     table = ManagedTable.find(spark, lookup)
-    # A table that was never optimized need not be asked for its history.
+    # The history of a table that was never optimized need not be read.
     if not table.list_state(EVENTS_FOLDER) and not last_revision_id(table.snapshot().configuration):
         return []
     events = optimizations(table).select("write_id", *of_event).collect()

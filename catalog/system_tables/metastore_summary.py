@@ -92,7 +92,7 @@ def _open(query: SystemQuery, listed: Listed) -> _Opened | Exception:
 
 
 def _look(query: SystemQuery, opened: _Opened, wanted: frozenset[str], row: dict[str, Any]) -> list[UseError]:
-    """Fills in what the table itself tells, as far as it is asked for, until something cannot be read.
+    """Fills in the requested columns from the table itself, until something cannot be read.
 
     Returns:
         Mistakes in the table's properties.
@@ -144,7 +144,7 @@ def _add_last_run(table: ManagedTable, snapshot: TableSnapshot, row: dict[str, A
 
 
 def _add_automation(listed: Listed, row: dict[str, Any]) -> None:
-    """What the service of this process knows is newer than what the table's folder tells."""
+    """The state in the service of this process is newer than that in the table's folder."""
     automation = listed.automation
     if automation is None:
         return

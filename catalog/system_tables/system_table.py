@@ -1,4 +1,4 @@
-"""What a system table is, and the tables that it is about."""
+"""The type of system tables, and the tables that they cover."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class SystemQuery:
 
 @dataclass(frozen=True)
 class SystemTable:
-    """Rows about all tables of the metastore, and those by path that the service of this process takes care of.
+    """Rows about all tables of the metastore, and about the tables by path that the service of this process optimizes.
 
     Attributes:
         name: last part of its name in SQL.
         schema: DDL; a contract with users.
-        rows: computes the rows: values by column, at least those of the columns asked for.
+        rows: computes the rows: values by column, at least those of the requested columns.
     """
 
     name: str
@@ -66,9 +66,9 @@ class Listed:
     """A table to be shown.
 
     Attributes:
-        lookup: what ``ManagedTable.find`` finds it by.
+        lookup: the text by which ``ManagedTable.find`` finds it.
         shown: its values of catalog, namespace, name, location and provider.
-        automation: what the service of this process knows of it.
+        automation: its state in the service of this process.
     """
 
     lookup: str

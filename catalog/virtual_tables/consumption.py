@@ -1,4 +1,4 @@
-"""``<table>.consumption``: one row per scan of the table by a finished query, while the table asks for records."""
+"""``<table>.consumption``: one row per scan of the table by a finished query, if records are turned on."""
 
 from __future__ import annotations
 

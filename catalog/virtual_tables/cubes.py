@@ -23,7 +23,7 @@ _SCHEMA = (
 
 def _rows(table: ManagedTable) -> DataFrame:
     snapshot = table.snapshot()
-    # The tree is small beside the file list: one row per cube and revision.
+    # The tree is small in comparison with the file list: one row per cube and revision.
     cubes = (
         snapshot.blocks()
         .groupBy("revision", "cube_id")

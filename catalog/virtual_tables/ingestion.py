@@ -1,4 +1,4 @@
-"""``<table>.ingestion``: one row per commit, newest first, from the log and from what the service keeps beside it."""
+"""``<table>.ingestion``: one row per commit, newest first, from the log and from the rows that the service keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``<table>.optimizations``: one row per optimization, from the commits and from what is stored beside them."""
+"""``<table>.optimizations``: one row per optimization, from the commits and from the stored events."""
 
 from __future__ import annotations
 

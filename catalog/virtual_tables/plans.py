@@ -1,4 +1,4 @@
-"""``<table>.plans``: one row per group of each stored plan, with what has become of it."""
+"""``<table>.plans``: one row per group of each stored plan, with its state."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def _row(plan: StoredPlan, group: StoredGroup, state: GroupState | None, now: in
         group.depth_before,
         group.depth_after,
     )
-    return (plan.plan_id, moment(plan.created_at), *facts, shown, *_who(state), message)
+    return (plan.plan_id, moment(plan.created_at), *facts, shown, *_claim_columns(state), message)
 
 
-def _who(state: GroupState | None) -> tuple[Any, ...]:
+def _claim_columns(state: GroupState | None) -> tuple[Any, ...]:
     if state is None:
         return (None,) * 6
     times = moment(state.claimed_at), moment(state.finished_at)

@@ -1,4 +1,4 @@
-"""``<table>.revisions``: one row per index space, and one for what is not indexed."""
+"""``<table>.revisions``: one row per index space, and one for files that are not indexed."""
 
 from __future__ import annotations
 

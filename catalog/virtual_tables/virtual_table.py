@@ -1,4 +1,4 @@
-"""What a virtual table is."""
+"""The type of virtual tables."""
 
 from __future__ import annotations
 

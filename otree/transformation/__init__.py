@@ -49,7 +49,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kinds_for(data_type: str, sql_type: str) -> tuple[str, ...]:
-    """Return the names of the kinds that users may ask for on a column, its default first.
+    """Return the names of the kinds that users may choose for a column, its default first.
 
     Args:
         data_type: The format's name of the column's type.

@@ -1,4 +1,4 @@
-"""What every transformation from column values to coordinates can do."""
+"""The interface of every transformation from column values to coordinates."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ Value = int | float | str | bytes | Decimal | None
 
 @dataclass(frozen=True)
 class DeclaredStats:
-    """What the owner of a table says about a column, in the transformation's unit.
+    """Column statistics that the owner of a table declares, in the transformation's unit.
 
     Attributes:
         minimum: Smallest value expected, None when not said.
@@ -34,8 +34,8 @@ class ColumnStats:
     Attributes:
         minimum: Smallest value, None when all values are null.
         maximum: Largest value, None when all values are null.
-        estimated: Quantiles estimated from the values, in any number and with repetitions; None when nobody asked.
-        declared: What the owner says; it widens the range and goes before the estimate.
+        estimated: Quantiles estimated from the values, in any number and with repetitions; None when not requested.
+        declared: Statistics that the owner declares; they widen the range and take precedence over the estimate.
         now: Epoch milliseconds at which a range is made for the values; None when the time does not matter.
     """
 

@@ -111,7 +111,7 @@ class HashingKind(Kind):
 
 
 def java_text(number: float) -> str:
-    """Return a double as Java's `Double.toString` writes it, with the fewest digits that tell it apart.
+    """Return a double as Java's `Double.toString` writes it, with the fewest digits that distinguish it.
 
     Source:
         The specification of `java.lang.Double.toString`. Java before 19 writes a digit too many for a few numbers.
@@ -154,7 +154,7 @@ def murmur3_32(content: bytes, seed: int) -> int:
     for start in range(0, whole, 4):
         state ^= _scrambled(int.from_bytes(content[start : start + 4], "little"))
         state = (_rotated(state, 13) * 5 + 0xE6546B64) & _MASK
-    # An empty tail scrambles to zero and leaves the state alone.
+    # An empty tail scrambles to zero and does not change the state.
     state ^= _scrambled(int.from_bytes(content[whole:], "little"))
     state ^= len(content) & _MASK
     state = (state ^ state >> 16) * 0x85EBCA6B & _MASK

@@ -1,4 +1,4 @@
-"""Kinds of transformations: what users ask for by name, and how a kind makes a transformation of a column's data."""
+"""Kinds of transformations, which users choose by name, and the transformations that they make from data."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from otree.transformation.base import ColumnStats, DeclaredStats, Transformation
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What has to be known of a column's values before a transformation of some kind is made.
+    """The facts about a column's values that a kind of transformation needs.
 
     Attributes:
         span: The smallest and the largest finite value; only for columns of numbers, dates and timestamps.
@@ -26,8 +26,8 @@ class Kind(ABC):
     """A way to index a column, such as "linear".
 
     Attributes:
-        name: What users write after the column's name, lower case.
-        offered: Whether users may ask for it.
+        name: The word that users write after the column's name, lower case.
+        offered: Whether users may choose it.
         transformer_classes: Class names, in the format, of how a column of this kind is indexed.
         transformations: The transformations that this kind brings, by their class names in the format.
     """
@@ -38,7 +38,7 @@ class Kind(ABC):
     transformations: ClassVar[Mapping[str, type[Transformation]]]
 
     def accepts(self, data_type: str, sql_type: str) -> bool:  # noqa: ARG002 - for those that choose
-        """Say whether users may ask for this kind on a column.
+        """Say whether users may choose this kind for a column.
 
         Args:
             data_type: The format's name of the column's type.
@@ -66,15 +66,15 @@ class Kind(ABC):
         return format_json.text_field(node, "dataType")
 
     def data_facts(self, data_type: str) -> DataFacts:  # noqa: ARG002 - for those that need some
-        """Say what has to be known of the values; nothing unless a kind says so."""
+        """Return the facts about the values that the kind needs; none by default."""
         return DataFacts()
 
     def relevant(self, declared: DeclaredStats, sql_type: str) -> DeclaredStats:  # noqa: ARG002 - for those with some
-        """Return the part of what an owner declares that this kind uses; nothing unless a kind says so."""
+        """Return the declared statistics that this kind uses; none by default."""
         return DeclaredStats()
 
     def is_extension(self, data_type: str) -> bool:  # noqa: ARG002 - for those that are
-        """Say whether other writers of the format could not index a column of this data type so."""
+        """Say whether other writers of the format cannot index a column of this data type in this way."""
         return False
 
     def suits(self, data_type: str, space: Transformation, stats: ColumnStats) -> bool:
@@ -83,7 +83,7 @@ class Kind(ABC):
         Args:
             data_type: The format's name of the column's data type.
             space: The transformation so far.
-            stats: Of the data to come, and what the owner declares.
+            stats: Of the data to come, with the statistics that the owner declares.
         """
         return getattr(space, "data_type", data_type) == data_type and space.covers(stats)
 
@@ -95,7 +95,7 @@ class Kind(ABC):
             column: Name of the column as it is stored.
             data_type: The format's name of its data type.
             stats: Range of all values that the space must hold, in the transformation's unit.
-            previous: The column's transformation so far, if any; what it covers stays covered.
+            previous: The column's transformation so far, if any; the new one covers its space too.
 
         Returns:
             `previous` itself when it suffices, else a new transformation.

@@ -15,7 +15,7 @@ class LegacyZeroTransformation(Transformation):
 
     Attributes:
         value: The one value besides null; None when all values are null or the value is no number.
-        node: The JSON object as it was read, which is what is written back.
+        node: The JSON object as it was read; it is written back unchanged.
 
     Source:
         Index format, section 12.

@@ -100,7 +100,7 @@ class LinearTransformation(Transformation):
 
     def covers(self, stats: ColumnStats) -> bool:
         """Say whether the values lie in the range, or all are null."""
-        # No range of doubles reaches beyond the bounds, so values there must not ask for a new one again and again.
+        # No range of doubles reaches beyond the bounds, so values there must not request a new range each time.
         ends = [number.clamp(number.typed(end, self.data_type), self.data_type) for end in stats.ends]
         return all(self.minimum <= end <= self.maximum for end in ends)
 
@@ -159,7 +159,7 @@ class LinearKind(Kind):
     transformer_classes: ClassVar[tuple[str, ...]] = (CLASS_PREFIX + "LinearTransformer",)
     transformations: ClassVar[Mapping[str, type[Transformation]]] = {
         LINEAR_CLASS: LinearTransformation,
-        # What a range of one value, or of none, becomes.
+        # The result for a range of one value, or of none.
         IDENTITY_CLASS: IdentityTransformation,
         IDENTITY_TO_ZERO_CLASS: LegacyZeroTransformation,
         NULL_TO_ZERO_CLASS: LegacyZeroTransformation,
@@ -201,7 +201,7 @@ class LinearKind(Kind):
         Where the data left the previous range, the new one goes beyond it by head-room: the span of both together, and
         three times that span toward later times. A column that keeps growing by steady steps then needs a new range
         O(log n) times only. The first range of a time column has head-room of one span, toward later times, when its
-        newest value is recent. A declared range is taken as it is: what lies inside needs no head-room.
+        newest value is recent. A declared range is taken as it is: values inside need no head-room.
         """
         if previous is not None and self.suits(data_type, previous, stats):
             return previous
@@ -250,7 +250,7 @@ def hull(one: Ends | None, other: Ends | None) -> Ends | None:
 
 
 def range_of(space: Transformation | None, data_type: str) -> Ends | None:
-    """Return the range that a transformation was made for, or None where it does not tell."""
+    """Return the range that a transformation was made for, or None where it is not recorded."""
     if isinstance(space, LinearTransformation):
         return space.minimum, space.maximum
     if isinstance(space, (IdentityTransformation, LegacyZeroTransformation)) and space.value is not None:

@@ -13,7 +13,7 @@ def found_in(quantiles: Sequence[Ordered], value: Ordered) -> tuple[int, bool]:
 
     Args:
         quantiles: Ascending; repetitions are allowed, and then it matters which one is met first.
-        value: What to look for; NaN lies after all of them.
+        value: The value to look for; NaN lies after all of them.
 
     Returns:
         The position of a quantile that equals the value and True, or the position it would be inserted at and False.

@@ -13,7 +13,7 @@ from otree.transformation.search import found_in, is_ascending, range_in
 
 STRING_QUANTILES_CLASS = CLASS_PREFIX + "CDFStringQuantilesTransformation"
 
-# Enough of a string to tell it from its neighbours, and little enough to be kept in a table property.
+# Enough of a string to distinguish it from its neighbours, and little enough to be kept in a table property.
 LONGEST_ESTIMATE = 64
 
 # From here on, the order of UTF-16 units (Java's strings, so other writers) differs from that of UTF-8 bytes (Spark).

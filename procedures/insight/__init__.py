@@ -1,1 +1,1 @@
-"""What a table, its queries and its layout tell: health, reports, estimates, checks."""
+"""Analyses of a table, its queries and its layout: health, reports, estimates, checks."""

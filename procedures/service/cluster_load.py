@@ -1,4 +1,4 @@
-"""Whether the cluster is busy with the jobs of others, so that runs of the service wait."""
+"""Whether the cluster is busy with other jobs, so that runs of the service wait."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Wait:
     Attributes:
         since: when it was due.
         until: when it starts at the latest.
-        load: the queue at the last look.
+        load: the queue at the last check.
     """
 
     since: int
@@ -41,7 +41,7 @@ class Wait:
 
     @property
     def note(self) -> str:
-        """Why it waits, for display."""
+        """The reason why it waits, for display."""
         return (
             f"a run waits, because {self.load.queued} tasks of other jobs are queued, and it starts with at most "
             f"{self.load.limit} ({MAX_QUEUED_TASKS.name}); next_run is when it starts at the latest"

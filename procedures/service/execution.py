@@ -66,8 +66,8 @@ class RunOutcome:
 
     Attributes:
         settled: version at which nothing was left to do; None if there may be more to do.
-        note: what the run skipped and why, for display; '' if nothing.
-        totals: what its groups did, for metrics.
+        note: the files that the run skipped and why, for display; '' if there are none.
+        totals: of its groups, for metrics.
     """
 
     settled: int | None
@@ -83,7 +83,7 @@ class Engine(Protocol):
         ...
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
-        """Does what the service does besides optimizations; returns True.
+        """Does one kind of maintenance; returns True.
 
         Args:
             run: the run.
@@ -223,7 +223,7 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
 
 
 def note_of(rows: Sequence[ReportRow]) -> str:
-    """Returns what a run skipped and why, for the status of its table.
+    """Returns a note about the files that a run skipped and why, for the status of its table.
 
     The note does not say that a run found nothing to do or was stopped, because the state of the table shows this.
 
@@ -236,7 +236,7 @@ def note_of(rows: Sequence[ReportRow]) -> str:
 
 
 def totals_of(rows: Sequence[ReportRow]) -> RunTotals:
-    """Returns what the groups of a run did.
+    """Returns the totals of a run's groups.
 
     Args:
         rows: the report of the run.
@@ -252,6 +252,6 @@ def totals_of(rows: Sequence[ReportRow]) -> RunTotals:
 
 
 def is_running(spark: SparkSession) -> bool:
-    """Whether the session's SparkContext is the running one, and nobody is stopping it."""
+    """Whether the session's SparkContext is the running one and is not being stopped."""
     context = spark.sparkContext
     return SparkContext._active_spark_context is context and not is_stopped(context)

@@ -1,4 +1,4 @@
-"""Alerts about the health of a table: which thresholds are crossed, and which were at the last look."""
+"""Alerts about the health of a table: which thresholds are crossed, and which were at the last check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADVICE = "All thresholds count as not crossed; the file is replaced at the next
 
 
 def crossed_before(table: ManagedTable) -> frozenset[str]:
-    """Returns what crossed a threshold at the last look of any process.
+    """Returns the values that crossed a threshold at the last check of any process.
 
     Args:
         table: the table.
@@ -34,7 +34,7 @@ def _parse(text: str) -> frozenset[str] | Unreadable:
 def look(
     table: ManagedTable, policy: AlertPolicy, values: Mapping[str, float], now: int, notifications: Notifications
 ) -> None:
-    """Compares the health of a table with its thresholds; a threshold is told when it is crossed, not at each look.
+    """Compares the health of a table with its thresholds, and sends an alert when one is crossed, not at each check.
 
     Args:
         table: the table.
@@ -46,19 +46,19 @@ def look(
     crossed, before = policy.crossed(values), crossed_before(table)
     if crossed.keys() == before:
         return
-    # Stored first: an alert that is lost is better than one at each look.
+    # Stored first: a lost alert is better than one at each check.
     table.write_state(STATE_FILE, json.dumps({"crossed": sorted(crossed)}))
     for name in sorted(crossed.keys() - before):
-        message = f"{_what(name, values)} is {_side(name)} {crossed[name]:g}: CALL use.health says what mends it"
+        message = f"{_measurement(name, values)} is {_side(name)} {crossed[name]:g}: CALL use.health says what mends it"
         logger.warning("%s: %s", table.name, message)
         notifications.send(Notification(ALERT, table.name, now, message, values))
     for name in sorted(before - crossed.keys()):
-        message = f"{_what(name, values)} is within its threshold again"
+        message = f"{_measurement(name, values)} is within its threshold again"
         logger.info("%s: %s", table.name, message)
         notifications.send(Notification(RECOVERED, table.name, now, message, values))
 
 
-def _what(name: str, values: Mapping[str, float]) -> str:
+def _measurement(name: str, values: Mapping[str, float]) -> str:
     label = "the score of health" if name == SCORE else name
     return f"{label}, {values[name]:.4g}," if name in values else label
 

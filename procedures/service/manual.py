@@ -82,7 +82,7 @@ def trigger(
     configuration = _check_index(table, schedule)
     # Of two concurrent triggers, the second must see the run of the first.
     with _begin_lock:
-        reason = _why_not(table, configuration, app)
+        reason = _reason_to_ignore(table, configuration, app)
         outcome = Ignored(reason) if reason else app.runs.begin(Run.of(table, MANUAL, schedule.parameters, app.clock))
     if isinstance(outcome, Ignored):
         _record_ignored(table, schedule, outcome.reason, app)
@@ -103,7 +103,7 @@ def _check_index(table: ManagedTable, schedule: Schedule) -> dict[str, str]:
     return snapshot.configuration
 
 
-def _why_not(table: ManagedTable, configuration: Mapping[str, str], app: Application) -> str | None:
+def _reason_to_ignore(table: ManagedTable, configuration: Mapping[str, str], app: Application) -> str | None:
     """Returns the reason code if a trigger is ignored; None otherwise."""
     place = qualified(table.spark, table.location)
     running = app.runs.live(lambda run: qualified(table.spark, run.location) == place)
@@ -123,7 +123,7 @@ def _record_ignored(table: ManagedTable, schedule: Schedule, reason: str, app: A
 
 
 def _record_skipped(table: ManagedTable, schedule: Schedule, run: Run, skipped: PassedOver, app: Application) -> None:
-    """Records an event for what a run skipped, because nobody reads its report."""
+    """Records an event for the files that a run skipped, because its report is not shown."""
     reason = ALREADY_RUNNING if skipped.reason == LEASE_HELD else skipped.reason
     logger.info("%s: manual run %s skipped %s", table.name, run.run_id, skipped.text)
     inputs = FilesTotals(skipped.files, skipped.bytes) if skipped.files else None
@@ -141,7 +141,7 @@ def _work(spark: SparkSession, table: ManagedTable, schedule: Schedule, run: Run
         rows = optimize(table, schedule.settings(), run, app=app)
         for skipped in passed_over(rows):
             _record_skipped(table, schedule, run, skipped, app)
-    except Exception as error:  # noqa: BLE001 - nobody waits for the run, so its error is recorded with the table
+    except Exception as error:  # noqa: BLE001 - no caller waits for the run, so its error is recorded with the table
         if is_running(spark):
             _failed(table, schedule, run, error, app)
     finally:

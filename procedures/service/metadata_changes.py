@@ -1,4 +1,4 @@
-"""What a statement may do to a table's properties and columns, decided before it is committed."""
+"""Checks of the changes that a statement makes to a table's properties and columns, before its commit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from procedures.service.schedule import check_index_of_schedule, check_schedule
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """What a table is declared to be.
+    """The declaration of a table.
 
     Attributes:
         configuration: its properties.
@@ -49,14 +49,14 @@ class TableMetadata:
 
 
 def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str | None]:
-    """Checks what a statement changes.
+    """Checks the changes that a statement makes.
 
     A property below ``use.`` that the statement sets must exist and have an accepted value. A column that is indexed
-    cannot be dropped. Properties that name a renamed column have to name it anew.
+    cannot be dropped. Properties that name a renamed column get its new name.
 
     Args:
-        before: the table as it is; nothing for one that is made.
-        after: the table as the statement asks for it.
+        before: the table as it is; empty for a new table.
+        after: the table as the statement would leave it.
 
     Returns:
         Properties to be set in the same commit; None for one that is to be removed.
@@ -68,26 +68,26 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
             needs index columns that the table does not have.
         RetentionError: ``use.retention.hours`` is below Delta's retention.
     """
-    given = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
-    for key in given:
+    changed = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
+    for key in changed:
         unknown = unknown_property(key)
         if unknown is not None:
             raise unknown
     moved = _moved_columns(before, after) if before.schema != after.schema and before.schema.fields else {}
     configuration = _with(after.configuration, moved)
-    for key in given:
+    for key in changed:
         check_property(key, configuration[key], after.schema, after.partition)
-    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in given):
+    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in changed):
         check_schedule(configuration)
-    if any(key.startswith(PREFIX) for key in given):
+    if any(key.startswith(PREFIX) for key in changed):
         check_index_of_schedule(configuration)
-    if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(given):
+    if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(changed):
         # That both are there was checked before.
         key_order(after.schema, *((key, configuration[key]) for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY)))
     pair = (RETENTION_HOURS.name, DELTA_RETENTION.name)
     if any(before.configuration.get(key) != configuration.get(key) for key in pair):
         check_retention(configuration)
-    if RETENTION_HOURS.name in given:
+    if RETENTION_HOURS.name in changed:
         moved |= lengthened_retention(configuration)
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)
@@ -97,7 +97,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
 def check_other_format(table: str, provider: str, properties: Mapping[str, str]) -> None:
     """Refuses properties that would have no effect, because the table is not a Delta table.
 
-    Properties below ``use.`` that USE does not have may be somebody else's.
+    Properties below ``use.`` that USE does not have may belong to other software.
 
     Args:
         table: name of the table.
@@ -118,7 +118,7 @@ def _with(configuration: Mapping[str, str], entries: Mapping[str, str | None]) -
 
 
 def _fits(metadata: TableMetadata) -> bool:
-    """Whether the index fits the table so far: a statement is not to blame for what was wrong before it."""
+    """Whether the index fits the table so far; a statement is not refused for an earlier mistake."""
     try:
         check_index(metadata.configuration, metadata.schema, metadata.partition)
     except (UseError, IndexFormatError):
@@ -138,7 +138,7 @@ def _moved_columns(before: TableMetadata, after: TableMetadata) -> dict[str, str
 
         def moved(name: str) -> str | None:
             column = find_column(before.schema, name)
-            # A name that meant nothing stays as it is, to be refused where it is read.
+            # An unknown name stays as it is and is refused where it is read.
             return name if column is None else _moved_name(name, column, after.schema)
 
         entries[COLUMN_STATS_KEY] = with_moved_columns(configuration[COLUMN_STATS_KEY], moved)

@@ -42,10 +42,10 @@ class Schedule:
         parameters: the properties that it comes from, for events.
         note: one sentence for display; '' if none.
         paces: how often strategies run that do not run each time, by name.
-        retention: what is reclaimed besides; None for nothing.
-        log: how often the log is consolidated besides; None for never.
-        alerts: when the health of the table is worth an alert; None for never.
-        insights: what is kept about commits and queries besides; None for nothing.
+        retention: the history to reclaim; None for none.
+        log: how often the log is consolidated; None for never.
+        alerts: thresholds of health for alerts; None for none.
+        insights: records of commits and queries to keep; None for none.
     """
 
     strategies: tuple[str, ...]
@@ -111,12 +111,12 @@ class Schedule:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The strategies, and what else the service does, for display."""
+        """The strategies and the maintenance, for display."""
         return (*self.strategies, *self.maintenance)
 
     @property
     def maintenance(self) -> tuple[str, ...]:
-        """What the service does besides optimizations, in its order."""
+        """The maintenance that the service does in addition to optimizations, in its order."""
         asked = {
             # Before reclamation, which shortens the log.
             INSIGHTS: self.insights is not None,

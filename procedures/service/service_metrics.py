@@ -73,15 +73,15 @@ RECORDING_TIME = Metric(
 )
 
 SERVICE_METRICS = (RUNS, INPUT_BYTES, OUTPUT_BYTES, CONFLICTING_GROUPS, TABLES, QUEUED_TABLES)
-"""What the service counts."""
+"""The metrics of the service."""
 READ_METRICS = (SCANS, READ_BYTES, SKIPPED_BYTES, DROPPED_RECORDS, RECORDING_TIME)
-"""What the listener of queries counts in the JVM."""
+"""The metrics of the listener of queries in the JVM."""
 METRICS = (*SERVICE_METRICS, *READ_METRICS)
 
 
 @dataclass(frozen=True)
 class RunTotals:
-    """What the groups of a run did.
+    """The totals of a run's groups.
 
     Attributes:
         input_bytes: bytes of the files that committed groups replaced.
@@ -120,7 +120,7 @@ class ServiceMetrics:
 
         Args:
             outcome: one of ``RUN_OUTCOMES``.
-            totals: what its groups did.
+            totals: of its groups.
         """
         with self._lock:
             self._counts[RUNS.name, outcome] += 1

@@ -37,7 +37,7 @@ class Registry:
         versions = {} if full else {location: table.version for location, table in self._known.items()}
         return [(location, versions.get(location)) for location in listed]
 
-    def take(self, listed: Mapping[str, str], sightings: Iterable[Sighting], full: bool = False) -> list[Action]:
+    def update(self, listed: Mapping[str, str], sightings: Iterable[Sighting], full: bool = False) -> list[Action]:
         """Updates the tables and returns the actions for their changes.
 
         Args:

@@ -20,7 +20,7 @@ class Worker:
     Args:
         name: full name of the table.
         location: its root, which identifies the worker.
-        schedule: what to run.
+        schedule: the strategies to run.
         now: epoch milliseconds; the first run is due at once.
         automations: stores the state of the table.
     """
@@ -41,7 +41,7 @@ class Worker:
         self.last_run: int | None = None
         self.last_error: str | None = None
         self.skipped_note = ""
-        """What the last run skipped and why, for display."""
+        """The files that the last run skipped and why, for display."""
         self.retries = False
         """Whether the last run left something to do, so that the next one starts after the interval."""
         self.suspended = False
@@ -56,7 +56,7 @@ class Worker:
         self._last_runs: dict[str, tuple[int, int]] = {}
         """When a strategy with a pace last ran: epoch milliseconds, and the newest version then."""
         self._last_maintenance: dict[str, tuple[int, int]] = {}
-        """The same for what the service does besides optimizations."""
+        """The same for maintenance."""
 
     # ------------------------------------------------------------------------------------------------- what to do next
 
@@ -91,7 +91,7 @@ class Worker:
         return tuple(due)
 
     def due_maintenance(self, now: int) -> tuple[str, ...]:
-        """Returns what may be done besides optimizations; history ages without new commits."""
+        """Returns the maintenance that is due; history ages without new commits."""
         retention, log, alerts = self.schedule.retention, self.schedule.log, self.schedule.alerts
         paces = {
             INSIGHTS: None if self.schedule.insights is None else self.schedule.insights.pace,
@@ -183,8 +183,8 @@ class Worker:
             error: code and message of its error.
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
-            note: what it skipped and why, for display.
-            maintained: what it has done besides optimizations.
+            note: the files that it skipped and why, for display.
+            maintained: the maintenance that it has done.
         """
         started = now if self.run is None else self.run.started_at
         self.run = None

@@ -44,7 +44,7 @@ class Workers:
         automations: stores the states of the tables.
         wake: called when a run has ended.
         spawn: starts a thread.
-        notifications: gets the failures of runs; nobody by default.
+        notifications: gets the failures of runs; they are discarded by default.
         metrics: counts the runs; nothing is counted by default.
     """
 
@@ -156,7 +156,7 @@ class Workers:
             strategies, maintenance = worker.due_strategies(now), worker.due_maintenance(now)
             chosen = strategies if strategies and self._is_time(worker, now) else ()
             if chosen or (maintenance and self._may_maintain(worker, now)):
-                # The jobs of others are counted once in a round, and only if a run has something to do.
+                # Other jobs are counted once in a round, and only if a run has something to do.
                 load = self._load(settings) if load is None else load
                 with self._lock:
                     waits = worker.waits_for(load, now, self._interval)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pyspark
 
-from sql_ext.commands.doctor_checks import network, places, programs, spark_setup
+from sql_ext.commands.doctor_checks import folders, network, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, WARN, Finding
 from sql_ext.commands.doctor_checks.live_session import findings_about, session_findings
 from sql_ext.commands.exits import ExitCode
@@ -62,7 +62,7 @@ def findings_without_session(environment: Mapping[str, str], session_settings: S
     yield network.loopback()
     yield network.host_name(environment)
     yield network.ports()
-    yield from places.folders(environment, session_settings.conf, session_settings.warehouse)
+    yield from folders.check_folders(environment, session_settings.conf, session_settings.warehouse)
 
 
 def _installed(name: str) -> str | None:

@@ -14,7 +14,7 @@ from catalog.errors import TableError, WriteDeniedError
 from sql_ext import delta_jars as jars_of_delta
 from sql_ext.commands import doctor
 from sql_ext.commands.command_line import cli
-from sql_ext.commands.doctor_checks import live_session, network, places, programs, spark_setup
+from sql_ext.commands.doctor_checks import folders, live_session, network, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.sessions import SessionSettings
 from sql_ext.configuration import configure
@@ -190,22 +190,24 @@ def test_ports():
     assert network.ports(port, 1).state == OK
 
 
-def test_places(tmp_path):
-    found = places.folders({"SPARK_LOCAL_DIRS": f"{tmp_path}/a,{tmp_path}/b"}, {}, tmp_path / "warehouse")
+def test_folders(tmp_path):
+    found = folders.check_folders({"SPARK_LOCAL_DIRS": f"{tmp_path}/a,{tmp_path}/b"}, {}, tmp_path / "warehouse")
     assert [(f.check, f.state) for f in found] == [("scratch", OK), ("scratch", OK), ("warehouse", OK)]
     assert (tmp_path / "warehouse").is_dir()
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").touch()
-    assert places.writable("scratch", tmp_path / "file" / "below").state == FAIL
-    assert places.claimed(tmp_path / "file").state == FAIL
-    remote = places.folders({}, {"spark.sql.warehouse.dir": "s3a://bucket/wh", "spark.local.dir": str(tmp_path)}, None)
+    assert folders.writable("scratch", tmp_path / "file" / "below").state == FAIL
+    assert folders.claimed(tmp_path / "file").state == FAIL
+    remote = folders.check_folders(
+        {}, {"spark.sql.warehouse.dir": "s3a://bucket/wh", "spark.local.dir": str(tmp_path)}, None
+    )
     assert remote[-1].state == OK
-    assert places.folders({}, {"spark.sql.warehouse.dir": f"file:{tmp_path}"}, None)[-1].state == OK
+    assert folders.check_folders({}, {"spark.sql.warehouse.dir": f"file:{tmp_path}"}, None)[-1].state == OK
 
 
 def test_a_full_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(places.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
-    assert places.writable("scratch", tmp_path).state == WARN
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
+    assert folders.writable("scratch", tmp_path).state == WARN
 
 
 def test_pins():

@@ -4,7 +4,7 @@ import numpy as np
 
 from procedures.insight.health.remedy import Advice, AdviceStep, Remedy
 from procedures.insight.health.score import Part
-from procedures.insight.report.facts import Asked, CubeBox, Event, TableFacts, VersionFacts
+from procedures.insight.report.facts import CubeBox, Event, FilteredColumns, TableFacts, VersionFacts
 
 ADVICE = Advice(Remedy.OPTIMIZE, "CALL use.optimize('<t>')")
 FACTS = TableFacts(
@@ -27,7 +27,7 @@ FACTS = TableFacts(
     events=(Event(1_700_000_000_000, "optimize", "UnindexedFiles", "committed", 10**6, 10**6),
             Event(1_700_000_100_000, "optimize", "<i>", "failed", 10**6, 0)),
     score=61,
-    asked=(Asked("<u>, x", 7, None, 0.25),),
+    filtered_columns=(FilteredColumns("<u>, x", 7, None, 0.25),),
     parts=(Part("unindexed_share", 0.5, 10**6, ADVICE),),
     steps=(AdviceStep(ADVICE, 10**6, "Files are not indexed yet."),),
 )  # fmt: skip

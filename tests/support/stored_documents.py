@@ -22,7 +22,7 @@ from catalog.history.events import (
     event_of_vacuum,
     event_without_commit,
 )
-from catalog.insights.commit_rows import CommitRow, StoredCommit, joined
+from catalog.insights.commit_rows import CommitRow, StoredCommit, merged_lines
 from catalog.state.lease import acquire
 from catalog.state.plan_claims import DONE, GroupClaims
 from catalog.state.plan_files import StoredGroup, StoredPlan, store_plan
@@ -91,7 +91,7 @@ def stored_documents() -> dict[str, Any]:
     record_write(table, WriteRecord(WRITE_ID, NOW, ("", "day=1")))
     look(table, _Policy(), {"score": 40.0}, NOW, _NoAlerts())  # type: ignore[arg-type]
     row = CommitRow(3, NOW, "Spark", None, "WRITE", True, 2, 150, None, 2, 50, 2, 2, 0.5, 60_000)
-    table.write_state(f"ingestion/{NOW}-{WRITE_ID}.json", joined([StoredCommit.of(TABLE_ID, row)]).lines[0])
+    table.write_state(f"ingestion/{NOW}-{WRITE_ID}.json", merged_lines([StoredCommit.of(TABLE_ID, row)]).lines[0])
     texts = {_name(path.removeprefix("_use/")): text for path, text in handle.files.items() if isinstance(text, str)}
     return {name: [json.loads(line) for line in text.split("\n")] for name, text in sorted(texts.items())}
 

@@ -1,4 +1,4 @@
-"""What a query aggregates: its keys, its aggregates as functions of sums over rows, and the rows below."""
+"""The parts of an aggregate query: keys, aggregates as functions of sums over rows, and the rows below."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class NoInterval:
     """An aggregate whose interval cannot be computed from a sample.
 
     Attributes:
-        why: for people.
+        why: the reason, for people.
     """
 
     why: str
@@ -115,8 +115,8 @@ def not_supported(what: str, instead: str) -> NotSupportedError:
     """Builds the error about a query that has no estimate.
 
     Args:
-        what: the part of the query, as a subject.
-        instead: what is accepted, as a sentence.
+        what: the part of the query, as the subject of a sentence.
+        instead: the accepted alternative, as a sentence.
     """
     return NotSupportedError(f"{what} cannot be answered from a sample. {instead}")
 
@@ -168,7 +168,7 @@ class _Reading:
         return node.children[0]
 
     def aggregation(self, plan: PlanTree, node: PlanTree) -> AggregateQuery:
-        """Returns what the nodes above and an aggregation mean."""
+        """Returns the query that an aggregation and the nodes above it define."""
         self.keys = node.keys
         for key in self.keys:
             # The hash of a key distinguishes texts that the collation does not.
@@ -188,14 +188,14 @@ class _Reading:
                 for result in results
                 if result.kind == "Alias" and result.attribute_id is not None
             )
-        outputs = tuple(Output(result.name, self._meaning(result)) for result in results)
+        outputs = tuple(Output(result.name, self._output_of(result)) for result in results)
         if all(isinstance(output.what, int) for output in outputs):
             raise not_supported("A query without an aggregate", _FORM)
         return AggregateQuery(
             plan, node.children[0], self.keys, tuple(self.inputs), outputs, tuple(self.having), key_attributes
         )
 
-    def _meaning(self, result: ExpressionTree) -> int | Function | Quantile | NoInterval:
+    def _output_of(self, result: ExpressionTree) -> int | Function | Quantile | NoInterval:
         resolved = self._resolved(result)
         for number, key in enumerate(self.keys):
             if resolved.identity == key.identity:

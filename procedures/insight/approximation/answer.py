@@ -31,11 +31,11 @@ from procedures.insight.approximation.value_bounds import TableBounds, ValueRang
 logger = logging.getLogger(__name__)
 
 FIRST_FRACTION = 0.001
-# Below, the first sample may be too small to tell which fraction is needed.
+# Below, the first sample may be too small to show which fraction is needed.
 _PILOT_FRACTION = 0.01
 _MOST_GROWTH = 20.0
 _LEAST_GROWTH = 1.5
-# More than is expected to be needed, since a margin that is just too large costs another step.
+# More than the expected need, since a margin that is slightly too large costs another step.
 _RESERVE = 1.2
 
 EXACT, ERROR, ESTIMATE = "exact", "error", "estimate"
@@ -53,7 +53,7 @@ class Request:
     """How a query is answered.
 
     Attributes:
-        goal: what is asked for.
+        goal: the requested precision.
         max_fraction: fraction of the weights that is read, at most, unless the answer is exact.
         on_miss: one of ``ON_MISS``: what happens if the goal is not reached.
         dry_run: whether to read the first prefix only.
@@ -208,7 +208,9 @@ class Answer:
             shown = {name: key[number] for name, number in zip(names, numbers, strict=True)}
             rows += [self._estimated(shown, one, group, exact_bytes) for one in made]
         for name, what in estimation.without_interval:
-            rows.append(self._row({}, name, exact_bytes, is_met=False, reason=NO_INTERVAL, message=_why(what)))
+            rows.append(
+                self._row({}, name, exact_bytes, is_met=False, reason=NO_INTERVAL, message=_no_interval_message(what))
+            )
         if self.source.query.keys and self._fraction < 1.0 and made:
             rows.append(self._missing_groups(exact_bytes))
         return rows
@@ -353,8 +355,8 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _why(what: NoInterval) -> str:
-    return f"{what.why[0].upper()}{what.why[1:]}"
+def _no_interval_message(output: NoInterval) -> str:
+    return f"{output.why[0].upper()}{output.why[1:]}"
 
 
 def _described_interval(estimate: float, lower: float, upper: float, *, is_met: bool) -> str:

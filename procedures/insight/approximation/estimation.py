@@ -22,7 +22,7 @@ _LARGEST_DEVIATION = 4.0
 
 @dataclass(frozen=True)
 class Goal:
-    """What a caller asks for.
+    """The precision that a caller requests.
 
     Attributes:
         tolerance: half the length of an interval, at most; in proportion to the estimate unless it is absolute.
@@ -74,7 +74,7 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False)
 class Estimation:
-    """What can be estimated: the outputs of a query, and bounds of their inputs.
+    """An estimation of the outputs of a query, with bounds of their inputs.
 
     Attributes:
         outputs: columns of the query.
@@ -113,41 +113,41 @@ class Estimation:
     def influences(self, sums: SampleSums, fraction: float) -> list[Mapping[Term, Floats] | QuantileShare]:
         """Returns the functions whose influences on the estimates ``clusters`` measures, in proportion to them."""
         values = [self._value(function, sums, fraction) for _, function in self.functions]
-        found: list[Mapping[Term, Floats] | QuantileShare] = [
+        functions: list[Mapping[Term, Floats] | QuantileShare] = [
             {term: slope / _scale(value.value) for term, slope in value.slopes.items()} for value in values
         ]
-        return found + [
+        return functions + [
             QuantileShare(quantile, _at(sums, quantile), 1.0 / _count(sums, quantile, fraction))
             for _, quantile in self.quantiles
         ]
 
-    def estimates(self, sums: SampleSums, found: Clusters, fraction: float, goal: Goal) -> list[Estimates]:
+    def estimates(self, sums: SampleSums, clusters: Clusters, fraction: float, goal: Goal) -> list[Estimates]:
         """Returns the estimates with their intervals.
 
         Args:
             sums: of the sample.
-            found: its clusters, measured with ``influences``.
+            clusters: its clusters, measured with ``influences``.
             fraction: of the weights that were read.
-            goal: what is asked for.
+            goal: the requested precision.
         """
         count = len(sums.keys) * (len(self.functions) + len(self.quantiles))
         confidence = goal.confidence_of_each(count)
-        made = list(self._of_functions(sums, found, fraction, goal, confidence))
-        made += self._of_quantiles(sums, found, fraction, goal, confidence)
-        if self._misses_rows(sums, found, fraction):
+        made = list(self._of_functions(sums, clusters, fraction, goal, confidence))
+        made += self._of_quantiles(sums, clusters, fraction, goal, confidence)
+        if self._misses_rows(sums, clusters, fraction):
             made = [replace(one, is_met=np.zeros_like(one.is_met), needed=np.ones_like(one.needed)) for one in made]
         order = {output.name: position for position, output in enumerate(self.outputs)}
         return sorted(made, key=lambda one: order[one.name])
 
     def _of_functions(
-        self, sums: SampleSums, found: Clusters, fraction: float, goal: Goal, confidence: float
+        self, sums: SampleSums, clusters: Clusters, fraction: float, goal: Goal, confidence: float
     ) -> Iterator[Estimates]:
         for number, (name, function) in enumerate(self.functions):
             value = self._value(function, sums, fraction)
             scale = _scale(value.value)
-            possible = self._possible(value, sums, found) / scale
-            interval = intervals(_influences(found.influences[number], possible), fraction, confidence)
-            is_shown = np.ones(len(scale), np.bool_) if self._is_bounded(value) else sums.rows >= self._fewest(found)
+            possible = self._possible(value, sums, clusters) / scale
+            interval = intervals(_influences(clusters.influences[number], possible), fraction, confidence)
+            is_shown = np.ones(len(scale), np.bool_) if self._is_bounded(value) else sums.rows >= self._fewest(clusters)
             below, above = (np.where(is_shown, end * scale, np.nan) for end in (interval.below, interval.above))
             is_unknown = np.isnan(value.value)
             margin = np.where(is_unknown, np.nan, np.maximum(below, above))
@@ -163,14 +163,14 @@ class Estimation:
             )
 
     def _of_quantiles(
-        self, sums: SampleSums, found: Clusters, fraction: float, goal: Goal, confidence: float
+        self, sums: SampleSums, clusters: Clusters, fraction: float, goal: Goal, confidence: float
     ) -> Iterator[Estimates]:
         for number, (name, quantile) in enumerate(self.quantiles, start=len(self.functions)):
             slope = 1.0 / _count(sums, quantile, fraction)
-            possible = self._rows_of_a_cluster(found) * max(quantile.share, 1.0 - quantile.share) * slope
-            influences = _influences(found.influences[number], possible)
+            possible = self._rows_of_a_cluster(clusters) * max(quantile.share, 1.0 - quantile.share) * slope
+            influences = _influences(clusters.influences[number], possible)
             outer = min(quantile.share, 1.0 - quantile.share) * sums.sums[Term(quantile.input, Moment.COUNT)]
-            most_clusters = outer * float(sums.rows.sum()) / max(found.square_rows, 1.0)
+            most_clusters = outer * float(sums.rows.sum()) / max(clusters.square_rows, 1.0)
             interval = intervals(influences, fraction, confidence, most_clusters=most_clusters)
             estimate = _at(sums, quantile)
             lower, upper = self._ends(sums, quantile, interval)
@@ -198,22 +198,22 @@ class Estimation:
     def _value(function: Function, sums: SampleSums, fraction: float) -> Value:
         return function.of({term: values / fraction for term, values in sums.sums.items()})
 
-    def _possible(self, value: Value, sums: SampleSums, found: Clusters) -> Floats:
+    def _possible(self, value: Value, sums: SampleSums, clusters: Clusters) -> Floats:
         """The largest influence that a cluster can have, per group."""
         total = np.zeros_like(value.value)
         for number in {term.input for term in value.slopes}:
             slopes = [value.slopes.get(Term(number, moment), np.zeros_like(total)) for moment in Moment]
             low, high = self._range(number, sums)
             total += _largest(slopes, low, high)
-        return total * self._rows_of_a_cluster(found)
+        return total * self._rows_of_a_cluster(clusters)
 
     def _is_bounded(self, value: Value) -> bool:
         """Whether the range of each input is known."""
         return all(math.isfinite(end) for term in value.slopes for end in self.ranges[term.input])
 
-    def _fewest(self, found: Clusters) -> float:
+    def _fewest(self, clusters: Clusters) -> float:
         """The rows of a group without which a sample says nothing of values whose range is unknown."""
-        return _FEWEST_WITHOUT_RANGE * self._rows_of_a_cluster(found)
+        return _FEWEST_WITHOUT_RANGE * self._rows_of_a_cluster(clusters)
 
     def _range(self, number: int, sums: SampleSums) -> Range:
         """The range of an input; where it is unknown, three times that of the sample."""
@@ -229,16 +229,16 @@ class Estimation:
         span = most - least
         return (low if math.isfinite(low) else least - span), (high if math.isfinite(high) else most + span)
 
-    def _rows_of_a_cluster(self, found: Clusters) -> float:
+    def _rows_of_a_cluster(self, clusters: Clusters) -> float:
         """The most rows that share a weight. Twice what was seen, unless no two rows share one."""
-        seen = found.most_rows if found.most_rows <= 1 else 2 * found.most_rows
+        seen = clusters.most_rows if clusters.most_rows <= 1 else 2 * clusters.most_rows
         return float(max(seen, self.rows_of_a_weight, 1))
 
-    def _misses_rows(self, sums: SampleSums, found: Clusters, fraction: float) -> bool:
+    def _misses_rows(self, sums: SampleSums, clusters: Clusters, fraction: float) -> bool:
         """Whether the sample has far more or fewer rows than its fraction of a known number."""
         if self.rows is None or fraction >= 1.0:
             return False
-        deviation = math.sqrt(1.0 - fraction) * math.sqrt(max(found.square_rows, 1.0)) / fraction
+        deviation = math.sqrt(1.0 - fraction) * math.sqrt(max(clusters.square_rows, 1.0)) / fraction
         return abs(float(sums.rows.sum()) / fraction - self.rows) > _LARGEST_DEVIATION * deviation
 
 
@@ -255,7 +255,7 @@ def needed_fraction(fraction: float, margin: Floats, allowed: Floats) -> Floats:
     Args:
         fraction: that was read.
         margin: that it gave.
-        allowed: that is asked for.
+        allowed: the requested one.
     """
     if fraction >= 1.0:
         return np.ones_like(margin)

@@ -1,4 +1,4 @@
-"""Functions of sums: the aggregates that a query asks for, their values and their derivatives.
+"""Functions of sums: the aggregates of a query, their values and their derivatives.
 
 An aggregate is a function of sums over rows. ``avg(x)``, for example, is the sum of ``x`` divided by the number of its
 values. The sums are those of ``Moment``: for an input ``x`` of a query, the number of rows in which it is not null, the

@@ -33,8 +33,8 @@ _FEWEST_CLUSTERS = 8.0
 _LARGEST_SHARE = 0.35
 # Of the doubt that is allowed, the share that one look uses. By simulation of the looks: bench/interval_coverage.py.
 _OF_A_LOOK = 0.6
-# An unread cluster is taken to have at most so many times the influence of the largest that was read, where nothing
-# else is known.
+# An unread cluster is assumed to have at most so many times the influence of the largest cluster that was read, if
+# nothing else is known.
 _UNREAD_TO_READ = 2.0
 # Exponential influences have about this ratio of the fourth-order to the second-order number of clusters; that of
 # heavier tails is smaller.
@@ -102,7 +102,7 @@ def intervals(
     The number of clusters that matter is the square of the sum of squares over the sum of fourth powers. With 8 or
     more, and if no cluster can matter as much as the spread of those that were read, the interval is normal: Student's
     quantile for that number, the transformation of Hall for skewness, and an extension on the side of the tail if the
-    tail is heavy. Otherwise it is bounded: the sample does not show the tail that decides.
+    tail is heavy. Otherwise it is bounded, because the sample does not show the deciding tail.
 
     Args:
         influences: of the clusters in the sample.
@@ -133,7 +133,7 @@ def intervals(
     quantile = _student(np.maximum(number, _FEWEST_CLUSTERS), doubt)
     below = deviation * _unskewed(quantile, skewness) + np.where(skewness < 0.0, extension, 0.0)
     above = -deviation * _unskewed(-quantile, skewness) + np.where(skewness > 0.0, extension, 0.0)
-    # Without a spread there is nothing to be normal: all of a constant, or nothing at all.
+    # Without a spread there is no normal interval: all influences are equal, or there are none.
     is_uneven = possible > _LARGEST_SHARE * np.sqrt(influences.squares)
     is_bounded = ((number < _FEWEST_CLUSTERS) | is_uneven) & (possible > 0.0)
     bound = _bernstein(influences.squares, possible, fraction, doubt)

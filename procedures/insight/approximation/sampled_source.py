@@ -147,7 +147,7 @@ class SampledSource:
 
         Args:
             weights: the weights; None for no row.
-            shifts: what is subtracted from each input.
+            shifts: the number that is subtracted from each input.
 
         Returns:
             Columns ``k0`` … of the keys, ``i0`` … of the inputs as DOUBLE, ``WEIGHT``, and with keys their hash
@@ -163,8 +163,8 @@ class SampledSource:
         data = self._weighed(self.query.source, self._relation(table)).data(self.spark)
         keys = [key.column(self.spark).alias(key_column(n)) for n, key in enumerate(self.query.keys)]
         inputs = [
-            (self._number(given) - F.lit(shift) if shift else self._number(given)).alias(input_column(n))
-            for n, (given, shift) in enumerate(zip(self.query.inputs, shifts, strict=True))
+            (self._number(value) - F.lit(shift) if shift else self._number(value)).alias(input_column(n))
+            for n, (value, shift) in enumerate(zip(self.query.inputs, shifts, strict=True))
         ]
         named = [result.column(self.spark) for result in self.query.key_attributes] if self.query.having else []
         rows = data.select(*keys, *inputs, F.col(WEIGHT), *named)
@@ -173,23 +173,23 @@ class SampledSource:
         hashed = [F.xxhash64(*(key_column(n) for n in range(len(keys)))).alias(GROUP)] if keys else []
         return rows.select(*rows.columns[: len(keys) + len(inputs) + 1], *hashed)
 
-    def _number(self, given: Input) -> Column:
-        columns = [value.column(self.spark) for value in given.values]
-        if given.is_condition:
+    def _number(self, value: Input) -> Column:
+        columns = [operand.column(self.spark) for operand in value.values]
+        if value.is_condition:
             number = F.when(columns[0], F.lit(1.0))
-        elif given.counts:
+        elif value.counts:
             present = columns[0].isNotNull()
             for column in columns[1:]:
                 present = present & column.isNotNull()
             number = F.when(present, F.lit(1.0))
         else:
             number = columns[0].cast("double")
-        if given.condition is not None:
-            number = F.when(given.condition.column(self.spark), number)
+        if value.condition is not None:
+            number = F.when(value.condition.column(self.spark), number)
         return number
 
     def _relation(self, data: DataFrame) -> PlanTree:
-        """The relation's attributes over another DataFrame of the table, and what that has beside them."""
+        """The relation's attributes over another DataFrame of the table, with its additional columns."""
         return plan_with_names(data, {attribute.name: attribute for attribute in self.relation.output})
 
     def _replaced(self, node: PlanTree, relation: PlanTree) -> PlanTree:

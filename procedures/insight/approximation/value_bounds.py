@@ -21,7 +21,7 @@ _WHOLE_LINE: Range = (-math.inf, math.inf)
 
 @dataclass(frozen=True)
 class TableBounds:
-    """What the log of a version says about its rows.
+    """The facts in the log of a version about its rows.
 
     Attributes:
         rows: number of rows; None if a file has no statistics.
@@ -96,7 +96,7 @@ class ValueRanges:
         Args:
             bounds: of the sampled table.
             relation: its scan.
-            source: the node above the scan whose attributes are asked for.
+            source: the node above the scan whose attributes are requested.
         """
         self._columns = {
             attribute.attribute_id: bounds.ranges[attribute.name.lower()]

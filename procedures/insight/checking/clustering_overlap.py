@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-# As in Snowflake's histogram: single depths up to 16, then doubling classes.
+# As in Snowflake's histogram: single depths up to 16, then classes of doubling width.
 _SINGLE_DEPTHS = 16
 
 

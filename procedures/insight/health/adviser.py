@@ -1,4 +1,4 @@
-"""What to do about a table, in order: ``doctor``, ``health``, ``recommend`` and ``explain_skipping`` ask here; pure."""
+"""The advice of ``doctor``, ``health``, ``recommend`` and ``explain_skipping``: steps in order; pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from catalog.counted_nouns import agreeing, counted
 from catalog.files.file_table import UNKNOWN
 from catalog.properties.index_properties import TARGET_FILE_BYTES_KEY
 from otree.revision import Revision
-from procedures.insight.health.parts import HealthFacts
+from procedures.insight.health.health_parts import HealthFacts
 from procedures.insight.health.reads import OPEN_COST, fresh_costs
 from procedures.insight.health.remedy import Advice, AdviceStep, Remedy, sql_text
 from procedures.insight.health.score import Part
 
 NOTHING_TO_DO = "Nothing to do: no step would lower what reads cost."
 
-# A smaller size of files is advised if it saves this share of what an average read costs.
+# A smaller size of files is advised if it saves this share of the cost of an average read.
 _WORTHWHILE = 0.3
 _SMALLEST_TARGET = 8 * 1024 * 1024
-# These make the layout of all files anew; measured index columns come before them, and their rewrite includes the rest.
+# These lay out all files again; measured index columns come before them, and their rewrite includes the rest.
 _OF_THE_LAYOUT = frozenset({Remedy.OPTIMIZE, Remedy.REWRITE, Remedy.MERGE, Remedy.SMALLER_FILES})
 # Without these lost points, a default optimization finds nothing in indexed files that it could improve.
 _FOR_OPTIMIZE = frozenset({"unindexed_share", "fragmentation", "small_files", "overfull_cubes"})
@@ -51,15 +51,15 @@ class MeasuredIndex:
 def steps_of(
     facts: HealthFacts, parts: Sequence[Part], measured: MeasuredIndex | None = None
 ) -> tuple[AdviceStep, ...]:
-    """Returns what to do, each statement once: what blocks the others first, then what saves the most bytes.
+    """Returns the steps, each statement once: those without which others fail, then those that save the most bytes.
 
     Args:
         facts: about the table.
         parts: of its health, from the same facts.
-        measured: an index that saves bytes, if that was measured.
+        measured: an index that was measured to save bytes, if any.
 
     Returns:
-        The steps; none if nothing would lower what reads cost.
+        The steps; none if nothing would lower the cost of reads.
     """
     steps = [*_of_parts(facts, parts), *_of_files(facts)]
     if measured is not None:
@@ -80,13 +80,13 @@ def index_statement(table: str, columns: str) -> str:
 
 
 def _order(step: AdviceStep) -> tuple[bool, bool, int]:
-    """Unknown savings come last, but for what makes the other steps fail or undoes them."""
+    """Unknown savings come last, except for states that make the other steps fail or undo them."""
     blocks = step.advice.remedy in (Remedy.FAILURES, Remedy.CLUSTERING)
     return not blocks, step.saved_bytes is None, -(step.saved_bytes or 0)
 
 
 def advice_on(facts: HealthFacts, parts: Sequence[Part], part: Part) -> Advice | None:
-    """Returns what mends a part; None if nothing does that is worth its cost.
+    """Returns the step that improves a part; None if no step is worth its cost.
 
     Args:
         facts: about the table.

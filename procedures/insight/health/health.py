@@ -15,7 +15,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.insight.health.adviser import MeasuredIndex, advice_on, steps_of
-from procedures.insight.health.parts import HealthFacts, parts_of
+from procedures.insight.health.health_parts import HealthFacts, parts_of
 from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import Part, score_of
 from procedures.selection.revision_rewrite import is_outdated
@@ -29,9 +29,9 @@ class Diagnosis:
     """The state of one version of a table.
 
     Attributes:
-        facts: what it follows from.
+        facts: those from which it is computed.
         parts: parts of the score.
-        steps: what to do, in order.
+        steps: the advised steps, in order.
     """
 
     facts: HealthFacts
@@ -44,7 +44,7 @@ class Diagnosis:
         return score_of(self.parts)
 
     def steps_with(self, measured: MeasuredIndex | None) -> tuple[AdviceStep, ...]:
-        """Returns what to do, with an index that was measured.
+        """Returns the steps, with an index that was measured.
 
         Args:
             measured: the index; None if none saves enough.
@@ -52,7 +52,7 @@ class Diagnosis:
         return self.steps if measured is None else steps_of(self.facts, self.parts, measured)
 
     def statement_for(self, part: Part) -> str | None:
-        """Returns the statement of the step that mends a part; None if it loses no point or no step is worth its cost.
+        """Returns the statement that improves a part; None if it loses no point or no step is worth its cost.
 
         Args:
             part: one of ``parts``.
@@ -62,7 +62,7 @@ class Diagnosis:
 
 
 def diagnosis_of(table: ManagedTable, clock: Clock) -> Diagnosis:
-    """Measures the parts of a table's health, and says what to do; reads metadata only.
+    """Measures the parts of a table's health, and computes the advice; reads metadata only.
 
     Args:
         table: the table.

@@ -1,4 +1,4 @@
-"""What reads cost over the files of a table, and over the same rows in a fresh index; pure."""
+"""The cost of reads over the files of a table, and over the same rows in a fresh index; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from procedures.selection.sorted_run_compaction import run_files
 SAMPLE_1, SAMPLE_10, BOX_1 = "sample_1_percent", "sample_10_percent", "box_1_percent"
 # A file without an index has no pages that a box could skip.
 _WHOLE_FILE = 2**40
-# What Spark reckons for opening a file (spark.sql.files.openCostInBytes).
+# Spark's estimate for opening a file (spark.sql.files.openCostInBytes).
 OPEN_COST = 4 * 1024 * 1024
 
 
@@ -35,7 +35,7 @@ def measured_reads(dimensions: int) -> dict[str, Read]:
 
 @dataclass(frozen=True)
 class ReadCost:
-    """What one read costs.
+    """The cost of one read.
 
     Attributes:
         bytes: expected bytes that it reads.
@@ -59,8 +59,8 @@ def read_costs(
 
     Args:
         files: all files of the table, with the ranges of the indexed columns.
-        is_indexed: whether the index can skip each file by weight; the others are read whole unless their ranges in the
-            statistics are outside the box.
+        is_indexed: whether the index can skip each file by weight; other files are read whole unless their ranges in
+            the statistics are outside the box.
         target_bytes: bytes of a file of a fresh index.
         named: samples for which files of a fresh index end, by the table's properties.
     """
@@ -69,7 +69,7 @@ def read_costs(
 
 
 def fresh_costs(files: FileTable, target_bytes: int, fractions: Sequence[float]) -> float:
-    """Returns what an average read costs of a fresh index: bytes, with what Spark reckons for opening its files.
+    """Returns the cost of an average read of a fresh index: bytes, with Spark's estimate for opening its files.
 
     Args:
         files: all files of the table, with the ranges of the indexed columns.

@@ -1,4 +1,4 @@
-"""What can be done about the state of a table: the one list that every piece of advice comes from; pure."""
+"""The steps that can improve a table: every piece of advice comes from this list; pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import Enum
 
 
 class Remedy(str, Enum):
-    """What a step does."""
+    """The effect of a step."""
 
     FAILURES = "FAILURES"
-    """Looks at recorded failures: what runs next would fail, too."""
+    """Shows recorded failures, because later runs would fail too."""
     CLUSTERING = "CLUSTERING"
     """Ends Delta's clustering of an indexed table: the files that OPTIMIZE clusters have no index."""
     INDEX = "INDEX"
@@ -18,7 +18,7 @@ class Remedy(str, Enum):
     OPTIMIZE = "OPTIMIZE"
     """Indexes unindexed files, and merges and divides indexed ones."""
     REWRITE = "REWRITE"
-    """Writes indexed files anew, because no cheaper step lowers what reads cost."""
+    """Writes indexed files again, because no cheaper step lowers the cost of reads."""
     SMALLER_FILES = "SMALLER_FILES"
     """Sets a smaller size of files, of which selective reads need fewer bytes."""
     MERGE = "MERGE"
@@ -36,7 +36,7 @@ class Advice:
     """A remedy and its statement.
 
     Attributes:
-        remedy: what it does.
+        remedy: the kind of step.
         statement: SQL.
     """
 
@@ -49,7 +49,7 @@ class AdviceStep:
     """One thing to do.
 
     Attributes:
-        advice: what to do.
+        advice: the step.
         saved_bytes: bytes that an average read is expected to save; None if that is not known.
         reason: why, one sentence.
     """

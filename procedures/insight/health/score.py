@@ -1,4 +1,4 @@
-"""The score of a table's health: what each part takes off 100 points; pure."""
+"""The score of a table's health: 100 points, less those that each part loses; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_POINTS = 100
 
 @dataclass(frozen=True)
 class Scale:
-    """How a value is judged.
+    """The scale by which a value is judged.
 
     Attributes:
         unit: of the value, for people.
@@ -57,10 +57,11 @@ class Part:
 
     Attributes:
         name: one of ``SCALES``.
-        value: what was measured.
+        value: the measured value.
         cost_bytes: bytes that an average read reads beyond a fresh table because of it; None if that is not known.
-        advice: what mends it.
-        counted: the value that the points follow from, where it is not ``value``: the first indexing is no sickness.
+        advice: the statement that improves it.
+        counted: the value that the points follow from, if it is not ``value``: an incomplete first indexing loses no
+            points.
     """
 
     name: str
@@ -79,6 +80,6 @@ def score_of(parts: list[Part]) -> int:
     """Returns the score, from 0 to 100.
 
     Args:
-        parts: what was measured; a part that does not apply is not among them.
+        parts: the measured parts; a part that does not apply is left out.
     """
     return max(0, round(MOST_POINTS - sum(part.lost for part in parts)))

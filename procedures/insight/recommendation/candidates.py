@@ -12,7 +12,7 @@ from procedures.insight.recommendation.simulated_layout import SampledColumn, Ta
 from procedures.insight.recommendation.workload import Workload
 
 MOST_COLUMNS = 4
-# Candidate columns beyond these, by what they save alone, are not combined.
+# Only so many candidate columns are combined: those that save the most on their own.
 _MOST_COMBINED = 8
 # An index must save this share of the bytes that queries read without it, and each further column of those that
 # queries read with one column less: an index costs a rewrite, and columns that save nothing dilute the others.
@@ -24,7 +24,7 @@ _SKEWED = 0.5
 
 @dataclass(frozen=True)
 class Candidate:
-    """Index columns and what queries would read with them.
+    """Index columns, and the share of the bytes that queries would read with them.
 
     Attributes:
         columns: names; empty for no index.
@@ -72,7 +72,7 @@ def ranked_candidates(
 
 
 def _score(candidate: Candidate) -> float:
-    """Returns the share, increased by what each column has to save at least."""
+    """Returns the share, increased by the least saving that each column must have."""
     if not candidate.columns:
         return candidate.share * (1 - FIRST_SAVING)
     return candidate.share * (1 - FURTHER_SAVING) ** (1 - len(candidate.columns))

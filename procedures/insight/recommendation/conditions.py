@@ -66,16 +66,16 @@ def leaves(condition: Condition) -> Iterator[Comparison | Unusable]:
         yield condition
 
 
-def deciding(condition: Condition) -> Iterator[Comparison]:
+def deciding_comparisons(condition: Condition) -> Iterator[Comparison]:
     """Yields the comparisons that can exclude a file; a disjunction with an unusable part excludes none."""
     match condition:
         case Comparison():
             yield condition
         case AllOf(parts):
             for part in parts:
-                yield from deciding(part)
+                yield from deciding_comparisons(part)
         case AnyOf(parts):
-            alternatives = [list(deciding(part)) for part in parts]
+            alternatives = [list(deciding_comparisons(part)) for part in parts]
             if all(alternatives):
                 for comparisons in alternatives:
                     yield from comparisons

@@ -168,7 +168,7 @@ def _condition(node: exp.Expr, *, wanted: bool) -> Condition:
 
 
 def _prefix(node: exp.Like) -> str | None:
-    """Returns what the values begin with that a pattern such as ``'ab%'`` matches; None for other patterns."""
+    """Returns the prefix of the values that a pattern such as ``'ab%'`` matches; None for other patterns."""
     pattern = node.expression
     if not (isinstance(node.this, exp.Column) and isinstance(pattern, exp.Literal) and pattern.is_string):
         return None

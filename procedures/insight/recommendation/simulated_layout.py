@@ -208,7 +208,7 @@ class SimulatedFiles:
         return sum(self.share_read(query) * query.weight for query in workload.queries) / total
 
     def may_match(self, condition: Condition) -> NDArray[np.bool_]:
-        """Returns per file whether a row in it may satisfy the condition, as the ranges of its columns tell."""
+        """Returns per file whether a row in it may satisfy the condition, according to the ranges of its columns."""
         match condition:
             case Comparison():
                 return self._may_match_comparison(condition)

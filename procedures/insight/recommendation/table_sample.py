@@ -47,7 +47,7 @@ def take_sample(
         rows: all rows of the table.
         columns: the columns to read, by name.
         partitions: names of the partition columns among them.
-        expected: number of rows of the table; None if the log does not tell.
+        expected: number of rows of the table; None if the log does not record it.
         sample_rows: number of rows that the sample should have.
         target_rows_of: returns the rows of a file of the target size, by the number of all rows.
     """

@@ -16,12 +16,12 @@ from procedures.insight.recommendation.conditions import (
     Comparison,
     Condition,
     Unusable,
-    deciding,
+    deciding_comparisons,
     leaves,
 )
 
 _SEED = 42
-# Each fraction divides the files of every layout once more.
+# Each fraction adds a division to the files of every layout.
 _MOST_FRACTIONS = 3
 _OPERATORS: Mapping[str, str] = {
     "=": "=", "<=>": "=", "in": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "between": "between",
@@ -35,7 +35,7 @@ class WorkloadQuery:
 
     Attributes:
         number: its position, from 1.
-        condition: what its rows satisfy.
+        condition: the condition that its rows satisfy.
         fraction: share of the rows that it samples; 1 for all.
         weight: how often it runs, relative to the other queries.
         where: the condition as SQL; None if the query comes from consumption or has no condition.
@@ -57,7 +57,7 @@ class Workload:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns whose comparisons can exclude files, each once, in order of appearance."""
-        return tuple(dict.fromkeys(c.column for q in self.queries for c in deciding(q.condition)))
+        return tuple(dict.fromkeys(c.column for q in self.queries for c in deciding_comparisons(q.condition)))
 
     @property
     def has_samples(self) -> bool:
@@ -73,7 +73,9 @@ class Workload:
 
     def operators(self, column: str) -> frozenset[str]:
         """Returns the operators with which the queries compare a column."""
-        return frozenset(c.operator for q in self.queries for c in deciding(q.condition) if c.column == column)
+        return frozenset(
+            c.operator for q in self.queries for c in deciding_comparisons(q.condition) if c.column == column
+        )
 
 
 def recorded_fractions(workload: Workload) -> tuple[float, ...]:

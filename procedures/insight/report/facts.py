@@ -1,4 +1,4 @@
-"""What a report tells of a table, gathered from metadata."""
+"""The facts that a report shows about a table, gathered from metadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.insight.health.health import are_indexed, diagnosis_of
-from procedures.insight.health.parts import fragmentation, unindexed_share
+from procedures.insight.health.health_parts import fragmentation, unindexed_share
 from procedures.insight.health.reads import sample_costs
 from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import Part
@@ -51,7 +51,7 @@ class CubeBox:
 
 @dataclass(frozen=True)
 class VersionFacts:
-    """What an earlier version looked like.
+    """The state of an earlier version.
 
     Attributes:
         version: the version.
@@ -88,8 +88,8 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Scans that limited the same columns.
+class FilteredColumns:
+    """Scans that filter by the same columns.
 
     Attributes:
         columns: the columns, separated by commas; empty for scans without a condition.
@@ -112,7 +112,7 @@ class TableFacts:
         name: full name of the table.
         version: newest version.
         made_at: epoch milliseconds.
-        rows: live rows; None if the log does not tell.
+        rows: live rows; None if the log does not record them.
         files: live files.
         bytes: their bytes.
         index_columns: logical names of the indexed columns; empty without an index.
@@ -128,8 +128,8 @@ class TableFacts:
         events: optimizations, the oldest first.
         score: score of the health.
         parts: its parts.
-        steps: what to do, in order.
-        asked: what queries asked of the table, the most frequent first; None if that is not recorded.
+        steps: the advised steps, in order.
+        filtered_columns: the columns that recorded scans filter by, most frequent first; None if not recorded.
     """
 
     name: str
@@ -152,7 +152,7 @@ class TableFacts:
     score: int
     parts: tuple[Part, ...]
     steps: tuple[AdviceStep, ...] = ()
-    asked: tuple[Asked, ...] | None = None
+    filtered_columns: tuple[FilteredColumns, ...] | None = None
 
 
 def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = None) -> TableFacts:
@@ -197,7 +197,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
             score=diagnosis.score,
             parts=tuple(diagnosis.parts),
             steps=diagnosis.steps,
-            asked=_asked(table, snapshot),
+            filtered_columns=_filtered_columns(table, snapshot),
         )
 
 
@@ -289,8 +289,8 @@ def _events(table: ManagedTable) -> tuple[Event, ...]:
     return tuple(_event(row) for row in reversed(rows))
 
 
-def _asked(table: ManagedTable, snapshot: TableSnapshot) -> tuple[Asked, ...] | None:
-    """What recorded scans limited; one Spark job if consumption is recorded, and none otherwise."""
+def _filtered_columns(table: ManagedTable, snapshot: TableSnapshot) -> tuple[FilteredColumns, ...] | None:
+    """Returns the columns that recorded scans filter by; one Spark job if consumption is recorded, else none."""
     if not CONSUMPTION_ENABLED.value(snapshot.configuration):
         return None
     columns = F.array_join(F.array_sort(F.array_distinct(F.col("filters.column"))), ", ")
@@ -307,7 +307,7 @@ def _asked(table: ManagedTable, snapshot: TableSnapshot) -> tuple[Asked, ...] | 
         .limit(MAX_ASKED)
         .collect()
     )
-    return tuple(Asked(row["columns"], row.scans, row.selectivity, row.skipped) for row in rows)
+    return tuple(FilteredColumns(row["columns"], row.scans, row.selectivity, row.skipped) for row in rows)
 
 
 def _event(row: Any) -> Event:

@@ -1,4 +1,4 @@
-"""The report of all tables: which are sick, which cost most, and what was optimized within a day."""
+"""The report of all tables: their health, the cost of reads, and the optimizations of the last day."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class TableLine:
         bytes_in: bytes that the committed groups read.
         bytes_out: bytes that they wrote.
         error: its last error, or why it cannot be read; empty if there is none.
-        read_cost: bytes that a sample or box reads beyond those of a fresh index, for the read that suffers most; None
-            if it is not known.
+        read_cost: bytes that a sample or box reads beyond those of a fresh index, for the read with the largest
+            difference; None if it is not known.
     """
 
     name: str
@@ -59,7 +59,7 @@ class TableLine:
 def gather_lake(
     spark: SparkSession, automations: Automations, clock: Clock, health: Callable[[ManagedTable], Sequence[Part]]
 ) -> list[TableLine]:
-    """Gathers a line per table of the metastore, the sickest first; reads metadata only.
+    """Gathers a line per table of the metastore, the lowest score first; reads metadata only.
 
     Args:
         spark: session.

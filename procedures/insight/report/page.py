@@ -1,4 +1,4 @@
-"""The page of a report: HTML that refers to nothing outside itself."""
+"""The page of a report: HTML without references to other resources."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def body(facts: TableFacts) -> str:
         MissingPackageError: the package that draws the pictures is not installed.
     """
     sections = [_head(facts), _health(facts), _steps(facts)]
-    sections += [*_index(facts), *_files(facts), *_asked(facts), *_history(facts)]
+    sections += [*_index(facts), *_files(facts), *_filtered_columns(facts), *_history(facts)]
     return f'<main class="use-report"><style>{STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
 
 
@@ -135,14 +135,19 @@ def _files(facts: TableFacts) -> list[str]:
     return [_figure("Files by size", f"{facts.files} files.", plots.sizes(facts), numbers)]
 
 
-def _asked(facts: TableFacts) -> list[str]:
-    if facts.asked is None:
+def _filtered_columns(facts: TableFacts) -> list[str]:
+    if facts.filtered_columns is None:
         return []
-    if not facts.asked:
+    if not facts.filtered_columns:
         return ["<h2>What queries asked</h2><p>No scan was recorded yet.</p>"]
     rows = [
-        (asked.columns or "no column", asked.scans, _optional(asked.selectivity), f"{100 * asked.skipped:.1f} %")
-        for asked in facts.asked
+        (
+            filtered.columns or "no column",
+            filtered.scans,
+            _optional(filtered.selectivity),
+            f"{100 * filtered.skipped:.1f} %",
+        )
+        for filtered in facts.filtered_columns
     ]
     header = ("columns of conditions", "scans", "share of rows kept", "bytes skipped")
     return [f"<h2>What queries asked</h2>{table(header, rows)}"]

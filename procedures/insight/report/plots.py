@@ -50,7 +50,7 @@ def svg(title: str, description: str, draw: Drawing) -> str:
         draw: draws into the axes.
 
     Returns:
-        An ``svg`` element that refers to nothing outside itself.
+        An ``svg`` element without references to other resources.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -83,7 +83,7 @@ def svg(title: str, description: str, draw: Drawing) -> str:
 
 
 def _for_page(text: str, title: str, description: str) -> str:
-    """Leaves out what only files need, names the picture, and puts in the colours of the page."""
+    """Removes the parts that only separate files need, names the picture, and inserts the colours of the page."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     for color, variable in _VARIABLES.items():

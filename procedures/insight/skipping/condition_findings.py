@@ -18,7 +18,7 @@ _RANGES = ("<", "<=", ">", ">=", "STARTS WITH", "LIKE")
 
 @dataclass(frozen=True)
 class IndexedColumns:
-    """What a table indexes.
+    """The indexed columns of a table.
 
     Attributes:
         table: its name.
@@ -70,7 +70,7 @@ def finding_of(condition: PlannedCondition, index: IndexedColumns) -> Finding | 
 
     Args:
         condition: one of ``conjuncts``.
-        index: what the table indexes.
+        index: the indexed columns of the table.
     """
     if condition.is_partition or condition.used_by == "partitions" or condition.subject == "hash":
         return None

@@ -8,7 +8,7 @@ from catalog.errors import InvalidArgumentError, UseError
 from catalog.jvm.java_errors import as_one_line
 from catalog.jvm.skipping_report import SkippingPlan, command_in, plan_of_query
 
-# What is accepted in place of a blank query.
+# The accepted values, for the error about a blank query.
 QUERY = "a query is required, such as SELECT … FROM … WHERE …"
 
 

@@ -1,4 +1,4 @@
-"""What the adviser says about the tables of a query, beside why its conditions do not help."""
+"""The advice about the tables of a query, in addition to the reasons why its conditions do not help."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ITEM = "ADVICE"
 
 
 def advice_rows(spark: SparkSession, plan: SkippingPlan) -> list[ExplainSkippingRow]:
-    """Returns what to do about each table of a query, in order; metadata is read, and nothing else.
+    """Returns the steps for each table of a query, in order; reads only metadata.
 
     Args:
         spark: session of the query.
@@ -32,7 +32,7 @@ def _rows(spark: SparkSession, name: str) -> Iterator[ExplainSkippingRow]:
     try:
         steps = diagnosis_of(ManagedTable.find(spark, name), application().clock).steps
     except UseError as error:
-        # The explanation of the query holds all the same, of an earlier version or of very many files.
+        # The explanation of the query is valid without advice, as for an earlier version or for very many files.
         yield ExplainSkippingRow(None, name, ITEM, None, None, None, error.message)
         return
     if not steps:

@@ -10,8 +10,8 @@ from procedures.lifecycle.log.log_mode import SKIPPED, TIMESTAMP_END, LogMode, L
 
 # From here on, the files that readers no longer open count for more than a few bytes.
 _MANY_COMMITS = 50
-# What a checkpoint takes beside its actions, mostly its footer, and how small it makes the actions of commits: measured
-# on tables of 1 to 25 columns, plain and indexed, with 3 to 40 commits.
+# The size of a checkpoint without its actions, mostly its footer, and the factor by which actions shrink in it:
+# measured on tables of 1 to 25 columns, plain and indexed, with 3 to 40 commits.
 _FIXED_BYTES, _BYTES_PER_COLUMN, _SHARE_OF_COMMITS = 18_000, 1_250, 0.4
 
 
@@ -47,7 +47,7 @@ class Commits(LogMode):
         if checkpoint == version:
             return ModeOutcome(SKIPPED, f"version {version} has a checkpoint")
         commits, snapshot = version - checkpoint, task.table.snapshot()
-        # Who names a time wants that version to load quickly, whatever the newest one takes.
+        # A caller that names a time wants this version to load quickly, whatever the load of the newest one costs.
         if task.end is None and not is_smaller(commits, snapshot.extent, len(snapshot.schema)):
             text = f"a checkpoint would be larger than the {counted(commits, 'commit')} that readers load"
             return ModeOutcome(SKIPPED, f"{text}, {snapshot.extent.commit_bytes} bytes")

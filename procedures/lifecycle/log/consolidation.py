@@ -1,4 +1,4 @@
-"""Consolidation of the logs of tables, several at a time, with what loading a table costs before and after."""
+"""Consolidation of the logs of tables, several at a time, with the cost of loading a table before and after."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from procedures.selection.timestamps import Instant
 
 @dataclass(frozen=True)
 class LogRequest:
-    """What is asked for.
+    """The settings of a consolidation.
 
     Attributes:
         modes: the modes, in the order in which they run.
-        start: considers what is of this time or later.
-        end: considers what is of this time or earlier.
+        start: considers files and events of this time or later.
+        end: considers files and events of this time or earlier.
         dry_run: plans only.
-        trigger: who asked.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         measures: whether the time to load the table is measured, which takes that time twice.
     """
 
@@ -49,7 +49,7 @@ def consolidate_log(table: ManagedTable, request: LogRequest) -> list[Consolidat
 
     Args:
         table: the table.
-        request: what to do.
+        request: the settings.
 
     Raises:
         UseError: a mode failed; earlier ones are done.
@@ -60,12 +60,12 @@ def consolidate_log(table: ManagedTable, request: LogRequest) -> list[Consolidat
 def consolidate_logs(
     spark: SparkSession, tables: Sequence[ManagedTable], request: LogRequest, parallelism: int
 ) -> list[ConsolidateLogRow]:
-    """Consolidates the logs of tables side by side; a mode that fails for a table is a row, and the others go on.
+    """Consolidates the logs of several tables at a time; if a mode fails for one, the others continue.
 
     Args:
         spark: session of the caller.
         tables: the tables.
-        request: what to do with each.
+        request: the settings for each.
         parallelism: how many tables at a time.
 
     Returns:

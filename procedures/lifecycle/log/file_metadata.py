@@ -25,7 +25,7 @@ FILES_PER_COMMIT = 5_000
 MAX_ATTEMPTS = 10
 
 _NOTHING = "all files have statistics and short tags"
-# Columns beside those of AddFile.
+# Columns in addition to those of AddFile.
 _LACKS, _BLOCKS, _IS_SHORTER = "use_lacks_statistics", "use_blocks", "use_is_shorter"
 
 
@@ -68,7 +68,7 @@ class FileMetadata(LogMode):
 
 @dataclass
 class _Progress:
-    """What the commits of one run have changed so far."""
+    """The changes that the commits of one run have made so far."""
 
     by_footer: FilesRead = field(default_factory=FilesRead)
     by_rows: FilesRead = field(default_factory=FilesRead)

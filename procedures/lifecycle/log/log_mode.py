@@ -23,10 +23,10 @@ class LogTask:
     Attributes:
         table: the table.
         session: session of the work.
-        start: limits what is considered to this time and later; None for no limit.
-        end: limits it to this time and earlier.
+        start: considers only files and events of this time or later; None for no limit.
+        end: considers only files and events of this time or earlier.
         dry_run: plans only.
-        trigger: who asked.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
     """
 
     table: ManagedTable
@@ -40,7 +40,7 @@ class LogTask:
         """Returns the outcome of work that was done, or would be.
 
         Args:
-            message: what was done, as a phrase that fits both.
+            message: the work, as a phrase that fits both.
             version: the version that it committed or wrote a checkpoint of.
         """
         if self.dry_run:
@@ -50,7 +50,7 @@ class LogTask:
 
 @dataclass(frozen=True)
 class ModeOutcome:
-    """What a mode did.
+    """The outcome of a mode.
 
     Attributes:
         state: ``done``, ``planned`` or ``skipped``.
@@ -71,9 +71,9 @@ class LogMode(ABC):
     Attributes:
         name: as in ``modes``.
         aliases: other names that ``modes`` accepts, those of TileDB.
-        doc: what it does, one sentence.
+        doc: its effect, one sentence.
         times: which of ``timestamp_start`` and ``timestamp_end`` it accepts.
-        takes_lease: whether optimizations are kept off the table meanwhile, since both change the same files.
+        takes_lease: whether it holds the table's lease, because it changes the same files as optimizations.
     """
 
     name: ClassVar[str]

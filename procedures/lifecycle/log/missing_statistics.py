@@ -52,7 +52,7 @@ def lacks_statistics(stats: Column, schema: StructType) -> Column:
     unknown = stats.isNull() | rows.isNull()
     counts = [_value(stats, (_NULLS, *leaf)).isNotNull() for leaf in leaves(schema, _NULLS)]
     if counts:
-        # Delta has no more to say of a file without rows.
+        # Delta has no further statistics for a file without rows.
         unknown |= (rows > 0) & ~reduce(Column.__or__, counts)
     return F.coalesce(unknown, F.lit(True))
 

@@ -46,7 +46,7 @@ class LogCleanup:
     Args:
         versions: the versions of the table.
         keep: the oldest version that must stay readable.
-        whole: whether every entry goes that no version needs, even if a checkpoint costs more than it saves.
+        whole: whether every entry that no version needs is deleted, even if a checkpoint costs more than it saves.
     """
 
     def __init__(self, versions: TableVersions, keep: int, *, whole: bool = False) -> None:

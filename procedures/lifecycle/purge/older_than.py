@@ -1,4 +1,4 @@
-"""How much history a purge leaves: an interval, a time or a version, as callers write them."""
+"""The limit of the history that a purge leaves: an interval, a time or a version, as callers write it."""
 
 from __future__ import annotations
 

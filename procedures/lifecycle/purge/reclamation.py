@@ -38,10 +38,10 @@ _MOST_PLANS = 5
 
 @dataclass(frozen=True)
 class ReclamationSettings:
-    """What a reclamation does.
+    """The settings of a reclamation.
 
     Attributes:
-        cutoff: what it may delete.
+        cutoff: limits of the files that it may delete.
         min_deleted_ratio: files with more old deleted rows than this share are rewritten.
         whole: whether deleted rows, the log and events are reclaimed too, and not only files.
         dry_run: plans only.
@@ -60,9 +60,9 @@ class Reclamation:
 
     Args:
         table: the table.
-        settings: what to do.
-        trigger: who asked.
-        parameters: what was asked for, for events.
+        settings: of the reclamation.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
+        parameters: arguments of the call, for events.
         observe: called with the name of each step before it begins.
         is_stopped: whether the caller was asked to stop, which ends a wait for the lease. When left out: whether the
             calling thread was interrupted.
@@ -119,7 +119,7 @@ class Reclamation:
         if self._settings.whole:
             yield self._log()
             yield self._events()
-        yield self._lost()
+        yield self._lost_versions()
 
     # ------------------------------------------------------------------------------------------------------- steps
 
@@ -194,8 +194,8 @@ class Reclamation:
         time = moment(before)
         return self._row(EVENTS, count, None, f"events that began before {time.isoformat() if time else before}")
 
-    def _lost(self) -> PurgeRow:
-        # What the log has dropped without us counts as well.
+    def _lost_versions(self) -> PurgeRow:
+        # Versions that Delta has removed from the log count as well.
         left = self._left
         is_lost = left > self._first
         text = f"version {left} is the oldest one left"

@@ -1,4 +1,4 @@
-"""The files of killed rewrites, found by the records that these have left."""
+"""The files of killed rewrites, found by the records that the rewrites have left."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ _MILLIS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True)
 class Cutoff:
-    """What a vacuum may delete.
+    """The limits of the files that a vacuum may delete.
 
     Attributes:
-        delete_before: epoch milliseconds; files that are younger, or were removed later, stay.
-        unreferenced_before: epoch milliseconds; files that no commit names stay if they are younger, because a writer
+        delete_before: epoch milliseconds; files that are newer, or were removed later, stay.
+        unreferenced_before: epoch milliseconds; files that no commit names stay if they are newer, because a writer
             may be about to commit them.
         now: epoch milliseconds.
         version: the files of this version and of later ones stay; None = the newest version at ``delete_before``.

@@ -16,7 +16,7 @@ from procedures.loop.progress import Progress
 _MOST_FILES_OF_BATCH = 1000
 
 
-class Doomed(NamedTuple):
+class DeletableFile(NamedTuple):
     """A file or empty folder to delete.
 
     Attributes:
@@ -52,8 +52,8 @@ class PacedDeletion:
         self._progress = progress
         self.deleted: dict[str, FilesTotal] = defaultdict(lambda: FilesTotal(0, 0))
 
-    def run(self, files: Iterable[Doomed]) -> None:
-        """Deletes the files that the newest version does not need when their turn comes.
+    def run(self, files: Iterable[DeletableFile]) -> None:
+        """Deletes files, except those that the newest version needs when their batch is deleted.
 
         Args:
             files: files and empty folders.
@@ -71,7 +71,7 @@ class PacedDeletion:
             tried += len(batch)
 
 
-def _batches(files: Iterable[Doomed], size: int) -> Iterator[list[Doomed]]:
+def _batches(files: Iterable[DeletableFile], size: int) -> Iterator[list[DeletableFile]]:
     rest = iter(files)
     while batch := list(islice(rest, size)):
         yield batch

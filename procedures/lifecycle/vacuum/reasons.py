@@ -14,7 +14,7 @@ ABORTED_REWRITE, STORED_PLAN = "ABORTED_REWRITE", "STORED_PLAN"
 
 
 def with_reasons(vacuum: TableVacuum, files: DataFrame, delete_before: int) -> DataFrame:
-    """Returns files and empty folders with the column ``reason``; leaves out what a commit removed too recently.
+    """Returns files and empty folders with the column ``reason``; leaves out files that a commit removed too recently.
 
     Delta forgets which files were removed once the retention of the table is over. If a vacuum keeps files for longer,
     the commits in the log have the time of the removal.

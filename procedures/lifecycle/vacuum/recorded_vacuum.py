@@ -21,7 +21,7 @@ TASKS_PER_CORE = 4
 
 
 def check_place(table: ManagedTable) -> None:
-    """Refuses a table whose files Delta's vacuum cannot tell from others.
+    """Refuses a table whose files Delta's vacuum cannot distinguish from other files.
 
     Raises:
         NotSupportedError: it is the root of a file system.
@@ -56,8 +56,8 @@ def deleted(
     Args:
         table: the table.
         run: the vacuum.
-        trigger: who asked.
-        parameters: what was asked for, for the event.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
+        parameters: arguments of the call, for the event.
         rate: files per second, None for no limit.
 
     Returns:
@@ -72,7 +72,7 @@ def deleted(
         return event_of_vacuum(trigger, reason, parameters, (started, application().clock.now()), removed)
 
     try:
-        kept = run.kept()
+        kept = run.total_kept()
         run.delete(rate)
     except BaseException as error:
         record_failure(table, event(), known_error(error))

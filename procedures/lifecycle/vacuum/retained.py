@@ -26,7 +26,7 @@ class RetainedVersions:
     Args:
         table: the table.
         session: session of the work.
-        cutoff: what a vacuum may delete.
+        cutoff: limits of the files that a vacuum may delete.
     """
 
     def __init__(self, table: ManagedTable, session: SparkSession, cutoff: Cutoff) -> None:
@@ -128,14 +128,14 @@ class RetainedVersions:
     def _has_files(files: DataFrame) -> bool:
         return not files.where(F.col("reason") != EMPTY_FOLDER).isEmpty()
 
-    def oldest_without(self, doomed: DataFrame) -> int | None:
+    def oldest_without(self, to_delete: DataFrame) -> int | None:
         """Returns the oldest version that does not need any of some files; None if no version needs them.
 
         Args:
-            doomed: rows of ``split``.
+            to_delete: rows of ``split``.
         """
         removed = self._changes.where(~F.col("is_added") & (F.col("version") <= self.version))
-        row = removed.join(doomed.select("key").distinct(), "key", "left_semi").agg(F.max("version")).first()
+        row = removed.join(to_delete.select("key").distinct(), "key", "left_semi").agg(F.max("version")).first()
         return None if row is None or row[0] is None else int(row[0])
 
 

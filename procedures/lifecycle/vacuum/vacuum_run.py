@@ -21,7 +21,7 @@ from catalog.table.snapshot import FilesTotal
 from procedures.declare.result_rows import VacuumRow
 from procedures.lifecycle.vacuum.aborted_rewrites import AbortedRewrites
 from procedures.lifecycle.vacuum.cutoff import Cutoff
-from procedures.lifecycle.vacuum.paced_deletion import Doomed, PacedDeletion
+from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
 from procedures.lifecycle.vacuum.reasons import EMPTY_FOLDER, STORED_PLAN, kept_total, totals_by_reason, with_reasons
 from procedures.lifecycle.vacuum.retained import RetainedVersions, kept_totals
 from procedures.loop.progress import Progress
@@ -36,13 +36,13 @@ class VacuumRun:
     Args:
         table: the table.
         session: session of the work, with the settings of Delta's vacuum.
-        cutoff: what may be deleted.
+        cutoff: limits of the files that may be deleted.
         mode: ``FULL`` or ``LITE``.
         tasks: number of concurrent tasks and requests.
         inventory: the files that exist, None if they are to be listed.
 
     Attributes:
-        deleted: totals of what was deleted so far, by reason.
+        deleted: totals of the files deleted so far, by reason.
         version: of the commit in which Delta's history records the end; None without one.
         retained: the versions whose files stay.
     """
@@ -80,7 +80,7 @@ class VacuumRun:
 
     @cached_property
     def _unneeded(self) -> DataFrame:
-        """What Delta's vacuum would delete: an inventory with reasons."""
+        """The files that Delta's vacuum would delete: an inventory with reasons."""
         files = self._existing
         if files is not None:
             # Delta reads its inventory more than once.
@@ -113,7 +113,7 @@ class VacuumRun:
 
     @property
     def _candidates(self) -> DataFrame:
-        """What is to be deleted: an inventory with reasons."""
+        """The files to delete: an inventory with reasons."""
         return self._split.where("kept IS NULL").drop("kept", "key")
 
     @cached_property
@@ -151,7 +151,7 @@ class VacuumRun:
 
     @cached_property
     def totals(self) -> dict[str, FilesTotal]:
-        """Totals of what is to be deleted, by reason."""
+        """Totals of the files to delete, by reason."""
         return totals_by_reason(self._candidates)
 
     def planned(self) -> list[VacuumRow]:
@@ -175,18 +175,18 @@ class VacuumRun:
         """Returns a row for the files that only protected versions keep, and one for those that only clones keep."""
         return [VacuumRow(None, reason, t.files, t.bytes, "kept") for reason, t in self.kept_by_reason.items()]
 
-    def kept(self) -> FilesTotal:
+    def total_kept(self) -> FilesTotal:
         """Returns the total of the live files and of those removed within the retention."""
         live = self._table.state(self._session).files().select("path", "size")
         return kept_total(self._vacuum, live, self._delete_before)
 
     def delete(self, rate: float | None) -> None:
-        """Deletes what may be deleted.
+        """Deletes the files that may be deleted.
 
         Args:
             rate: files per second, None for no limit.
         """
-        # Removals that are committed later are younger than the retention.
+        # Removals that are committed later are within the retention.
         covered = self._vacuum.covered_version() if self._mode == "LITE" else None
         self._record_reclaimed()
         if self.totals:
@@ -228,7 +228,7 @@ class VacuumRun:
             self.deleted = deletion.deleted
             try:
                 rows = self._candidates.select("path", "length", "reason").toLocalIterator()
-                deletion.run(Doomed(row.path, row.length, row.reason) for row in rows)
+                deletion.run(DeletableFile(row.path, row.length, row.reason) for row in rows)
             except BaseException:
                 # The first error is the one to report.
                 with suppress(Py4JJavaError, PySparkException):

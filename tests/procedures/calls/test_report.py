@@ -102,7 +102,7 @@ def test_pages_of_empty_and_plain_tables():
     empty = dict.fromkeys(
         ("index_columns", "shown_columns", "cubes", "samples", "versions", "events", "parts", "bands"), ()
     )
-    nothing = replace(FACTS, files=0, rows=None, sizes=np.array([]), levels=np.array([]), asked=(), **empty)
+    nothing = replace(FACTS, files=0, rows=None, sizes=np.array([]), levels=np.array([]), filtered_columns=(), **empty)
     text = _Page(pages.page(nothing)).text
     for expected in (
         "The table has no index",

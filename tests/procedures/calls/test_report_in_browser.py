@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from report_facts import FACTS
 
-from procedures.insight.report.facts import Asked, CubeBox, Event, VersionFacts
+from procedures.insight.report.facts import CubeBox, Event, FilteredColumns, VersionFacts
 from procedures.insight.report.page import page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -56,7 +56,7 @@ CROWDED = replace(
         )
         for n in range(200)
     ),
-    asked=tuple(Asked(f"column_{n}, another_column", n, 0.5, 0.5) for n in range(20)),
+    filtered_columns=tuple(FilteredColumns(f"column_{n}, another_column", n, 0.5, 0.5) for n in range(20)),
 )
 
 

@@ -20,7 +20,7 @@ from catalog.jvm.table_vacuum import TableVacuum
 from procedures.calls import vacuum as module
 from procedures.calls.vacuum import VACUUM
 from procedures.lifecycle.vacuum import vacuum_run
-from procedures.lifecycle.vacuum.paced_deletion import Doomed, PacedDeletion
+from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
 from procedures.process.application import Application, active
 from sql_ext.commands import runner
 from sql_ext.commands.sessions import SessionSettings
@@ -374,7 +374,7 @@ def test_the_rate_of_deletions(rate, count, waits, sizes):
 
     clock = WaitingClock()
     deletion = PacedDeletion(Vacuum(), rate, 4, clock, NoProgress())
-    deletion.run(Doomed(f"f{i}", 10, "EXPIRED") for i in range(count))
+    deletion.run(DeletableFile(f"f{i}", 10, "EXPIRED") for i in range(count))
     assert (clock.waits, batches) == (waits, sizes)
     assert deletion.deleted == {"EXPIRED": (count - 1, 10 * (count - 1))}
 

@@ -17,7 +17,7 @@ from otree.cube import CubeId
 from otree.weight import MIN_WEIGHT
 from procedures.groups.read_costs import PlannedFiles
 from procedures.insight.health.adviser import MeasuredIndex, steps_of
-from procedures.insight.health.parts import HealthFacts, parts_of
+from procedures.insight.health.health_parts import HealthFacts, parts_of
 from procedures.insight.health.remedy import Remedy
 from procedures.insight.health.score import SCALES, score_of
 

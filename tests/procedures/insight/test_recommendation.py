@@ -13,7 +13,7 @@ from procedures.insight.recommendation.conditions import (
     Comparison,
     Unusable,
     bound,
-    deciding,
+    deciding_comparisons,
     leaves,
 )
 from procedures.insight.recommendation.file_ranges import FileRanges
@@ -141,8 +141,8 @@ def test_an_unknown_column_is_named_with_its_query():
 
 def test_an_or_with_an_unusable_part_excludes_no_file():
     a, unusable = Comparison("a", "=", ("1",)), Unusable("f(b)", "function")
-    assert list(deciding(AnyOf((a, unusable)))) == []
-    assert list(deciding(AllOf((a, unusable)))) == [a]
+    assert list(deciding_comparisons(AnyOf((a, unusable)))) == []
+    assert list(deciding_comparisons(AllOf((a, unusable)))) == [a]
     assert list(leaves(AnyOf((a, unusable)))) == [a, unusable]
 
 
@@ -180,7 +180,7 @@ def test_quantiles_are_values_of_even_ranks():
 def test_functions_and_alternatives_of_consumption_select_no_files():
     rows = [_row(("a", "f() ="), ("b", "OR <"), ("a", ">"), selectivity=0.01)]
     (query,) = workload_of_consumption(rows, {name: [float(i) for i in range(11)] for name in "ab"}).queries
-    assert [comparison.operator for comparison in deciding(query.condition)] == [">"]
+    assert [comparison.operator for comparison in deciding_comparisons(query.condition)] == [">"]
 
 
 def test_consumption_of_points_samples_and_unknown_columns():

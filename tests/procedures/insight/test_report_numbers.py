@@ -123,9 +123,11 @@ def test_numbers(spark, request, name):
     )
     assert sum(event.bytes_in for event in done) == removed
     # Scans of the table: what this test asks now is recorded.
-    before = {asked.columns: asked.scans for asked in facts.asked}
+    before = {filtered.columns: filtered.scans for filtered in facts.filtered_columns}
     table.sql(f"SELECT * FROM {{t}} WHERE {facts.index_columns[0] if newest else 'x'} < 0.5")
     ShimBridge(spark).flush_scans()
-    after = {asked.columns: asked.scans for asked in gather(table.managed, application().clock).asked}
+    after = {
+        filtered.columns: filtered.scans for filtered in gather(table.managed, application().clock).filtered_columns
+    }
     column = facts.index_columns[0] if newest else "x"
     assert after[column] == before.get(column, 0) + 1

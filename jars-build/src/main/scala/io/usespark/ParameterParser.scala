@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
  *
  * The pinned Delta overrides only `parsePlan`, so on this Spark parameters never reach Spark's parser. Statements of
  * Delta's own take none; everything else goes to the parser behind Delta's together with its parameters. Without
- * parameters Delta's parser has the whole say, since it also changes statements of Spark's, such as CLUSTER BY.
+ * parameters Delta's parser does everything, since it also changes statements of Spark's, such as CLUSTER BY.
  */
 class ParameterParser(delta: ParserInterface) extends ParserInterface {
   override def parsePlanWithParameters(sql: String, parameters: ParameterContext) = delta match {
@@ -34,7 +34,7 @@ class ParameterParser(delta: ParserInterface) extends ParserInterface {
     case _ => false
   }
 
-  /** Delta keeps statements of its own in Spark's packages too, so that only the jar tells. */
+  /** Delta's own statements are in Spark's packages too, so only the jar distinguishes them. */
   private def isOfDelta(plan: LogicalPlan): Boolean =
     plan.getClass.getProtectionDomain.getCodeSource == classOf[DeltaSqlParser].getProtectionDomain.getCodeSource
 

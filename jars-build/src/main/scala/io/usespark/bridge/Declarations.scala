@@ -11,7 +11,7 @@ final case class ParameterDeclaration(name: String, dataType: DataType, default:
 
 final case class ProcedureDeclaration(name: String, doc: String, parameters: Seq[ParameterDeclaration])
 
-/** What Python declared at attach: the shim itself knows none of these by name. */
+/** The declarations that Python sent at attach; the shim itself has none of these names. */
 final class Declarations(
     val procedures: Map[String, ProcedureDeclaration],
     val virtualTables: Map[String, StructType],

@@ -9,19 +9,19 @@ import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.usespark.CallbackThreads
 
-/** Asks the Python handler and turns its answers, errors included, into what the JVM expects. */
+/** Calls the Python handler and converts its results, including errors, for the JVM. */
 object Python {
 
   def attached: Boolean = Bridge.handler() != null
 
-  /** Asks for a DataFrame, whose rows are not computed here. */
+  /** Requests a DataFrame, whose rows are not computed here. */
   def data(operation: Operation, arguments: Map[String, Any]): DataFrame =
     ask(operation, arguments) {
       case data: Dataset[_] => data.toDF()
       case other => throw new IllegalStateException(s"$operation returned $other, not a DataFrame")
     }
 
-  /** Asks for rows: the schema and the rows of the DataFrame that Python returns. */
+  /** Requests rows: the schema and the rows of the DataFrame that Python returns. */
   def rows(operation: Operation, arguments: Map[String, Any]): (StructType, Array[InternalRow]) =
     ask(operation, arguments) {
       case data: Dataset[_] => (data.schema, data.queryExecution.executedPlan.executeCollect())
@@ -29,7 +29,7 @@ object Python {
       case other => throw new IllegalStateException(s"$operation returned ${other.getClass.getName}, not rows")
     }
 
-  /** Asks for a text; None when Python has nothing to say. */
+  /** Requests a text; None if Python returns none. */
   def text(operation: Operation, arguments: Map[String, Any]): Option[String] =
     ask(operation, arguments) {
       case null => None

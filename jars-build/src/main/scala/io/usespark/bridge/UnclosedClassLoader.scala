@@ -6,7 +6,7 @@ import java.util.{Collections, Enumeration}
 import org.apache.spark.sql.SparkSession
 
 /**
- * Stands before the class loader of `spark.jars`, so that nobody closes it.
+ * Wraps the class loader of `spark.jars`, so that it is never closed.
  *
  * When a JDBC client leaves, Hive closes the class loaders of its session up to Spark's own. The one of `spark.jars`
  * lies between, and after the first client had left no further class of ours or of Delta's could be loaded.

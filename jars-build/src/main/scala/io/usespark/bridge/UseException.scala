@@ -3,7 +3,7 @@ package io.usespark
 import org.apache.spark.sql.AnalysisException
 
 /**
- * A coded error of ours as SQL clients see it: one line, with a condition and an SQLSTATE.
+ * A coded error of USE as SQL clients see it: one line, with a condition and an SQLSTATE.
  *
  * The message comes whole from Python, so Spark's error-class templates are not consulted.
  */

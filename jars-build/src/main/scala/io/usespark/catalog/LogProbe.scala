@@ -18,11 +18,11 @@ object LogProbe {
   private val Threads = 8
 
   /**
-   * What became of tables since they were last seen.
+   * The changes of tables since they were last checked.
    *
-   * @param questions JSON array of `location` and `version`; a version of -1 or less asks for everything anew
+   * @param questions JSON array of `location` and `version`; a version of -1 or less loads the table again
    * @return JSON array, in the same order, of `state` (unchanged, changed, missing, failed), and where it changed
-   *   `version`, `table_id` and the `configuration` of ours; `detail` where looking failed
+   *   `version`, `table_id` and the `configuration` of USE; `detail` where the check failed
    */
   def look(session: SparkSession, questions: String): String = {
     val mapper = new ObjectMapper()

@@ -8,10 +8,10 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.types.StructType
 
-/** Asks Python whether a statement may change a table's properties and columns as it wants to. */
+/** Lets Python check the changes that a statement makes to a table's properties and columns. */
 object MetadataCheck {
 
-  /** What the statement asks for, with the properties changed that name a renamed column. */
+  /** The metadata that the statement sets, with changed properties if they name a renamed column. */
   def altered(before: Metadata, after: Metadata): Metadata = {
     val entries = ask(before, after)
     val (set, removed) = entries.partition(_._2.isDefined)
@@ -19,7 +19,7 @@ object MetadataCheck {
     else after.copy(configuration = after.configuration -- removed.keys ++ set.map { case (k, v) => k -> v.get })
   }
 
-  /** Checks a table that a statement makes; returns the properties that the statement must set besides its own. */
+  /** Checks a table that a statement makes; returns the properties that the statement must set in addition. */
   def created(properties: Map[String, String], schema: StructType, partitionColumns: Seq[String]): Map[String, String] =
     additions(
       Metadata(),
@@ -33,7 +33,7 @@ object MetadataCheck {
   private def additions(before: Metadata, after: Metadata): Map[String, String] =
     ask(before, after).collect { case (key, Some(value)) => key -> value }
 
-  /** Properties to be set besides; None for one to be removed. */
+  /** Properties to be set in addition; None for one to be removed. */
   private def ask(before: Metadata, after: Metadata): Map[String, Option[String]] =
     if (!Python.attached || !concernsUs(before, after)) Map.empty
     else {
@@ -52,7 +52,7 @@ object MetadataCheck {
       !before.configuration.get(key).contains(value) && Bridge.declarations().isForeignProperty(key)
   }
 
-  /** Whether a property may be ours. */
+  /** Whether a property may belong to USE. */
   def areOurs(keys: Iterable[String]): Boolean = keys.exists { key =>
     val lower = key.toLowerCase(Locale.ROOT)
     lower.startsWith("use.") || lower.startsWith("qbeast.")

@@ -9,7 +9,7 @@ import org.apache.spark.sql.{SparkSession, classic}
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, ExternalCatalog}
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 
-/** What the metastore of the session's catalog says of its Delta tables; their logs are not looked at. */
+/** The Delta tables in the metastore of the session's catalog; their logs are not read. */
 object Metastore extends Logging {
   private val Batch = 500
 

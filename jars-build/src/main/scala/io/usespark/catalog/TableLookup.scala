@@ -122,7 +122,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
     files.delete(below(file), false)
   }
 
-  /** A table that was dropped meanwhile must not come back as a folder, which would be in the way of its successor. */
+  /** A table that was dropped meanwhile must not come back as a folder, which would block a new table of this place. */
   private def checkThere(): Unit =
     if (!exists) throw new FileNotFoundException(s"$root has no Delta log")
 
@@ -131,7 +131,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 }
 
 object TableLookup {
-  // The largest files of ours that are read whole are merged events, of some 20 million characters.
+  // The largest files of USE that are read whole are merged events, of some 20 million characters.
   private[usespark] val MostTextBytes: Int = 64 * 1024 * 1024
 
   /**

@@ -11,7 +11,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.delta.DeltaTableUtils
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
-/** What a path means to Delta. */
+/** The meaning of a path for Delta. */
 sealed trait PathMeaning
 object PathMeaning {
 
@@ -25,7 +25,7 @@ object PathMeaning {
   final case class Inside(root: Path) extends PathMeaning
 }
 
-/** Delta reads paths that are not the root of a table; nothing of ours may be written at such a path. */
+/** Delta reads paths that are not the root of a table; USE must write nothing at such a path. */
 object TablePaths {
   // Hadoop retries for many minutes by default.
   private val Impatient = Map(
@@ -40,11 +40,11 @@ object TablePaths {
     "dfs.http.client.failover.max.attempts" -> "2"
   )
   private val Retrying = Set("hdfs", "webhdfs", "swebhdfs")
-  // Hadoop says of any such path that it exists.
+  // Hadoop reports any such path as existing.
   private val WithoutFolders = Set("http", "https")
   private val answered = ConcurrentHashMap.newKeySet[String]()
 
-  /** What the path of a table means; a table of the metastore is at its location, whatever that is called. */
+  /** The meaning of a table's path; a table of the metastore is at its location, whatever its name is. */
   def meaning(session: SparkSession, table: DeltaTableV2): PathMeaning =
     if (table.catalogTable.nonEmpty) PathMeaning.Root
     else {
@@ -67,7 +67,7 @@ object TablePaths {
   private def isReadable(session: SparkSession, table: DeltaTableV2): Boolean =
     try {
       reach(session, table.path)
-      // Delta reads the log for its version, which tells whether that can be done.
+      // Delta reads the log for its version, which shows whether that is possible.
       meaning(session, table) == PathMeaning.Root && table.initialSnapshot.version >= -1
     } catch { case NonFatal(_) => false }
 

@@ -34,7 +34,7 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
   def sizeInBytes: Long = snapshot.checksumOpt.fold(snapshot.sizeInBytes)(_.tableSizeBytes)
 
   /**
-   * What tells how large the list of files is, without a Spark job: the number of files as the version's checksum has
+   * The size of the list of files, without a Spark job: the number of files as the version's checksum has
    * it, -1 where it has none, the bytes of the checkpoint, and the bytes of the commits after it.
    */
   def extent: Array[Long] = {
@@ -56,7 +56,7 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     new NumberedRows(snapshot).rowsOf(files.as[AddFile].collect().toSeq)
   }
 
-  /** What collects statistics of files of the version, with the settings of `session`. */
+  /** Collects statistics of files of the version, with the settings of `session`. */
   def statistics(session: SparkSession): FileStatistics = new FileStatistics(session, snapshot)
 
   /** The live files: the columns of Delta's AddFile. */

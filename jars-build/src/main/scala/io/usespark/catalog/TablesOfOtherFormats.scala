@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.command._
 
-/** Lets Python refuse properties of ours on tables that are not Delta's, where they would have no effect. */
+/** Lets Python refuse properties of USE on tables that are not Delta's, where they would have no effect. */
 case class TablesOfOtherFormats(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (Python.attached) plan match {

@@ -217,7 +217,7 @@ class UseDeltaCatalog extends DeltaCatalog {
         .build()
 
   /**
-   * The table with the properties that the statement must set besides its own. Called before anything is made or
+   * The table with the properties that the statement must set in addition to its own. Called before anything is made or
    * logged; ALTER TABLE is checked in its transaction.
    */
   private def checked(table: NewTable): NewTable = {

@@ -15,8 +15,8 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /**
- * Rows that Python computes, such as `db.t.optimizations`: the schema is declared, the rows are asked for when read, by
- * the names of the columns that are needed.
+ * Rows that Python computes, such as `db.t.optimizations`: the schema is declared, and the rows are requested
+ * when they are read, by the names of the needed columns.
  */
 final class VirtualTable(override val name: String, override val schema: StructType, ask: Seq[String] => DataFrame)
     extends Table
@@ -81,7 +81,7 @@ final class VirtualScan(schema: StructType, data: () => DataFrame, name: String)
   }
 }
 
-/** The rows of a DataFrame; it is executed when the first partition is asked for, and not while a query is planned. */
+/** The rows of a DataFrame; it is executed when the first partition is requested, and not while a query is planned. */
 final class DeferredRows(@transient data: DataFrame) extends RDD[InternalRow](data.sparkSession.sparkContext, Nil) {
   @transient private lazy val rows = data.queryExecution.toRdd
   override protected def getDependencies: Seq[OneToOneDependency[InternalRow]] = Seq(new OneToOneDependency(rows))

@@ -72,7 +72,7 @@ final class ScanQueue(session: SparkSession, count: (String, Long) => Unit) exte
         failed = true
     }
 
-  /** Stores records as Python does; Spark lets nobody ask Python once the application ends. */
+  /** Stores records as Python does, because Spark allows no call of Python once the application ends. */
   private def writeFile(location: String, lines: Seq[String]): Unit = {
     val name = s"${System.currentTimeMillis()}-${lines.size}-${UUID.randomUUID().toString.replace("-", "")}.json"
     val file = new Path(location, s"_use/consumption/$name")

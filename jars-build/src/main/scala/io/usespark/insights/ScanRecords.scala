@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 
-/** Who ran a query, and how long it took. */
+/** The user and the duration of a query. */
 final case class QueryFacts(
     applicationId: String,
     executionId: Long,
@@ -24,13 +24,13 @@ final case class QueryFacts(
 /** One scan of a table, as a line of JSON, with the bytes that it read and that each step of the selection skipped. */
 final class ScanRecord(val location: String, val line: String, val readBytes: Long, val skippedBytes: Map[String, Long])
 
-/** The scans of tables that ask for records, as lines of JSON that Python's `consumption` reads. */
+/** The scans of tables with records of queries, as lines of JSON that Python's `consumption` reads. */
 object ScanRecords extends AdaptiveSparkPlanHelper {
   private val Property = "use.insights.consumption.enabled"
 
   private val mapper = new ObjectMapper()
 
-  /** Whether a table asks for records of the queries that read it. */
+  /** Whether the queries that read a table are recorded. */
   def isEnabled(configuration: Map[String, String]): Boolean =
     configuration.get(Property).exists(_.trim.equalsIgnoreCase("true"))
 
@@ -93,7 +93,7 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     put("read", counts.read)
     for (rows <- scan.metrics.get("numOutputRows").map(_.value)) {
       record.put("rows_read", rows)
-      // The uppermost filter above the scan; Spark removes one whose conditions partitions have met.
+      // The uppermost filter above the scan; Spark removes one whose conditions the partitions fulfil.
       val above = filters.filter(filter => reads(filter, scan)).flatMap(_.metrics.get("numOutputRows")).map(_.value)
       record.put("rows_kept", (rows +: above).min)
     }

@@ -27,13 +27,13 @@ final case class Box(firstWeight: Int, lastWeight: Int, lower: Seq[Double], uppe
   }
 }
 
-/** What one revision's blocks must meet: any of some boxes; without boxes, no row of the revision is asked for. */
+/** What one revision's blocks must meet: any of some boxes; without boxes, the query needs no row of the revision. */
 final case class BlockQuery(dimensions: Int, boxes: Seq[Box]) {
   private val all = boxes.toArray
 
   def weighs(minWeight: Int, maxWeight: Int): Boolean = all.exists(_.weighs(minWeight, maxWeight))
 
-  /** Whether rows of the block that is being read can be asked for. */
+  /** Whether the query may need rows of the block that is being read. */
   def meets(block: BlockReader): Boolean =
     weighs(block.minWeight, block.maxWeight) && {
       val from = new Array[Double](dimensions)
@@ -93,8 +93,8 @@ object BlockPruning {
   }
 
   /**
-   * Whether rows of the file can be asked for. The first look is at the band, which is narrower than the blocks; it is
-   * believed only if the first block begins inside it. Blocks are then read until one meets the query: with 100,000
+   * Whether the query may need rows of the file. The band is tested first, because it is narrower than the blocks; it
+   * counts only if the first block begins inside it. Blocks are then read until one matches the query: with 100,000
    * files, parsing whole tags would dominate planning. A tag that cannot be read may stand for any row.
    */
   private def anyBlock(json: String, band: Option[(Int, Int)], query: BlockQuery): Boolean =
@@ -131,7 +131,7 @@ class BlockFileIndex(base: PreparedDeltaFileIndex, val pruning: BlockPruning, ke
   /** Files that Delta's statistics kept. */
   def candidates: Seq[AddFile] = base.preparedScan.files
 
-  /** Candidates that the query would read if it asked for rows of every weight. */
+  /** Candidates that the query would read if it needed rows of every weight. */
   lazy val inSpace: FileCount =
     if (!pruning.limitsSpace) FileCount.of(candidates)
     else if (pruning.limitsWeights) FileCount.of(candidates.filter(pruning.ofAllWeights.keep))

@@ -106,7 +106,7 @@ object BlockReader {
   /** The six bits that a symbol stands for; -1 for what is no symbol. */
   private def value(symbol: Char): Int = if (symbol < 128) values(symbol) else -1
 
-  /** What `judge` says of the blocks of a file; true for a tag that cannot be read, as far as it was read. */
+  /** The result of `judge` for the blocks of a file; true for a tag that cannot be read, as far as it was read. */
   def trueIfUnreadable(json: String, dimensions: Int)(judge: BlockReader => Boolean): Boolean =
     try {
       val reader = new BlockReader(json, dimensions)

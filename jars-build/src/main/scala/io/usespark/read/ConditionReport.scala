@@ -64,7 +64,7 @@ final class ConditionReport(metadata: Metadata) {
     if (physical.isDefined) Some(subject) else None
   }
 
-  /** What is compared, how, and with which constants. */
+  /** The compared expression, the operator and the constants. */
   private def comparison(e: Expression): (Expression, String, Seq[Expression]) = e match {
     case Not(inner) =>
       val (subject, symbol, constants) = comparison(inner)

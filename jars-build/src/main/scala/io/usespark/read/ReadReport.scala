@@ -9,7 +9,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 
-/** What the rules did to a query, read off its optimized plan; for tests, demos and explanations. */
+/** The effects of the rules on a query, from its optimized plan; for tests, demos and explanations. */
 object ReadReport {
   def of(data: Dataset[_]): String = {
     val mapper = new ObjectMapper()

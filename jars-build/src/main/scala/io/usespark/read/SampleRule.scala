@@ -50,7 +50,7 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
         weighed.fold(leave(sample, _), identity)
       }
 
-  /** Keeps the sample as it is, with the reason, which the log tells once. */
+  /** Keeps the sample as it is, with the reason, which is logged once. */
   private def leave(sample: Sample, reason: SampleReason): LogicalPlan = {
     if (!sample.getTagValue(SampleReason.Tag).contains(reason))
       logInfo(s"Spark takes a sample itself: ${reason.code}, ${reason.detail}")

@@ -26,7 +26,7 @@ final class FileCount(val files: Long, val bytes: Long) {
 object FileCount {
   def of(files: Seq[AddFile]): FileCount = new FileCount(files.size.toLong, files.map(_.size).sum)
 
-  /** What Delta counted; None if it did not count. */
+  /** Delta's counts; None if it did not count. */
   private[usespark] def of(size: DataSize): Option[FileCount] =
     for (counted <- Option(size); files <- counted.files; bytes <- counted.bytesCompressed)
       yield new FileCount(files, bytes)
@@ -117,7 +117,7 @@ object ScanCounts extends AdaptiveSparkPlanHelper {
     case _ => index.preparedScan.files
   }
 
-  /** What Spark's own metrics say. They are zero until the scan lists its files. */
+  /** Spark's own metrics, which are zero until the scan lists its files. */
   private def listed(scan: FileSourceScanExec): Option[FileCount] = {
     def value(name: String): Long = scan.metrics.get(name).fold(0L)(_.value)
     if (value("numFiles") == 0) None else Some(new FileCount(value("numFiles"), value("filesSize")))

@@ -15,7 +15,7 @@ import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 import org.apache.spark.sql.execution.CommandExecutionMode
 import org.apache.spark.sql.functions.{coalesce, col, count_if, get_json_object, lit}
 
-/** What Python needs to explain which files a query skips, and which conditions do not help. */
+/** The facts from which Python explains which files a query skips, and which conditions do not help. */
 object SkippingReport {
   private val mapper = new ObjectMapper()
 

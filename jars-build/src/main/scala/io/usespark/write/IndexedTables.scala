@@ -21,7 +21,7 @@ object IndexedTables {
 
   def isDelta(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("delta")
 
-  /** Whether the table was made or written through qbeast, and not asked to stop since. */
+  /** Whether the table was made or written through qbeast, and indexing on write was not turned off since. */
   def onWrite(table: DeltaTableV2): Boolean =
     Python.attached && table.tableExists && onWrite(table.initialSnapshot.metadata.configuration)
 

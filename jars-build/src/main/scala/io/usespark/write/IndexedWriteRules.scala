@@ -10,7 +10,7 @@ import org.apache.spark.sql.delta.commands.{CloneTableCommand, CreateDeltaTableC
 import org.apache.spark.sql.delta.usespark.IndexedWrite
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 
-/** Writes that Delta turns into commands of its own before a table is asked how it wants to be written. */
+/** Writes that Delta turns into commands of its own before Spark looks up how the table is written. */
 case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case command: DeltaDynamicPartitionOverwriteCommand

@@ -4,7 +4,7 @@ package io.usespark
  * Whether a writer named `format("qbeast")` for a table that is there already.
  *
  * `saveAsTable` and `insertInto` look their format up and then load the table, and tell the catalog nothing of the format.
- * Every lookup makes an instance of each registered source, and one more of the source that was asked for.
+ * Every lookup makes an instance of each registered source, and one more of the requested source.
  */
 object NamedFormat {
   private val Writer = "org.apache.spark.sql.classic.DataFrameWriter"
@@ -24,7 +24,7 @@ object NamedFormat {
     }
   }
 
-  /** Whether the writer that loads a table on this thread named the format; asked once per table. */
+  /** Whether the writer that loads a table on this thread named the format; read once per table. */
   def taken(): Boolean = {
     val isNamed = named.get() != null && frames(_.exists(_.getClassName == Writer))
     named.remove()

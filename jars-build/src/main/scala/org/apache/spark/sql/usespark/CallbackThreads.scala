@@ -12,12 +12,12 @@ import org.apache.spark.sql.delta.OptimisticTransaction
 import py4j.ClientServerConnection
 
 /**
- * The threads on which Python is asked.
+ * The threads that call Python.
  *
- * Each thread of the JVM that asks gets a thread of Python for itself, which stays when it ends. A server makes threads
- * for connections and statements without end, so those ask through threads of ours, which are reused and stay: as many as
- * have ever asked at once. There is no upper bound, since a question may lead to another one, on which it waits.
- * Threads that Python itself started ask directly.
+ * A thread of the JVM that calls Python gets a thread of Python, which stays when the first one ends. A server starts
+ * threads for connections and statements without limit. They call Python through threads of this pool, which are reused
+ * and stay: as many as have ever called at once. There is no upper bound, since a call may wait for another call.
+ * Threads that Python itself started call it directly.
  */
 object CallbackThreads {
   private val number = new AtomicInteger()
@@ -32,8 +32,8 @@ object CallbackThreads {
   )
 
   /**
-   * Asks Python for the session, and takes its answer, where that belongs. An interrupt reaches the question there; an
-   * answer that came all the same, such as the report of what was done before, is taken undisturbed.
+   * Calls Python for the session on the right thread, and takes the result. An interrupt stops the call there; a result
+   * that is returned nevertheless, such as the report of earlier work, is taken without interruption.
    */
   def run[T](session: SparkSession)(ask: => AnyRef)(take: AnyRef => T): T =
     if (staysWithPython) take(ask)
@@ -52,7 +52,7 @@ object CallbackThreads {
     val properties = Option(context.getLocalProperties).fold(new Properties())(_.clone().asInstanceOf[Properties])
     val loader = Thread.currentThread().getContextClassLoader
     val user = UserGroupInformation.getCurrentUser
-    // What Delta's planning looks for in its thread.
+    // The local properties that Delta's planning reads from its thread.
     val transaction = OptimisticTransaction.getActive()
     val question = new Question(() => {
       Thread.currentThread().setContextClassLoader(loader)
@@ -66,13 +66,13 @@ object CallbackThreads {
   private def within[T](transaction: Option[OptimisticTransaction], work: () => T): T =
     transaction.fold(work())(OptimisticTransaction.withActive(_)(work()))
 
-  /** Whether who waits for this thread was interrupted; an exception that tells of it has not made that forgotten. */
+  /** Whether the caller that waits for this thread was interrupted, even if an exception has reported it already. */
   def stopAsked: Boolean = Thread.currentThread() match {
     case ours: CallbackThread => ours.stopAsked
     case other => other.isInterrupted
   }
 
-  /** Clears the interrupt of a thread of ours, whose caller is interrupted again when it has its answer. */
+  /** Clears the interrupt of a thread of the pool; its caller is interrupted again when it has the result. */
   def forgetInterrupt(): Boolean = Thread.currentThread() match {
     case _: CallbackThread =>
       Thread.interrupted()
@@ -80,7 +80,7 @@ object CallbackThreads {
     case _ => false
   }
 
-  /** Waits to the end even when interrupted: who asked to stop is answered once the work has come to a boundary. */
+  /** Waits to the end even when interrupted: a caller that stops gets the result once the work reaches a boundary. */
   private def waitFor[T](answer: Future[T], interrupt: () => Unit): T =
     try answer.get()
     catch {
@@ -93,7 +93,7 @@ object CallbackThreads {
 
   private def asAction[T](work: () => T): PrivilegedAction[T] = () => work()
 
-  /** Whether this thread serves a thread of Python, or is one of ours: both are there to stay. */
+  /** Whether this thread serves a thread of Python, or belongs to the pool: both stay. */
   private def staysWithPython: Boolean =
     Thread.currentThread().isInstanceOf[CallbackThread] || StackWalker
       .getInstance()
@@ -102,7 +102,7 @@ object CallbackThreads {
   private val connection = classOf[ClientServerConnection].getName
 }
 
-/** What one caller asks. Stopping it reaches its thread while that works on it, and nobody who is served after it. */
+/** The call of one caller. Stopping it interrupts its thread only while the thread works on this call. */
 final private class Question[T](work: () => T) extends Callable[T] {
   private var thread: Option[CallbackThread] = None
   private var stopped = false
@@ -128,7 +128,7 @@ final private class CallbackThread(work: Runnable, name: String) extends Thread(
   @volatile var stopAsked = false
   setDaemon(true)
 
-  /** Forgets an interrupt that came too late for the question before. */
+  /** Clears an interrupt that came too late for the call before. */
   def begin(): Unit = {
     stopAsked = false
     Thread.interrupted()

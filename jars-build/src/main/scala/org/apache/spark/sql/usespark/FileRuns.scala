@@ -17,7 +17,7 @@ object FileRuns {
   private val OneFilePerPartition = (1L << 40).toString
 
   /**
-   * @param rows scan of the files, whose plan nothing has asked for yet, in a session of its own
+   * @param rows scan of the files, in a session of its own, whose plan was not computed yet
    * @param placeOf run of each file, and its place there
    */
   def read(rows: DataFrame, runs: Int, placeOf: Map[Path, (Int, Int)]): DataFrame = {

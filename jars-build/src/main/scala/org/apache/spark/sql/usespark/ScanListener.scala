@@ -47,7 +47,7 @@ final class ScanListener(
     finally metrics.add("recording_microseconds_total", (System.nanoTime() - began) / 1000)
   }
 
-  /** Comes while the application stops, which waits for it: a short job leaves its records now or never. */
+  /** Comes while the application stops, which waits for it: records that are not handed over now are lost. */
   override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = if (planned) queue.flush()
 
   private def record(end: SparkListenerSQLExecutionEnd): Unit = {
@@ -89,7 +89,7 @@ final class ScanListener(
     connect.orElse(thrift).getOrElse(Caller(context.sparkUser, "batch", start.flatMap(_.jobGroupId)))
   }
 
-  /** Remembers the user of a statement of the Thrift server, whose classes may be missing. */
+  /** Stores the user of a statement of the Thrift server, whose classes may be missing. */
   private def rememberUser(event: SparkListenerEvent): Unit =
     if (event.getClass.getName == ThriftStart) {
       def text(name: String) = String.valueOf(event.getClass.getMethod(name).invoke(event))

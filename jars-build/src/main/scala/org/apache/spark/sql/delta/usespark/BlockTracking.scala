@@ -25,7 +25,7 @@ final class WrittenBlock(var rows: Long, var lowest: Int, var highest: Int) exte
 }
 
 /**
- * A transaction that notes the blocks of its files while they are written, beside Delta's own statistics of each file.
+ * A transaction that notes the blocks of its files while they are written, as well as Delta's own statistics.
  *
  * Delta takes the statistics from the very rows that the writer gets; so do these.
  */

@@ -21,7 +21,7 @@ import org.apache.spark.sql.delta.files.DelayedCommitProtocol
 trait WritingTransaction extends OptimisticTransaction with BlockTracking with IndexPropertyCommit {
   private var written: Seq[FileAction] = Nil
 
-  /** What the names of the files contain, so that a vacuum recognizes them. */
+  /** The text that the names of the files contain, so that a vacuum recognizes them. */
   var mark: Option[String] = None
 
   override protected def getCommitter(outputPath: Path): DelayedCommitProtocol = {
@@ -106,7 +106,7 @@ final private class MarkedFiles(path: String, randomPrefixLength: Option[Int], m
 }
 
 /**
- * Files that a transaction writes, step by step as Python asks: what rewrites and indexed writes have in common.
+ * Files that a transaction writes, step by step as Python requests: the common part of rewrites and indexed writes.
  *
  * @param options write options, passed on to Delta
  * @param constraints to be checked on the rows
@@ -122,7 +122,7 @@ abstract class FileWriter(
   /** The table that the files join. */
   def state: TableState
 
-  /** Runs one step that Python asks for. */
+  /** Runs one step that Python requests. */
   protected def step[T](body: => T): T = body
 
   /** Sets the table's properties within the commit. */

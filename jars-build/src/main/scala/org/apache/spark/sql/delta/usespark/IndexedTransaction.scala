@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
  * A Delta transaction whose new rows are laid out and tagged by Python.
  *
  * Every write of Delta ends in `writeFiles`: Python gets the rows there, hands them back in the order that the index
- * wants, to be written by Delta as ever, and tags the files. So constraints, generated and identity columns, change
+ * wants, to be written by Delta as usual, and tags the files. So constraints, generated and identity columns, change
  * data, column mapping and row tracking stay Delta's.
  *
  * @param settings table properties that the write brings along, as Python named them
@@ -111,10 +111,10 @@ final class IndexedRows(
   /** The table that the rows join: properties and schema as the commit will have them, files as they are now. */
   override def state: TableState = new TableState(indexed.snapshot, indexed.metadata)
 
-  /** What Python has to know of the rows and of the write, as JSON. */
+  /** The facts about the rows and the write that Python needs, as JSON. */
   def facts: String = indexed.facts(rows)
 
-  /** The same rows as a query of another session, which has settings of ours. */
+  /** The same rows as a query of another session, which has settings of USE. */
   def rowsIn(session: SparkSession): DataFrame =
     classic.Dataset.ofRows(
       session.asInstanceOf[classic.SparkSession],

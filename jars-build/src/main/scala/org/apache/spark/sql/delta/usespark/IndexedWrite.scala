@@ -20,16 +20,16 @@ import org.apache.spark.sql.types.StructType
 
 /** Delta's write command with an [[IndexedTransaction]]. */
 object IndexedWrite extends DeltaCommand {
-  // Another writer can win so often only if it changes the table's metadata all the time.
+  // Another writer can cause so many conflicts only if it changes the table's metadata all the time.
   private val Attempts = 5
 
   /**
-   * Writes and commits as `WriteIntoDelta` does; an append that lost against a change of metadata, as a new revision
-   * is one, starts again.
+   * Writes and commits as `WriteIntoDelta` does; an append that conflicts with a change of metadata, such as a new
+   * revision, starts again.
    *
    * @param write the command
-   * @param indexOptions options of ours, such as `columnsToIndex`
-   * @param operation what the history shows, when it is not Delta's `WRITE`
+   * @param indexOptions options of USE, such as `columnsToIndex`
+   * @param operation the name in the history, if it is not Delta's `WRITE`
    */
   def run(
       write: WriteIntoDelta,
@@ -41,7 +41,7 @@ object IndexedWrite extends DeltaCommand {
     while (!commitOnce(write, indexOptions, operation, readsItself, attempt)) attempt += 1
   }
 
-  /** Writes and commits once; false when a conflict asks for another attempt. */
+  /** Writes and commits once; false if a conflict requires another attempt. */
   private def commitOnce(
       write: WriteIntoDelta,
       indexOptions: Map[String, String],
@@ -216,7 +216,7 @@ class IndexedCreation(base: WriteIntoDelta, settings: ju.Map[String, String])
       }
       if (owner.metadata != own.metadata) DeltaAccess.setMetadata(owner, own.metadata)
       DeltaAccess.addIdentityMarks(owner, own.identityMarks)
-      // What ours has read, Delta's has to have read, for conflicts to be seen.
+      // Delta's transaction must have the reads of ours, so that it detects conflicts.
       if (owner.readVersion >= 0) owner.readWholeTable()
       written
     } catch {

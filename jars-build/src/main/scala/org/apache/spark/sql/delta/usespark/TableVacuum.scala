@@ -18,7 +18,7 @@ import org.apache.spark.sql.functions.col
 import org.apache.spark.util.{Clock, SerializableConfiguration, ThreadUtils}
 
 /**
- * Delta's vacuum of a table, in the steps that Python asks for. Paths are absolute and not URL-encoded, as Delta reports
+ * Delta's vacuum of a table, in steps that Python requests. Paths are absolute and not URL-encoded, as Delta reports
  * them.
  *
  * Delta rounds a retention to whole hours. Here its clock is set so that exactly the files that are older than
@@ -38,7 +38,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   private val root = files.makeQualified(log.dataPath).toString
   private lazy val taskConf = session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf))
 
-  /** What is below the table, in the form of Delta's inventories. Spark tasks list it. */
+  /** The files below the table, in the form of Delta's inventories. Spark tasks list them. */
   def listing(parallelism: Int): DataFrame = {
     val hidden = hiddenNames()
     val listed = DeltaFileOperations.recursiveListDirs(session, Seq(root), taskConf, hidden, hidden, Some(parallelism))

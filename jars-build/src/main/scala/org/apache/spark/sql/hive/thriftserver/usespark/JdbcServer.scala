@@ -24,7 +24,7 @@ final class JdbcServer private (session: SparkSession) extends HiveServer2 with 
 
 object JdbcServer {
 
-  /** Starts one beside the session, as Spark's own `startWithSparkSession` does. */
+  /** Starts a server for the session, as Spark's own `startWithSparkSession` does. */
   def serve(session: SparkSession): JdbcServer = {
     val context = session.sparkContext
     HiveThriftServer2.systemExitOnError.set(false)
@@ -33,7 +33,7 @@ object JdbcServer {
     val server = new JdbcServer(session)
     server.init(hive.conf)
     val store = context.statusStore.store.asInstanceOf[ElementTrackingStore]
-    // Before the first client may come.
+    // Before the first client connects.
     HiveThriftServer2.eventManager = new HiveThriftServer2EventManager(context)
     HiveThriftServer2.listener = new HiveThriftServer2Listener(store, context.conf, None)
     context.listenerBus.addToStatusQueue(HiveThriftServer2.listener)

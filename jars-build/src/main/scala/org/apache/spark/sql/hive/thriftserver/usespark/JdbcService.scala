@@ -6,10 +6,10 @@ import org.apache.hive.service.cli.thrift.ThriftBinaryCLIService
 import org.apache.hive.service.rpc.thrift._
 
 /**
- * What JDBC clients talk to: Spark's, with two differences.
+ * The service for JDBC clients: Spark's, with two differences.
  *
  * Every connection has a thread of its own. Hive leaves in a thread the class loader of the session that it served, which
- * knows nothing of `spark.jars`; the next connection on that thread could load neither its authentication nor a catalog.
+ * does not have `spark.jars`; the next connection on that thread could load neither its authentication nor a catalog.
  *
  * Errors are their message. Hive sends the stack of the JVM with them, which most clients show in full.
  */

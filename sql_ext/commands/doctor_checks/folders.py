@@ -14,7 +14,7 @@ from sql_ext.warehouse import open_warehouse
 _LOW_BYTES = 2_000_000_000
 
 
-def folders(environment: Mapping[str, str], settings: Mapping[str, str], warehouse: Path | None) -> list[Finding]:
+def check_folders(environment: Mapping[str, str], settings: Mapping[str, str], warehouse: Path | None) -> list[Finding]:
     """Checks that Spark can write to its folders.
 
     Args:

@@ -19,7 +19,7 @@ from procedures.insight.health.score import Part
 
 @dataclass(frozen=True, eq=False)
 class HealthFacts:
-    """What the health of a table follows from.
+    """The facts from which the health of a table is computed.
 
     Attributes:
         name: the table, as statements name it.
@@ -61,7 +61,7 @@ class HealthFacts:
 
 
 _STATEMENTS = {
-    # Only the recorded error tells what a failed group needs, so the advice shows it instead of calling anything.
+    # Only the recorded error shows what a failed group needs, so the advice is a query of it and not a call.
     Remedy.FAILURES: "SELECT * FROM {name}.optimizations WHERE state = 'failed'",
     Remedy.CLUSTERING: "ALTER TABLE {name} CLUSTER BY NONE",
     Remedy.OPTIMIZE: "CALL use.optimize({literal})",
@@ -125,20 +125,20 @@ def _index_parts(facts: HealthFacts) -> list[Part]:
 
 
 def _without_index(facts: HealthFacts) -> list[Part]:
-    """A table with index columns whose files nobody has indexed; a plain table has no such part."""
+    """The part of a table with index columns and no indexed file; a plain table has no such part."""
     if not facts.has_index_columns or not len(facts.files):
         return []
     size, optimize = int(facts.files.size.sum()), facts.advice(Remedy.OPTIMIZE)
-    # Every sample and box reads everything; boxes may skip files by statistics, which an index column list alone does
-    # not tell.
+    # Every sample and box reads everything. Boxes may skip files by statistics, which is not known from a list of index
+    # columns alone.
     reads = {SAMPLE_1: 0.01, SAMPLE_10: 0.1, BOX_1: 0.01}
-    # They cost what they cost before somebody asked for an index.
+    # They cost the same as before index columns were declared.
     parts = [Part(name, 1.0 / share, _bytes(size * (1.0 - share)), optimize, 1.0) for name, share in reads.items()]
     return [Part("unindexed_share", 1.0, size, optimize), *parts]
 
 
 def _waiting(files: FileTable, is_indexed: Flags) -> Flags:
-    """Whether each file was there before any that is indexed: the first indexing has not come to it yet."""
+    """Whether each file is older than any indexed one, so that the first indexing has not reached it yet."""
     began = files.modification_time[is_indexed].min(initial=np.iinfo(np.int64).max)
     waiting: Flags = (files.revision == 0) & (files.modification_time < began)
     return waiting
@@ -146,7 +146,7 @@ def _waiting(files: FileTable, is_indexed: Flags) -> Flags:
 
 @dataclass(frozen=True)
 class _Fair:
-    """What a read may cost: as a fresh index, and in the files that wait for it, as without one."""
+    """The cost that a read may have: that of a fresh index, and in files that wait for it, that without an index."""
 
     bytes: float
     files: float
@@ -157,7 +157,7 @@ def _fair_costs(facts: HealthFacts, waiting: Flags, costs: Mapping[str, ReadCost
 
     Args:
         facts: about the table.
-        waiting: whether each file waits for the index.
+        waiting: whether each file waits for the first indexing.
         costs: of the reads over all files.
     """
     if not waiting.any():
