@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import IndexUnreadableError, UnknownNameError, UseError, first_line
+from catalog.errors import IndexUnreadableError, UnknownNameError, UseError
 from catalog.insights.consumption import add_scans
 from catalog.jvm.indexed_rows import IndexedRows
-from catalog.jvm.java_errors import as_one_line, java_error
+from catalog.jvm.java_errors import as_one_line, java_error, known_error
 from catalog.jvm.java_time import python_time
 from catalog.jvm.python_handler import Refusal
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
@@ -23,7 +23,6 @@ from catalog.state.reclaimed import check_not_reclaimed
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
-from otree.errors import IndexFormatError
 from procedures.calls.registry import procedure, procedures
 from procedures.insight.health.health import table_score
 from procedures.process.application import application
@@ -97,16 +96,14 @@ def answer(operation: str, spark: SparkSession, arguments: Mapping[str, Any]) ->
     """
     try:
         return _HANDLERS[operation](spark, OPERATIONS[operation].parse(arguments))
-    except UseError as error:
-        return Refusal(error.code, error.sql_state, error.message)
-    except IndexFormatError as error:
-        return Refusal(IndexUnreadableError.code, IndexUnreadableError.sql_state, str(error))
     except Exception as error:  # the JVM must get an answer, whatever happened
-        origin = java_error(error)
+        origin = None if isinstance(error, UseError) else java_error(error)
         if origin is not None:
             return origin
-        logger.exception("%s failed", operation)
-        return Refusal("USE_INTERNAL", "XX000", f"{type(error).__name__}: {first_line(error)}")
+        known = known_error(error)
+        if known is not error and not isinstance(known, IndexUnreadableError):
+            logger.exception("%s failed", operation)
+        return Refusal(known.code, known.sql_state, known.message)
 
 
 _HANDLERS: dict[str, Callable[[SparkSession, Any], _Answer]] = {}

@@ -222,9 +222,11 @@ def looking_at(name: str) -> Iterator[None]:
 
 @contextmanager
 def as_one_line(spark: SparkSession) -> Iterator[None]:
-    """Turns JVM exceptions inside the block into a ``UseError``, except for a cancelled statement."""
+    """Turns errors of the JVM and of the index inside the block into a ``UseError``, except a cancelled statement."""
     try:
         yield
+    except IndexFormatError as error:
+        raise known_error(error) from error
     except (PySparkException, Py4JJavaError) as error:
         causes = causes_of(error)
         if is_cancellation(causes) or interrupted(spark):

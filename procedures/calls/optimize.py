@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.sql import DataFrame
 
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call, Procedure
 from procedures.declare.result_rows import OptimizeRow, data_frame_of, ddl_of
-from procedures.declare.runs import CALL, Run
+from procedures.declare.runs import Run
 from procedures.loop.optimize_parameters import OPTIMIZE_PARAMETERS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.table_optimizer import optimize
@@ -15,6 +18,10 @@ from procedures.process.application import application
 
 SHORT = ("strategy", "reason", "state", "input_files", "output_files", "rows", "version", "message")
 """The result columns with ``details => false``."""
+
+
+def _validate(arguments: Mapping[str, Any]) -> None:
+    OptimizeSettings.of(arguments)
 
 
 def _run(call: Call) -> DataFrame:
@@ -29,7 +36,7 @@ def run_optimize(call: Call, settings: OptimizeSettings) -> DataFrame:
         settings: what to do.
     """
     table = ManagedTable.find(call.spark, call["table"])
-    rows = optimize(table, settings, Run.of(table, CALL, settings.parameters, application().clock))
+    rows = optimize(table, settings, Run.of(table, call.trigger, settings.parameters, application().clock))
     return data_frame_of(call.spark, OptimizeRow, rows)
 
 
@@ -39,5 +46,6 @@ OPTIMIZE = Procedure(
     OPTIMIZE_PARAMETERS,
     ddl_of(OptimizeRow),
     _run,
-    short=SHORT,
+    _validate,
+    SHORT,
 )

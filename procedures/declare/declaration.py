@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import IndexUnreadableError, InvalidArgumentError, UnknownNameError
+from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.jvm.java_errors import as_one_line
-from otree.errors import IndexFormatError
 from procedures.declare.runs import CALL
 
 PARAMETER_TYPES = (
@@ -271,9 +270,6 @@ class Procedure:
             UseError: Spark failed; the code is Spark's error condition if there is one.
         """
         checked = self.checked(arguments)
-        try:
-            with as_one_line(spark):
-                rows = self.run(Call(spark, checked, trigger))
-                return rows if not self.short or checked[DETAILS] else rows.select(*self.short)
-        except IndexFormatError as error:
-            raise IndexUnreadableError(str(error)) from error
+        with as_one_line(spark):
+            rows = self.run(Call(spark, checked, trigger))
+            return rows if not self.short or checked[DETAILS] else rows.select(*self.short)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from catalog.clock import SYSTEM_CLOCK, Clock
@@ -41,6 +42,7 @@ class Run:
         current: what it does right now, for people.
         committed: groups committed so far.
         committed_bytes: input bytes of these groups.
+        on_stop: called when it is first asked to stop, perhaps in a signal handler.
     """
 
     table: str
@@ -52,6 +54,7 @@ class Run:
     current: str = "planning"
     committed: int = 0
     committed_bytes: int = 0
+    on_stop: Callable[[], None] | None = field(default=None, repr=False)
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _reason: Stop | None = None
 
@@ -67,9 +70,12 @@ class Run:
             code: reason code of the last row of its report, such as ``CANCELLED``.
             message: the same for people.
         """
-        if self._reason is None:
+        is_first = self._reason is None
+        if is_first:
             self._reason = Stop(code, message)
         self._stop.set()
+        if is_first and self.on_stop is not None:
+            self.on_stop()
 
     def interrupt(self) -> Stop:
         """Asks it to stop because its caller was interrupted; returns the first reason to stop that was given."""
@@ -89,10 +95,25 @@ class Runs:
         """Starts empty."""
         self._lock = threading.Lock()
         self._live: dict[str, Run] = {}
+        self._on_stop: Callable[[], None] | None = None
+
+    @contextmanager
+    def observed(self, on_stop: Callable[[], None]) -> Iterator[None]:
+        """Calls a function when a run that begins within the block is first asked to stop.
+
+        Args:
+            on_stop: see ``Run.on_stop``.
+        """
+        self._on_stop = on_stop
+        try:
+            yield
+        finally:
+            self._on_stop = None
 
     def begin(self, run: Run) -> Run:
         """Lists a run as live."""
         with self._lock:
+            run.on_stop = run.on_stop or self._on_stop
             self._live[run.run_id] = run
         return run
 

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -15,15 +15,12 @@ import click
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import IndexUnreadableError
 from catalog.jvm.java_errors import as_one_line
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
-from otree.errors import IndexFormatError
+from procedures.calls.optimize import OPTIMIZE
 from procedures.declare.declaration import DETAILS, Procedure
-from procedures.declare.runs import CLI, Run
-from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.table_optimizer import optimize
+from procedures.declare.runs import CLI
 from procedures.process.application import Application, application
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
@@ -57,17 +54,6 @@ _LONG_RUN_MS = 30_000
 _STOPPING = b"use-spark: stopping after the current groups are committed; a second signal stops at once\n"
 
 
-class _AnnouncedRun(Run):
-    """A run that prints a line when it is asked to stop."""
-
-    def request_stop(self, code: str, message: str) -> None:
-        """See ``Run.request_stop``."""
-        if self.stop_reason is None:
-            # Bypass Python's buffers: the signal may arrive while a line is being written to them.
-            os.write(2, _STOPPING)
-        super().request_stop(code, message)
-
-
 class Runner:
     """Runs commands with Spark; tests of the command line pass a fake."""
 
@@ -90,21 +76,19 @@ class Runner:
         Raises:
             UseError: as ``CALL use.optimize``; arguments are checked before a session is created.
         """
-        settings = OptimizeSettings.of(arguments)
-        if arguments["dry_run"] or is_small(arguments["table"], session_settings.warehouse):
+        checked = OPTIMIZE.checked({**arguments, DETAILS: True})
+        if checked["dry_run"] or is_small(checked["table"], session_settings.warehouse):
             session_settings = for_metadata(session_settings)
-        with session(session_settings) as spark, as_one_line(spark):
-            try:
-                table = ManagedTable.find(spark, arguments["table"])
-                run = _AnnouncedRun.of(table, CLI, settings.parameters, application().clock)
-                with on_signals(lambda: run.request_stop("INTERRUPTED", "interrupted"), (signal.SIGTERM,)):
-                    before = table.snapshot().version
-                    rows: list[Row] = [asdict(row) for row in optimize(table, settings, run)]
-                if tell is not None and (text := gain_text(rows, *_shares(table, before, rows))):
-                    tell(text)
-                return rows
-            except IndexFormatError as error:
-                raise IndexUnreadableError(str(error)) from error
+        with (
+            session(session_settings) as spark,
+            as_one_line(spark),
+            application().runs.observed(_announce_stop),
+            on_signals(partial(_stop_runs, signal.SIGTERM), (signal.SIGTERM,)),
+        ):
+            rows: list[Row] = [row.asDict() for row in OPTIMIZE.call(spark, checked, CLI).collect()]
+            if tell is not None and (text := gain_text(rows, *_shares(spark, checked["table"], rows))):
+                tell(text)
+            return rows
 
     def call(self, procedure: Procedure, arguments: Mapping[str, Any], session_settings: SessionSettings) -> list[Row]:
         """Calls a procedure, as ``CALL use.<name>`` does.
@@ -135,12 +119,8 @@ class Runner:
             TableError: there is no such table.
             IndexUnreadableError: its index cannot be read.
         """
-        with session(for_metadata(session_settings)) as spark, as_one_line(spark):
-            try:
-                with waiting("reading metadata"):
-                    return overview(ManagedTable.find(spark, name))
-            except IndexFormatError as error:
-                raise IndexUnreadableError(str(error)) from error
+        with session(for_metadata(session_settings)) as spark, as_one_line(spark), waiting("reading metadata"):
+            return overview(ManagedTable.find(spark, name))
 
     def virtual_table(
         self,
@@ -164,12 +144,9 @@ class Runner:
             IndexUnreadableError: its index cannot be read.
         """
         with session(for_metadata(session_settings)) as spark, as_one_line(spark):
-            try:
-                with waiting("reading metadata"):
-                    result = QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit)
-                show(result)
-            except IndexFormatError as error:
-                raise IndexUnreadableError(str(error)) from error
+            with waiting("reading metadata"):
+                result = QueryResult.of(VIRTUAL_TABLES[view].rows(ManagedTable.find(spark, name)), limit)
+            show(result)
 
     def statements(
         self,
@@ -195,13 +172,9 @@ class Runner:
         stopped: list[bool] = []
 
         def stop(number: signal.Signals) -> None:
-            if not application().runs.live():
-                signal.raise_signal(number)
-                return
-            stopped.append(True)
-            os.write(2, _STOPPING)
-            for run in application().runs.live():
-                run.request_stop("INTERRUPTED", "interrupted")
+            if _stop_runs(number):
+                stopped.append(True)
+                _announce_stop()
 
         with session(session_settings) as spark, ExitStack() as stack:
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -283,12 +256,32 @@ class Runner:
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
 
 
-def _shares(table: ManagedTable, before: int, rows: Sequence[Row]) -> tuple[float | None, float | None]:
+def _announce_stop() -> None:
+    # Bypass Python's buffers: the signal may arrive while a line is being written to them.
+    os.write(2, _STOPPING)
+
+
+def _stop_runs(number: signal.Signals) -> bool:
+    """Asks the live runs to stop between groups; without any, the signal has its usual effect.
+
+    Returns:
+        Whether there was a run.
+    """
+    runs = application().runs.live()
+    if not runs:
+        signal.raise_signal(number)
+    for run in runs:
+        run.request_stop("INTERRUPTED", "interrupted")
+    return bool(runs)
+
+
+def _shares(spark: SparkSession, name: str, rows: Sequence[Row]) -> tuple[float | None, float | None]:
     """Returns the shares of a sample before and after a run; unknown after short runs, which would double in length."""
-    if sum(row["duration_ms"] for row in rows) < _LONG_RUN_MS:
+    versions = [row["version"] for row in rows if row["state"] == "committed"]
+    if not versions or sum(row["duration_ms"] for row in rows) < _LONG_RUN_MS:
         return None, None
-    after = max((row["version"] for row in rows if row["state"] == "committed"), default=before)
-    return sample_share(table.spark, table.location, before), sample_share(table.spark, table.location, after)
+    location = ManagedTable.find(spark, name).location
+    return sample_share(spark, location, min(versions) - 1), sample_share(spark, location, max(versions))
 
 
 def _query(spark: SparkSession, text: str) -> DataFrame:

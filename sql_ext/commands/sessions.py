@@ -110,7 +110,7 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def on_signals(act: Callable[[], None], numbers: Sequence[signal.Signals]) -> Iterator[None]:
+def on_signals(act: Callable[[], object], numbers: Sequence[signal.Signals]) -> Iterator[None]:
     """Calls ``act`` at the first of each of these signals; a second one has its previous effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
