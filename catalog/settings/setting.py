@@ -209,11 +209,14 @@ def _above_zero(text: str) -> float:
     return number
 
 
-def _at_least_one(text: str) -> float:
-    number = _finite(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+def _at_least(least: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        number = _finite(text)
+        if number < least:
+            raise ValueError(text)
+        return number
+
+    return read
 
 
 def _size(text: str) -> int:
@@ -236,7 +239,8 @@ NUMBER = ValueType("number", "a number", _finite, "DOUBLE")
 SHARE = ValueType("share", "a number above 0 and at most 1", _share, "DOUBLE")
 RATIO = ValueType("share", "a number from 0 to 1", _ratio, "DOUBLE")
 ABOVE_ZERO = ValueType("number", "a finite number above 0", _above_zero, "DOUBLE")
-AT_LEAST_ONE = ValueType("number", "a number of at least 1", _at_least_one, "DOUBLE")
+AT_LEAST_ZERO = ValueType("number", "a number of at least 0", _at_least(0), "DOUBLE")
+AT_LEAST_ONE = ValueType("number", "a number of at least 1", _at_least(1), "DOUBLE")
 SIZE = ValueType("bytes", "a positive number of bytes, such as 134217728 or 128MB", _size, "BIGINT")
 
 
@@ -249,23 +253,29 @@ def names_of(accepted: str) -> ValueType[tuple[str, ...]]:
     return ValueType("list", accepted, _names)
 
 
-def whole_number(least: int, digits: int = 18, accepted: str = "", sql_type: str = "BIGINT") -> ValueType[int]:
+def whole_number(
+    least: int, digits: int = 18, accepted: str = "", sql_type: str = "BIGINT", most: int | None = None
+) -> ValueType[int]:
     """A whole number of ASCII digits.
 
     Args:
         least: smallest number accepted, 0 or more.
         digits: digits at most.
-        accepted: what is accepted, as the end of an error; made of ``least`` when left out.
+        accepted: what is accepted, as the end of an error; made of the limits when left out.
         sql_type: the SQL type of an option of this type.
+        most: greatest number accepted; None = as many digits as are accepted.
     """
+    limits = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def read(text: str) -> int:
         stripped = text.strip()
         if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= digits and int(stripped) >= least):
             raise ValueError(text)
+        if most is not None and int(stripped) > most:
+            raise ValueError(text)
         return int(stripped)
 
-    return ValueType("whole number", accepted or f"a whole number of at least {least}", read, sql_type)
+    return ValueType("whole number", accepted or f"a whole number {limits}", read, sql_type)
 
 
 def choice(values: Collection[str], accepted: str, *, any_case: bool = False) -> ValueType[str]:

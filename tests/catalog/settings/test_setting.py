@@ -63,6 +63,7 @@ def test_accepted(kind, text, value):
         (whole_number(1), ["0", "-1", "1.0", "1_0", "9" * 19, "\uff11", ""]),
         (choice(("", "x"), "x"), ["X", " x"]),
         (RATIO, ["", "-0.1", "1.01", "nan", "inf", "half"]),
+        (whole_number(1, most=100), ["0", "101", "-1", "1.5"]),
         (ABOVE_ZERO, ["", "0", "-1", "nan", "inf"]),
         (SPARK_TIME, ["", "soon", "0s", "5 parsecs", "5 6", "minutes 5", "-5 minutes"]),
         (RUN_TIME, ["", "10", "1 minute 2 seconds", "interval 1 minute", "100 ms", "1 week", "0 seconds"]),
