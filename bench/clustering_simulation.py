@@ -31,10 +31,12 @@ from clustering_tables import (
     tiered,
 )
 
-from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
+from catalog.settings import strategy_options
 from procedures.selection.size_tiers import TierPolicy
 
 EVERY = (1, 10, 30, 100)
+MIN_FILES, TIER_RATIO = strategy_options.MIN_FILES.value({}), strategy_options.TIER_RATIO.value({})
+ISOLATE_BYTES = strategy_options.ISOLATE_BYTES.value({})
 
 
 def tier_policy(

@@ -30,12 +30,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import sql_ext
+from catalog.settings.strategy_options import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
 from catalog.table.managed_table import ManagedTable
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.planner import TablePlanner
-from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
 from procedures.selection.size_tiers import TierPolicy
 
 HOME = Path.cwd() / "build" / "bench" / "small-files"
@@ -231,8 +231,9 @@ def measured(
         "python_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     if contender == "use":
-        policy = TierPolicy(MIN_FILES, None, TIER_RATIO, ISOLATE_BYTES)
-        tiers = policy.tier(ISOLATE_BYTES - 1) - policy.tier(min(t.size for t in templates)) + 1
+        isolate = ISOLATE_BYTES.value({})
+        policy = TierPolicy(MIN_FILES.value({}), None, TIER_RATIO.value({}), isolate)
+        tiers = policy.tier(isolate - 1) - policy.tier(min(t.size for t in templates)) + 1
         most = ManagedTable.find(spark, table).snapshot().file_rows.agg(F.max("rewrites")).collect()[0][0]
         result |= {"planning_s": round(planning, 1), "most": f"{most:g} of {tiers}"}
     return result

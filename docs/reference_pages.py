@@ -129,7 +129,7 @@ def strategy_pages() -> str:
                 _code(option_key(o.name)),
                 _code(o.type),
                 _code(o.default_text) or "required",
-                _plain(o.doc),
+                _with_accepted(o.doc, o.accepted),
             )
             for o in found.options
         ]
@@ -151,10 +151,18 @@ def setting_pages() -> str:
 
 def _settings(header: str, declared: Iterable[Setting[object]]) -> str:
     rows = [
-        (_code(s.name), s.type.name, _default(s), f"{_plain(s.doc)} Accepted: {_plain(s.type.accepted)}.")
+        (_code(s.name), s.type.name, _default(s), _with_accepted(s.doc, s.type.accepted) + _aliases(s.aliases))
         for s in declared
     ]
     return _table((header, "type", "default", "meaning"), rows)
+
+
+def _with_accepted(doc: str, accepted: str) -> str:
+    return f"{_plain(doc)} Accepted: {_plain(accepted)}." if accepted else _plain(doc)
+
+
+def _aliases(names: Iterable[str]) -> str:
+    return "".join(f" Also accepted as {_code(name)}." for name in names)
 
 
 def _default(setting: Setting[object]) -> str:

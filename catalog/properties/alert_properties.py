@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.errors import InvalidArgumentError
-from catalog.settings.setting import NUMBER, Setting, duration, whole_number
+from catalog.settings.setting import AT_LEAST_ZERO, Setting, duration, whole_number
 
 HEALTH_PREFIX = "use.health."
 _ALERT = f"{HEALTH_PREFIX}alert."
@@ -16,21 +15,21 @@ HEALTH_PARTS = (
     *("small_files", "deleted_rows", "log_length", "failures", "overfull_cubes"),
 )
 """What ``use.health`` measures."""
-_MOST_POINTS = 100
-_HOUR_MILLIS = 3_600_000
 
 ALERT_BELOW: Setting[int] = Setting(
-    f"{_ALERT}below", whole_number(1), "Alerts when the score of the table's health is below this number, 1 to 100."
+    f"{_ALERT}below",
+    whole_number(1, most=100),
+    "Alerts when the score of the table's health is below this number, 1 to 100.",
 )
 ALERT_PARTS: Mapping[str, Setting[float]] = {
-    part: Setting(f"{_ALERT}{part}", NUMBER, f"Alerts when {part} of use.health is above this number.")
+    part: Setting(f"{_ALERT}{part}", AT_LEAST_ZERO, f"Alerts when {part} of use.health is above this number.")
     for part in HEALTH_PARTS
 }
 HEALTH_INTERVAL: Setting[float] = Setting(
     f"{HEALTH_PREFIX}interval",
     duration("a positive duration such as '1 hour' or '30 minutes'", spark_syntax=False),
     "Time between two looks at the health of a table with alerts, at least.",
-    unset="1 hour",
+    "1 hour",
 )
 ALERT_SETTINGS: tuple[Setting[object], ...] = (ALERT_BELOW, *ALERT_PARTS.values(), HEALTH_INTERVAL)
 
@@ -69,16 +68,10 @@ def alert_policy(configuration: Mapping[str, str]) -> AlertPolicy | None:
     Raises:
         InvalidArgumentError: a value that is not accepted.
     """
-    below = ALERT_BELOW.optional_value(configuration)
-    if below is not None and below > _MOST_POINTS:
-        raise InvalidArgumentError.of(ALERT_BELOW.name, below, "a whole number from 1 to 100")
+    below, interval = ALERT_BELOW.optional_value(configuration), int(HEALTH_INTERVAL.value(configuration))
     above = {part: setting.optional_value(configuration) for part, setting in ALERT_PARTS.items()}
-    for part, most in above.items():
-        if most is not None and most < 0:
-            raise InvalidArgumentError.of(ALERT_PARTS[part].name, most, "a number of at least 0")
-    interval = HEALTH_INTERVAL.optional_value(configuration)
     thresholds = {part: most for part, most in above.items() if most is not None}
     if below is None and not thresholds:
         return None
     asked = {s.name: configuration[s.name] for s in ALERT_SETTINGS if s.name in configuration}
-    return AlertPolicy(below, thresholds, _HOUR_MILLIS if interval is None else int(interval), asked)
+    return AlertPolicy(below, thresholds, interval, asked)

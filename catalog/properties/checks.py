@@ -18,7 +18,7 @@ from catalog.properties.index_properties import (
     IndexConfiguration,
 )
 from catalog.properties.lifecycle_properties import ORDER_BY_KEY, PRIMARY_KEY_KEY
-from catalog.properties.names import PROPERTIES, ignored_property, in_namespace
+from catalog.properties.names import declared_property, ignored_property, in_namespace
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
 
@@ -38,8 +38,9 @@ def check_property(key: str, text: str, schema: StructType, partition: tuple[str
     Raises:
         UseError: the value is not accepted.
     """
-    if key in PROPERTIES:
-        PROPERTIES[key].parse(text)
+    declared = declared_property(key)
+    if declared is not None:
+        declared.parse(text)
     if key == COLUMNS_KEY and schema.fields:
         IndexConfiguration.of({key: text}, schema, None, partition)
     elif key == COLUMN_STATS_KEY and schema.fields:

@@ -92,7 +92,7 @@ CUBE_SIZE = Setting(
     CUBE_SIZE_KEY,
     whole_number(1, 9, "a positive whole number of rows"),
     "Rows that an inner cube holds.",
-    unset="rows of one target file, 1,000 to 5,000,000",
+    unset="rows of one target file, {:,} to {:,}".format(*CUBE_SIZE_RANGE),
 )
 TARGET_FILE_BYTES = Setting(
     TARGET_FILE_BYTES_KEY,

@@ -34,6 +34,7 @@ PROPERTIES: dict[str, Setting[object]] = {
     )
 }
 """The table properties that owners set, by name; options of strategies are properties besides."""
+_BY_KEY = PROPERTIES | {alias: s.named(alias) for s in PROPERTIES.values() for alias in s.aliases}
 
 _NAMESPACE = "use."
 _FAMILIES = (
@@ -57,6 +58,11 @@ _options: set[str] = set()
 def declare_options(names: Iterable[str]) -> None:
     """Makes options of strategies known as properties: ``batch_bytes`` as ``use.optimization.batch-bytes``."""
     _options.update(names)
+
+
+def declared_property(key: str) -> Setting[object] | None:
+    """The property of a key, which may be an alias, under this key; None if there is none."""
+    return _BY_KEY.get(key)
 
 
 def in_namespace(key: str) -> bool:
@@ -89,4 +95,4 @@ def _exists(key: str) -> bool:
 
 
 def _known() -> tuple[str, ...]:
-    return (*PROPERTIES, *map(option_key, sorted(_options)))
+    return (*_BY_KEY, *map(option_key, sorted(_options)))

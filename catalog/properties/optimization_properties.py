@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError
 from catalog.properties.index_properties import COLUMNS_KEY
 from catalog.properties.lifecycle_properties import lifecycle_policies
-from catalog.settings.setting import AT_LEAST_ONE, BOOLEAN, NUMBER, SHARE, TEXT, Setting, names_of, whole_number
+from catalog.properties.option_properties import options_given, properties_of
+from catalog.settings.setting import AT_LEAST_ONE, BOOLEAN, SHARE, Setting, names_of, whole_number
+from catalog.settings.strategy_options import BATCH_BYTES, DEFAULT_BYTES_PER_ITER, FROM_TIMESTAMP, STEP_OPTIONS
 from otree.revision import LAST_REVISION_KEY
 
 PREFIX = "use.optimization."
@@ -20,11 +22,11 @@ REVISION_ID_KEY = f"{PREFIX}revision-id"
 _AUTO = f"{PREFIX}autoOptimize."
 AUTO_ENABLED_KEY = f"{_AUTO}enabled"
 AUTO_REVISION_ID_KEY = f"{_AUTO}revisionId"
-UNINDEXED_ENABLED_KEY = f"{_AUTO}optimizeUnindexedFiles.enabled"
-UNINDEXED_PRIORITIZE_KEY = f"{_AUTO}optimizeUnindexedFiles.prioritize"
 MERGE_RUNS_ENABLED_KEY = f"{_AUTO}mergeSortedRuns.enabled"
-UNINDEXED_BATCH_BYTES_KEY = f"{_AUTO}optimizeUnindexedFiles.batchBytes"
-UNINDEXED_FROM_TIMESTAMP_KEY = f"{_AUTO}optimizeUnindexedFiles.fromTimestamp"
+
+_OF_UNINDEXED = f"{_AUTO}optimizeUnindexedFiles."
+UNINDEXED_ENABLED_KEY = f"{_OF_UNINDEXED}enabled"
+UNINDEXED_PRIORITIZE_KEY = f"{_OF_UNINDEXED}prioritize"
 
 _STEPS = f"{_AUTO}stepConsolidation."
 STEPS_ENABLED_KEY = f"{_STEPS}enabled"
@@ -45,7 +47,7 @@ BYTES_PER_ITER = Setting(
     BYTES_PER_ITER_KEY,
     whole_number(1),
     "Bytes of files taken in an iteration.",
-    unset="1000000000; 10000000000 for UnindexedFiles and RevisionRewrite",
+    unset=f"{DEFAULT_BYTES_PER_ITER}; {BATCH_BYTES.default} for UnindexedFiles and RevisionRewrite",
 )
 REVISION_REWRITE = Setting(
     REVISION_REWRITE_KEY,
@@ -67,18 +69,7 @@ MERGE_RUNS_ENABLED = Setting(
     "Also merges sorted runs, so that reads stay as cheap as on a new index.",
     "true",
 )
-UNINDEXED_BATCH_BYTES = Setting(
-    UNINDEXED_BATCH_BYTES_KEY,
-    whole_number(1),
-    "Bytes of unindexed files taken in an iteration.",
-    unset="10000000000",
-)
-UNINDEXED_FROM_TIMESTAMP = Setting(
-    UNINDEXED_FROM_TIMESTAMP_KEY,
-    TEXT,
-    "Leaves files alone that were modified before it: epoch milliseconds, or 'yyyy-MM-dd HH:mm:ss'.",
-    unset="0",
-)
+_UNINDEXED_PROPERTIES = properties_of(_OF_UNINDEXED, BATCH_BYTES, FROM_TIMESTAMP)
 
 STEPS_ENABLED = Setting(
     STEPS_ENABLED_KEY,
@@ -86,33 +77,7 @@ STEPS_ENABLED = Setting(
     "Also runs StepConsolidation, after the others; alone in a table without index columns.",
     "false",
 )
-# The properties of options of StepConsolidation; the strategy checks their values.
-STEP_OPTIONS: Mapping[str, Setting[object]] = {
-    "steps": Setting(
-        f"{_STEPS}steps", whole_number(1), "Steps in each partition and band, at most.", unset="unlimited"
-    ),
-    "step_min_files": Setting(f"{_STEPS}minFiles", whole_number(2), "Files that a step takes, at least.", "2"),
-    "step_max_files": Setting(
-        f"{_STEPS}maxFiles", whole_number(2), "Files that a step takes, at most.", unset="unlimited"
-    ),
-    "step_size_ratio": Setting(
-        f"{_STEPS}sizeRatio", NUMBER, "Size of a file in proportion to that of a larger neighbour, at least.", "0.0"
-    ),
-    "amplification": Setting(
-        f"{_STEPS}amplification",
-        NUMBER,
-        "Volume of the box around the files of a step, at most, in multiples of the sum of their volumes.",
-        unset="unlimited",
-    ),
-    "purge_deleted": Setting(f"{_STEPS}purgeDeleted", BOOLEAN, "Whether to take files with deletion vectors.", "true"),
-    "max_file_bytes": Setting(
-        f"{_STEPS}maxFileBytes",
-        whole_number(1),
-        "Bytes of a merged file, at most. If it is set, larger files are divided.",
-        unset="1073741824",
-    ),
-    "columns": Setting(f"{_STEPS}columns", TEXT, "Columns of the boxes.", unset="the indexed columns"),
-}
+_STEP_PROPERTIES = properties_of(_STEPS, *STEP_OPTIONS)
 
 MAX_WRITE_AMPLIFICATION = Setting(
     MAX_WRITE_AMPLIFICATION_KEY,
@@ -142,11 +107,10 @@ _NEWER = (
     AUTO_REVISION_ID,
     UNINDEXED_ENABLED,
     UNINDEXED_PRIORITIZE,
-    UNINDEXED_BATCH_BYTES,
-    UNINDEXED_FROM_TIMESTAMP,
+    *_UNINDEXED_PROPERTIES.values(),
     MERGE_RUNS_ENABLED,
     STEPS_ENABLED,
-    *STEP_OPTIONS.values(),
+    *_STEP_PROPERTIES.values(),
 )
 _TRIGGERS = (TRIGGER_COMMITS, TRIGGER_UNINDEXED_BYTES, TRIGGER_UNINDEXED_SHARE, TRIGGER_SMALL_FILES)
 OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (*_OLDER, *_NEWER, MAX_WRITE_AMPLIFICATION, *_TRIGGERS)
@@ -161,7 +125,6 @@ _UNINDEXED, _COMPACTION, _MERGES = "UnindexedFiles", "LeveledCompaction", "Sorte
 _CONSOLIDATION = "StepConsolidation"
 # The newer family has no limit of bytes: a group is taken whole.
 WHOLE_GROUPS = 2**62
-_BATCH_BYTES = "10000000000"
 
 
 @dataclass(frozen=True)
@@ -329,7 +292,6 @@ def _newer(properties: Mapping[str, str], triggers: Triggers, *, indexed: bool) 
     unindexed = UNINDEXED_ENABLED.value(properties)
     first = UNINDEXED_PRIORITIZE.value(properties)
     merges = MERGE_RUNS_ENABLED.value(properties)
-    batch = UNINDEXED_BATCH_BYTES.optional_value(properties)
     if revision_id == 0 and not unindexed:
         raise InvalidArgumentError.of(
             UNINDEXED_ENABLED_KEY, "false", f"with {AUTO_REVISION_ID_KEY} = 0, nothing would be optimized"
@@ -344,22 +306,19 @@ def _newer(properties: Mapping[str, str], triggers: Triggers, *, indexed: bool) 
     consolidates = STEPS_ENABLED.value(properties)
     if consolidates:
         strategies = (*(strategies if indexed else ()), _CONSOLIDATION)
-    options: dict[str, str] = {}
+    unindexed_options = options_given(_UNINDEXED_PROPERTIES, properties)
+    chosen: dict[str, str] = {}
     if _UNINDEXED in strategies:
-        options["batch_bytes"] = _BATCH_BYTES if batch is None else str(batch)
-        if UNINDEXED_FROM_TIMESTAMP_KEY in properties:
-            options["from_timestamp"] = properties[UNINDEXED_FROM_TIMESTAMP_KEY]
-    for option, setting in STEP_OPTIONS.items():
-        if setting.name in properties:
-            setting.optional_value(properties)
-            if consolidates:
-                options[option] = properties[setting.name]
+        # Without it, a batch would be as large as bytes_per_iter.
+        chosen = {BATCH_BYTES.name: str(BATCH_BYTES.default), **unindexed_options}
+    if consolidates:
+        chosen |= options_given(_STEP_PROPERTIES, properties)
     passed_over = sorted(k for k in properties if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *_SHARED))
     return OptimizationProperties(
         strategies=strategies,
         bytes_per_iter=WHOLE_GROUPS,
         revision_id=revision_id,
-        options=options,
+        options=chosen,
         triggers=triggers,
         asked={key: properties[key] for key in (*NEWER_FAMILY, *_SHARED) if key in properties},
         note=f"{AUTO_ENABLED_KEY} is set and wins: {', '.join(passed_over)} do not count" if passed_over else "",

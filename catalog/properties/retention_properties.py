@@ -12,7 +12,8 @@ from catalog.settings.setting import Setting, ValueType, duration
 RETENTION_PREFIX = "use.retention."
 VACUUM_PREFIX = "use.vacuum."
 
-
+# With use.retention.hours alone.
+_DEFAULT_INTERVAL = "1 day"
 # More than a century; larger numbers do not fit the arithmetic of Delta.
 MOST_HOURS = 1_000_000
 
@@ -35,7 +36,7 @@ VACUUM_INTERVAL: Setting[float] = Setting(
     duration("a positive duration such as '1 day' or '12 hours'", spark_syntax=False),
     "Time between two reclamations in the background, at least; without use.retention.hours, the service only deletes "
     "files that the table's own retention lets go.",
-    unset="1 day with use.retention.hours",
+    unset=f"{_DEFAULT_INTERVAL} with use.retention.hours",
 )
 # Of Delta, whose default it is.
 DELTA_RETENTION: Setting[float] = Setting(
@@ -52,7 +53,6 @@ DELTA_LOG_RETENTION: Setting[float] = Setting(
     "interval 30 days",
 )
 RETENTION_SETTINGS: tuple[Setting[object], ...] = (RETENTION_HOURS, VACUUM_INTERVAL)
-_DAY = 86_400_000
 _MILLIS_PER_HOUR = 3_600_000
 
 
@@ -81,7 +81,7 @@ def retention_policy(configuration: Mapping[str, str]) -> RetentionPolicy | None
     if hours is None and interval is None:
         return None
     asked = {s.name: configuration[s.name] for s in RETENTION_SETTINGS if s.name in configuration}
-    return RetentionPolicy(_DAY if interval is None else int(interval), hours, asked)
+    return RetentionPolicy(int(interval or VACUUM_INTERVAL.parse(_DEFAULT_INTERVAL)), hours, asked)
 
 
 def floor_hours_of(configuration: Mapping[str, str]) -> float:

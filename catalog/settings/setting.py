@@ -34,11 +34,13 @@ class ValueType(Generic[T_co]):
         name: for the reference, such as ``whole number``.
         accepted: what is accepted, as the end of an error.
         read: the value of a text; raises ``ValueError`` when the text is not accepted.
+        sql_type: the SQL type of the value where it is an option of a strategy.
     """
 
     name: str
     accepted: str
     read: Callable[[str], T_co]
+    sql_type: str = "STRING"
 
     def parse(self, name: str, text: str) -> T_co:
         """Parses a text.
@@ -67,6 +69,7 @@ class Setting(Generic[T_co]):
         default: what applies when it is not set, as text; None = nothing is set.
         unset: what it means that nothing is set, in a few words; for people.
         check: refuses texts that have the type and still make no sense; gets the name and the text.
+        aliases: further keys that are accepted; the name wins where both are set.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Setting(Generic[T_co]):
     default: str | None = None
     unset: str = "none"
     check: Callable[[str, str], object] | None = None
+    aliases: tuple[str, ...] = ()
 
     def parse(self, text: str) -> T_co:
         """Parses a text.
@@ -89,16 +93,36 @@ class Setting(Generic[T_co]):
 
     def named(self, name: str) -> Setting[T_co]:
         """The same setting under another name, as write options have names of their own."""
-        return replace(self, name=name)
+        return replace(self, name=name, aliases=())
+
+    def check_value(self, value: object) -> None:
+        """Refuses a value that is no text, out of the range of the type.
+
+        Args:
+            value: the value; None is accepted, and means that nothing is set.
+
+        Raises:
+            InvalidArgumentError: the value is not accepted.
+        """
+        if value is None:
+            return
+        try:
+            self.type.read(str(value))
+        except ValueError as error:
+            raise InvalidArgumentError.of(self.name, value, self.type.accepted) from error
+
+    def key_in(self, values: Mapping[str, str]) -> str | None:
+        """The name or the alias under which a value is set among others; None if none is set."""
+        return next((key for key in (self.name, *self.aliases) if key in values), None)
 
     def optional_value(self, values: Mapping[str, str]) -> T_co | None:
         """The value that is set among others, or None.
 
         Raises:
-            UseError: the value is not accepted.
+            UseError: the value is not accepted; the error names the key that was written.
         """
-        text = values.get(self.name)
-        return None if text is None else self.parse(text)
+        key = self.key_in(values)
+        return None if key is None else self.named(key).parse(values[key])
 
     def value(self, values: Mapping[str, str]) -> T_co:
         """The value that is set among others, or the default, which this setting must have.
@@ -106,10 +130,12 @@ class Setting(Generic[T_co]):
         Raises:
             UseError: the value is not accepted.
         """
-        text = values.get(self.name, self.default)
-        if text is None:
+        value = self.optional_value(values)
+        if value is not None:
+            return value
+        if self.default is None:
             raise LookupError(f"{self.name} is not set and has no default")
-        return self.parse(text)
+        return self.parse(self.default)
 
     def of_conf(self, conf: Callable[[str, str], str | None]) -> T_co:
         """The value in a configuration of Spark; an empty one means the default, which this setting must have.
@@ -169,11 +195,28 @@ def _share(text: str) -> float:
     return share
 
 
-def _at_least_one(text: str) -> float:
+def _ratio(text: str) -> float:
+    ratio = float(text)
+    if not 0 <= ratio <= 1:
+        raise ValueError(text)
+    return ratio
+
+
+def _above_zero(text: str) -> float:
     number = _finite(text)
-    if number < 1:
+    if number <= 0:
         raise ValueError(text)
     return number
+
+
+def _at_least(least: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        number = _finite(text)
+        if number < least:
+            raise ValueError(text)
+        return number
+
+    return read
 
 
 def _size(text: str) -> int:
@@ -191,11 +234,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 TEXT: ValueType[str] = ValueType("text", "a text", str)
-BOOLEAN = ValueType("boolean", "true or false", _boolean)
-NUMBER = ValueType("number", "a number", _finite)
-SHARE = ValueType("share", "a number above 0 and at most 1", _share)
-AT_LEAST_ONE = ValueType("number", "a number of at least 1", _at_least_one)
-SIZE = ValueType("bytes", "a positive number of bytes, such as 134217728 or 128MB", _size)
+BOOLEAN = ValueType("boolean", "true or false", _boolean, "BOOLEAN")
+NUMBER = ValueType("number", "a number", _finite, "DOUBLE")
+SHARE = ValueType("share", "a number above 0 and at most 1", _share, "DOUBLE")
+RATIO = ValueType("share", "a number from 0 to 1", _ratio, "DOUBLE")
+ABOVE_ZERO = ValueType("number", "a finite number above 0", _above_zero, "DOUBLE")
+AT_LEAST_ZERO = ValueType("number", "a number of at least 0", _at_least(0), "DOUBLE")
+AT_LEAST_ONE = ValueType("number", "a number of at least 1", _at_least(1), "DOUBLE")
+SIZE = ValueType("bytes", "a positive number of bytes, such as 134217728 or 128MB", _size, "BIGINT")
 
 
 def names_of(accepted: str) -> ValueType[tuple[str, ...]]:
@@ -207,22 +253,29 @@ def names_of(accepted: str) -> ValueType[tuple[str, ...]]:
     return ValueType("list", accepted, _names)
 
 
-def whole_number(least: int, digits: int = 18, accepted: str = "") -> ValueType[int]:
+def whole_number(
+    least: int, digits: int = 18, accepted: str = "", sql_type: str = "BIGINT", most: int | None = None
+) -> ValueType[int]:
     """A whole number of ASCII digits.
 
     Args:
         least: smallest number accepted, 0 or more.
         digits: digits at most.
-        accepted: what is accepted, as the end of an error; made of ``least`` when left out.
+        accepted: what is accepted, as the end of an error; made of the limits when left out.
+        sql_type: the SQL type of an option of this type.
+        most: greatest number accepted; None = as many digits as are accepted.
     """
+    limits = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def read(text: str) -> int:
         stripped = text.strip()
         if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= digits and int(stripped) >= least):
             raise ValueError(text)
+        if most is not None and int(stripped) > most:
+            raise ValueError(text)
         return int(stripped)
 
-    return ValueType("whole number", accepted or f"a whole number of at least {least}", read)
+    return ValueType("whole number", accepted or f"a whole number {limits}", read, sql_type)
 
 
 def choice(values: Collection[str], accepted: str, *, any_case: bool = False) -> ValueType[str]:
@@ -291,7 +344,7 @@ FRACTIONS = ValueType(
     _fractions,
 )
 
-# Options of strategies and procedures are declared with SQL types; whole numbers among them count something.
+# Options of users' own strategies are declared with SQL types; whole numbers among them count something.
 OF_SQL_TYPE: Mapping[str, ValueType[object]] = {
     "BIGINT": whole_number(1),
     "INT": whole_number(1),

@@ -9,16 +9,17 @@ from pyspark.sql import DataFrame
 
 from catalog.columns.key_columns import names_text
 from catalog.errors import InvalidArgumentError
+from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER, MIN_DELETED_RATIO
 from procedures.calls.optimize import SHORT, run_optimize
 from procedures.declare.declaration import Call, Parameter, Procedure
 from procedures.declare.result_rows import OptimizeRow, ddl_of
 from procedures.loop.optimize_parameters import SHOW_DETAILS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.rewrite.outdated_rows import ALL_TIES
-from procedures.selection.delete_compaction import MIN_DELETED_RATIO, DeleteCompaction
+from procedures.selection.delete_compaction import MIN_DELETED_ROWS
 from procedures.selection.delete_compaction import NAME as DELETE_COMPACTION
 from procedures.selection.latest_row_compaction import NAME as LATEST_ROW_COMPACTION
-from procedures.selection.latest_row_compaction import LatestRowCompaction
+from procedures.selection.latest_row_compaction import TIES
 
 _OPTIONS = ("min_deleted_ratio", "min_deleted_rows")
 _KEY_OPTIONS = ("primary_key", "order_by", "ties")
@@ -41,8 +42,8 @@ def _settings(arguments: Mapping[str, Any]) -> OptimizeSettings:
 
 def _validate(arguments: Mapping[str, Any]) -> None:
     # As the caller has written them: settings take options as text.
-    DeleteCompaction().check_options(arguments)
-    LatestRowCompaction().check_options(arguments)
+    for setting in (MIN_DELETED_RATIO, MIN_DELETED_ROWS, TIES):
+        setting.check_value(arguments[setting.name])
     key, order = arguments["primary_key"], arguments["order_by"]
     if key is not None and not 0 < len(set(key)) == len(key):
         raise InvalidArgumentError.of("primary_key", f"array({', '.join(key)})", _KEY)
@@ -71,7 +72,7 @@ COMPACT = Procedure(
             "min_deleted_ratio",
             "DOUBLE",
             "Rewrites a file if deletion vectors hide more than this share of its rows.",
-            MIN_DELETED_RATIO,
+            MIN_DELETED_RATIO.value({}),
         ),
         Parameter("min_deleted_rows", "BIGINT", "Also rewrites a file if so many of its rows are hidden.", None),
         Parameter(
@@ -95,7 +96,12 @@ COMPACT = Procedure(
             ALL_TIES,
         ),
         Parameter("where", "STRING", "Rewrites only files that may contain rows that match this predicate.", None),
-        Parameter("bytes_per_iter", "BIGINT", "Bytes of files rewritten in a commit; 1000000000 by default.", None),
+        Parameter(
+            "bytes_per_iter",
+            "BIGINT",
+            f"Bytes of files rewritten in a commit; {DEFAULT_BYTES_PER_ITER} by default.",
+            None,
+        ),
         Parameter("max_iterations", "INT", "Maximum number of commits.", None),
         Parameter("max_bytes", "BIGINT", "Starts no further group after this many bytes were rewritten.", None),
         Parameter("max_duration", "STRING", "Starts no further group after this time, for example '10 minutes'.", None),

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import described_jobs
 from catalog.pruning.row_predicate import RowPredicate
+from catalog.settings.strategy_options import DEFAULT_FILE_BYTES
 from catalog.state.plan_files import StoredGroup, StoredPlan, new_plan_id, store_plan
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call, Parameter, Procedure
 from procedures.declare.result_rows import PlanRow, data_frame_of, ddl_of
 from procedures.process.application import application
-from procedures.selection.step_consolidation import MAX_FILE_BYTES
 from procedures.selection.table_plan import PlannedGroup, PlanSettings, column_names, planned_groups
 
 
@@ -81,7 +81,7 @@ PLAN = Procedure(
     "stored plan is executed by use.optimize, group by group, in any number of processes at once.",
     (
         Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("max_file_bytes", "BIGINT", "Bytes that a file should have.", MAX_FILE_BYTES),
+        Parameter("max_file_bytes", "BIGINT", "Bytes that a file should have.", DEFAULT_FILE_BYTES),
         Parameter(
             "columns",
             "STRING",

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from catalog.errors import InvalidArgumentError
 from catalog.files.file_table import FileTable
+from catalog.settings.strategy_options import BATCH_BYTES
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
 from procedures.groups.group import Group, SkippedGroup
 
 # The option of strategies that make progress with any number of files: bytes that they take in an iteration.
-BATCH_OPTION = "batch_bytes"
+BATCH_OPTION = BATCH_BYTES.name
 
 Finding = Group | SkippedGroup | str
 """What a strategy finds: a group to rewrite, one that it passes over, or a sentence that says why it finds no more."""
@@ -161,19 +162,3 @@ def one_after_another(files: FileTable, choose: Callable[[FileTable], Iterable[F
         if group is None:
             return
         files = files.where(~files.with_paths([file.path for file in group.files]))
-
-
-def check_least(options: Mapping[str, Any], least: Mapping[str, int]) -> None:
-    """Refuses whole numbers below a limit.
-
-    Args:
-        options: values of the strategy's options; None is no number.
-        least: the smallest accepted number by option.
-
-    Raises:
-        InvalidArgumentError: a number is smaller.
-    """
-    for name, number in least.items():
-        value = options[name]
-        if value is not None and value < number:
-            raise InvalidArgumentError.of(name, value, f"a whole number of at least {number}")

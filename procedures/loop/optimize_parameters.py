@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER
 from procedures.declare.declaration import Parameter, details_parameter
 
 SHOW_DETAILS = details_parameter("iteration", "input_bytes", "output_bytes", "duration_ms", default=True)
@@ -25,7 +26,7 @@ OPTIMIZE_PARAMETERS = (
         "bytes_per_iter",
         "BIGINT",
         "An iteration takes files until their total size exceeds this number of bytes, including the last file; "
-        "1000000000 by default, and batch_bytes for the strategies that have this option.",
+        f"{DEFAULT_BYTES_PER_ITER} by default, and batch_bytes for the strategies that have this option.",
         None,
     ),
     Parameter("max_iterations", "INT", "Maximum number of groups to commit.", None),

@@ -8,9 +8,11 @@ from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.pruning.row_predicate import RowPredicate
-from catalog.settings.setting import OF_SQL_TYPE, TEXT, duration
+from catalog.settings.setting import duration
+from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER
 from catalog.state.plan_files import check_plan_id
-from procedures.declare.declaration import DETAILS, Parameter, expected
+from procedures.declare.declaration import DETAILS
+from procedures.declare.option import option_value
 from procedures.groups.strategy import BATCH_OPTION
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy
@@ -20,7 +22,6 @@ from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
 _NOT_WITH_PLAN = ("strategy", "bytes_per_iter", "where", "files", "revision_rewrite", "options")
 _NOT_OF_THE_RUN = ("table", DETAILS)
-DEFAULT_BYTES_PER_ITER = 1_000_000_000
 _DURATION = duration(
     "a positive duration such as '10 minutes' or '90 seconds'", units=("s", "m", "h", "d"), spark_syntax=False
 )
@@ -193,20 +194,6 @@ def _options_of(chosen: Strategy, texts: Mapping[str, str], bytes_per_iter: int 
         accepted = f"at most bytes_per_iter = {bytes_per_iter}; leave one of the two out"
         raise InvalidArgumentError.of(BATCH_OPTION, options[BATCH_OPTION], accepted)
     return options
-
-
-def option_value(option: Parameter, text: str | None) -> Any:
-    """The value of a strategy's option.
-
-    Raises:
-        InvalidArgumentError: it does not fit the option's type, or is required and missing.
-    """
-    if text is None:
-        if option.required:
-            needed = f"{expected(option.type, 'required')}: {option.doc.rstrip('.')}"
-            raise InvalidArgumentError.missing(option.name, needed)
-        return option.default
-    return OF_SQL_TYPE.get(option.type, TEXT).parse(option.name, text)
 
 
 def duration_seconds(name: str, text: str | None) -> float | None:

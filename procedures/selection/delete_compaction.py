@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.errors import InvalidArgumentError
 from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
+from catalog.settings.setting import Setting, whole_number
+from catalog.settings.strategy_options import MIN_DELETED_RATIO
 from procedures.declare.declaration import Parameter
+from procedures.declare.option import option
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 
 NAME = "DeleteCompaction"
-MIN_DELETED_RATIO = 0.05
+MIN_DELETED_ROWS = Setting(
+    "min_deleted_rows", whole_number(1), "Files are rewritten when so many of their rows are hidden."
+)
 
 
 class DeleteCompaction(Strategy):
@@ -25,28 +29,12 @@ class DeleteCompaction(Strategy):
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Rewrites files many of whose rows are deleted, without these rows; any table has use for it."
     needs_index_columns: ClassVar[bool] = False
-    options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter(
-            "min_deleted_ratio",
-            "DOUBLE",
-            "Files are rewritten when deletion vectors hide more than this share of their rows.",
-            MIN_DELETED_RATIO,
-        ),
-        Parameter("min_deleted_rows", "BIGINT", "Files are rewritten when so many of their rows are hidden.", None),
-    )
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """See ``Strategy.check_options``."""
-        ratio, rows = options["min_deleted_ratio"], options["min_deleted_rows"]
-        if not 0.0 <= ratio <= 1.0:
-            raise InvalidArgumentError.of("min_deleted_ratio", ratio, "a number from 0 to 1")
-        if rows is not None and rows < 1:
-            raise InvalidArgumentError.of("min_deleted_rows", rows, "a whole number of at least 1")
+    options: ClassVar[tuple[Parameter, ...]] = (option(MIN_DELETED_RATIO), option(MIN_DELETED_ROWS))
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """See ``Strategy.groups``; those files of a revision come first that free the largest share of their bytes."""
         files, wanted = table.files, settings.revision_id
-        ratio, least = settings.options["min_deleted_ratio"], settings.options["min_deleted_rows"]
+        ratio, least = settings.options[MIN_DELETED_RATIO.name], settings.options[MIN_DELETED_ROWS.name]
         shares = _deleted_shares(files)
         qualifies = (files.deleted > 0) & ((shares > ratio) | (least is not None and files.deleted >= (least or 0)))
         if wanted is not None:

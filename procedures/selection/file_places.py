@@ -11,10 +11,10 @@ from catalog.columns.column_names import FoundColumn, find_column, find_stored, 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers, group_numbers, numbered
 from catalog.properties.lifecycle_properties import CLUSTERING_ISOLATE_BYTES
+from catalog.settings.strategy_options import MIN_FILES, TIER_RATIO
 from catalog.table.snapshot import TableSnapshot
 from otree.packing import band_limits
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-from procedures.selection.size_tiered_clustering import ISOLATE_BYTES, MIN_FILES, TIER_RATIO
 from procedures.selection.size_tiers import TierPolicy
 from procedures.selection.step_runs import widened
 
@@ -160,8 +160,8 @@ def _bands_of(files: FileTable, fractions: Sequence[float]) -> tuple[Integers, I
 
 def _are_isolated(files: FileTable, snapshot: TableSnapshot) -> Flags:
     """Whether clustering never merges files again, by its property or its default."""
-    isolate = CLUSTERING_ISOLATE_BYTES.optional_value(snapshot.configuration) or ISOLATE_BYTES
-    top = TierPolicy(MIN_FILES, None, TIER_RATIO, isolate).top
+    isolate = CLUSTERING_ISOLATE_BYTES.value(snapshot.configuration)
+    top = TierPolicy(MIN_FILES.value({}), None, TIER_RATIO.value({}), isolate).top
     flags: Flags = (files.size >= isolate) | (files.tier > top)
     return flags
 

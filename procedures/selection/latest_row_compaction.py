@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from catalog.columns.key_columns import key_order
 from catalog.counted_nouns import counted
-from catalog.errors import InvalidArgumentError, NotSupportedError
+from catalog.errors import NotSupportedError
 from catalog.files.file_table import Integers
+from catalog.settings.setting import Setting, choice
+from catalog.settings.strategy_options import ORDER_BY, PRIMARY_KEY
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
+from procedures.declare.option import option
 from procedures.groups.cutter import Limits, first_piece, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile, RowRemoval
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
-from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, TIES, FileWithOutdated, OutdatedRows, numbered
+from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, FileWithOutdated, OutdatedRows, numbered
+from procedures.rewrite.outdated_rows import TIES as TIE_RULES
 from procedures.selection.duplicate_free_files import ComparedFiles, Numbers
 
 NAME = "LatestRowCompaction"
+TIES = Setting(
+    "ties",
+    choice(TIE_RULES, f"one of {', '.join(TIE_RULES)}"),
+    "Which rows stay if several rows of a key have the greatest value: all of them, or any one.",
+    ALL_TIES,
+)
 # Files written together become files of about this size, that of a Spark partition.
 _RUN_BYTES = 128 * 1024**2
 # Each iteration compares all rows anew: a run has about so many at most, however few bytes are asked for.
@@ -104,20 +114,10 @@ class LatestRowCompaction(Strategy):
     doc: ClassVar[str] = "Keeps only the latest row of each primary key; removes the others from the table."
     needs_index_columns: ClassVar[bool] = False
     options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("primary_key", "STRING", "Columns that together name a row, separated by commas."),
-        Parameter("order_by", "STRING", "Column whose greatest value is that of the latest row of a key."),
-        Parameter(
-            "ties",
-            "STRING",
-            "Which rows stay if several rows of a key have the greatest value: all of them, or any one.",
-            ALL_TIES,
-        ),
+        option(PRIMARY_KEY, required=True),
+        option(ORDER_BY, required=True),
+        option(TIES),
     )
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """See ``Strategy.check_options``."""
-        if options["ties"] not in TIES:
-            raise InvalidArgumentError.of("ties", options["ties"], f"one of {', '.join(TIES)}")
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """See ``Strategy.groups``; reads the columns of the key and of the order besides metadata.
@@ -125,13 +125,14 @@ class LatestRowCompaction(Strategy):
         The rows of a version are compared once, for one group: after its commit other rows are the latest.
         """
         snapshot, options = table.snapshot, settings.options
-        order = key_order(snapshot.schema, ("primary_key", options["primary_key"]), ("order_by", options["order_by"]))
+        key, order_by = ((name, options[name]) for name in (PRIMARY_KEY.name, ORDER_BY.name))
+        order = key_order(snapshot.schema, key, order_by)
         if snapshot.configuration.get(_APPEND_ONLY, "false").lower() == "true":
             raise NotSupportedError(f"No row may be removed from a table with {_APPEND_ONLY} = true.")
-        ties = options["ties"]
-        key = snapshot.location, snapshot.table_id, tuple(c.stored for c in order.key), order.order.stored, ties
+        ties = options[TIES.name]
+        compared = snapshot.location, snapshot.table_id, tuple(c.stored for c in order.key), order.order.stored, ties
         numbers = _numbers(snapshot)
-        new = _COMPARED.new_among(key, numbers)
+        new = _COMPARED.new_among(compared, numbers)
         if not len(new):
             yield _NOTHING
             return
@@ -145,7 +146,7 @@ class LatestRowCompaction(Strategy):
             yield group_of(taken, snapshot.retention_hours, ties, removal)
             return
         if not snapshot.restrictions:
-            _COMPARED.put(key, numbers)
+            _COMPARED.put(compared, numbers)
         yield _NOTHING
 
 

@@ -14,10 +14,12 @@ from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.files.file_table import FileTable
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
+from catalog.settings.strategy_options import BATCH_BYTES
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
 from procedures.declare.declaration import Parameter
+from procedures.declare.option import option
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import InputFile, Relayout
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
@@ -36,9 +38,7 @@ class RevisionRewrite(Strategy):
     name: ClassVar[str] = NAME
     aliases: ClassVar[tuple[str, ...]] = ("RevisionOptimization",)
     doc: ClassVar[str] = "Indexes the files of older revisions again into the newest one, oldest revision first."
-    options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("batch_bytes", "BIGINT", "Bytes of files taken in an iteration.", 10_000_000_000),
-    )
+    options: ClassVar[tuple[Parameter, ...]] = (option(BATCH_BYTES),)
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """See ``Strategy.groups``.
@@ -62,12 +62,12 @@ class RevisionRewrite(Strategy):
         last = latest.revision_id if is_outdated(snapshot, latest) else latest.revision_id - 1
         if wanted is None or wanted <= last:
             revisions = (1, last) if wanted is None else (wanted, wanted)
-            yield from _oldest_first(table.files, revisions, settings.options["batch_bytes"])
+            yield from _oldest_first(table.files, revisions, settings.options[BATCH_BYTES.name])
             return
         # The files that the run has written are of the same revision.
         first = table.first.files
         among = frozenset(first.path[first.revision == wanted])
-        yield from _oldest_first(table.files, (wanted, wanted), settings.options["batch_bytes"], wanted, among)
+        yield from _oldest_first(table.files, (wanted, wanted), settings.options[BATCH_BYTES.name], wanted, among)
 
 
 def former_index_note(snapshot: TableSnapshot) -> str | None:

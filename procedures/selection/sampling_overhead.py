@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 from catalog.counted_nouns import agreeing, counted
-from catalog.errors import InvalidArgumentError
 from catalog.files.file_table import FileTable
 from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY, TARGET_FILE_BYTES
+from catalog.settings.setting import SHARE, Setting
 from procedures.declare.declaration import Parameter
+from procedures.declare.option import option
 from procedures.groups.block_groups import indexed_revision
 from procedures.groups.group import Relayout, SkippedGroup
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
@@ -17,6 +18,7 @@ from procedures.selection.sampled_weights import Overhead, SampledWeights
 from procedures.selection.sampling_candidates import Candidates
 
 NAME = "SamplingOverheadReduction"
+FRACTION = Setting("fraction", SHARE, "The fraction that is sampled, above 0 and at most 1.")
 # A rewrite is worth its bytes when the sample then reads less of these files by this share.
 _SMALLEST_GAIN = 0.1
 
@@ -29,15 +31,7 @@ class SamplingOverheadReduction(Strategy):
 
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Rewrites files that a sample of the given fraction reads for a part of their rows only."
-    options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("fraction", "DOUBLE", "The fraction that is sampled, above 0 and at most 1."),
-    )
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """See ``Strategy.check_options``."""
-        fraction = options["fraction"]
-        if not 0.0 < fraction <= 1.0:
-            raise InvalidArgumentError.of("fraction", fraction, "a number above 0 and at most 1")
+    options: ClassVar[tuple[Parameter, ...]] = (option(FRACTION, required=True),)
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """See ``Strategy.groups``; chooses among the files that the run began with, so that none is written twice."""
@@ -50,7 +44,7 @@ class SamplingOverheadReduction(Strategy):
         if latest is not None and latest.columns != revision.columns:
             yield f"{NAME}: samples weigh rows by other columns than those of {revision.revision_id}"
             return
-        sampled = SampledWeights.of(settings.options["fraction"], SAMPLE_FRACTIONS.value(snapshot.configuration))
+        sampled = SampledWeights.of(settings.options[FRACTION.name], SAMPLE_FRACTIONS.value(snapshot.configuration))
         target, limit = TARGET_FILE_BYTES.value(snapshot.configuration), settings.bytes_per_iter
         first = table.first
         # What others hold of a cube counts, too. In a part of a table with too many files, only the part counts.

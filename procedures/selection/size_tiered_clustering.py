@@ -9,16 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from catalog.files.file_table import FileTable, Integers, group_numbers, numbered, sums
-from catalog.settings.setting import duration
+from catalog.settings.strategy_options import (
+    CLUSTERING_OPTIONS,
+    ISOLATE_BYTES,
+    MAX_TIME_RANGE,
+    MIN_BYTES,
+    MIN_FILES,
+    TIER_RATIO,
+)
 from procedures.declare.declaration import Parameter
+from procedures.declare.option import option
 from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile
-from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, check_least
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 from procedures.selection.size_tiers import TierPolicy, merges
 
 NAME = "SizeTieredClustering"
-MIN_FILES, TIER_RATIO, ISOLATE_BYTES = 4, 4, 128 * 1024 * 1024
-_DURATION = duration("a positive duration such as '1 hour' or '7 days'", spark_syntax=False)
 
 
 class SizeTieredClustering(Strategy):
@@ -33,27 +39,7 @@ class SizeTieredClustering(Strategy):
         "Merges small unindexed files of a partition with files of like size; for tables without an index, too."
     )
     needs_index_columns: ClassVar[bool] = False
-    options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("min_files", "INT", "Files of a tier that are merged, at least 2.", MIN_FILES),
-        Parameter("min_bytes", "BIGINT", "A tier with so many bytes is merged with fewer files, too.", None),
-        Parameter(
-            "tier_ratio",
-            "INT",
-            "How many times larger the files of a tier are than those of the tier below; min_files if that is smaller.",
-            TIER_RATIO,
-        ),
-        Parameter("isolate_bytes", "BIGINT", "Files of this size are never merged again.", ISOLATE_BYTES),
-        Parameter(
-            "max_time_range",
-            "STRING",
-            "Time between the first and the last write of a merged file's rows, at most, such as '1 hour'.",
-            None,
-        ),
-    )
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """See ``Strategy.check_options``."""
-        policy_of(options)
+    options: ClassVar[tuple[Parameter, ...]] = tuple(map(option, CLUSTERING_OPTIONS))
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """See ``Strategy.groups``.
@@ -70,18 +56,14 @@ def policy_of(options: Mapping[str, Any]) -> TierPolicy:
 
     Args:
         options: values of the strategy's options, all of them.
-
-    Raises:
-        InvalidArgumentError: a value out of its range.
     """
-    check_least(options, {"min_files": 2, "min_bytes": 1, "tier_ratio": 2, "isolate_bytes": 1})
-    time_range = options["max_time_range"]
+    time_range = options[MAX_TIME_RANGE.name]
     return TierPolicy(
-        options["min_files"],
-        options["min_bytes"],
-        options["tier_ratio"],
-        options["isolate_bytes"],
-        None if time_range is None else int(_DURATION.parse("max_time_range", time_range)),
+        options[MIN_FILES.name],
+        options[MIN_BYTES.name],
+        options[TIER_RATIO.name],
+        options[ISOLATE_BYTES.name],
+        None if time_range is None else int(time_range),
     )
 
 

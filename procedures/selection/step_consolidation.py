@@ -14,24 +14,48 @@ from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
 from catalog.files.file_table import FileTable, Integers
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
+from catalog.settings.setting import TEXT, Setting
+from catalog.settings.strategy_options import (
+    AMPLIFICATION,
+    BOX_COLUMNS,
+    DEFAULT_FILE_BYTES,
+    MAX_FILE_BYTES,
+    PURGE_DELETED,
+    STEP_MAX_FILES,
+    STEP_MIN_FILES,
+    STEP_OPTIONS,
+    STEP_SIZE_RATIO,
+    STEPS,
+)
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
+from procedures.declare.option import option
 from procedures.groups.boxes import Boxes
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile
-from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, check_least
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 from procedures.selection.consolidation_steps import consolidation
 from procedures.selection.file_division import division, large_files
 from procedures.selection.file_places import Place, Scope, candidates, places, with_boxes, without_ranges
 from procedures.selection.named_files import FILES, groups_of_named_files
-from procedures.selection.step_runs import MOST_FILES_WITH_BOXES, StepPolicy
+from procedures.selection.step_runs import StepPolicy
 from procedures.selection.timestamps import WrittenTime, instant
 
 NAME = "StepConsolidation"
-MAX_FILE_BYTES = 1024 * 1024 * 1024
-_START, _END = "timestamp_start", "timestamp_end"
-_WITH_NAMED_FILES = ("columns", "max_file_bytes")
+_WITH_NAMED_FILES = (BOX_COLUMNS.name, MAX_FILE_BYTES.name)
 _TIME = "epoch milliseconds, or 'yyyy-MM-dd HH:mm:ss' in the session's time zone unless one follows."
+_START = Setting(
+    "timestamp_start",
+    TEXT,
+    f"Takes only files whose rows were written at this time or later: {_TIME}",
+    check=WrittenTime.of,
+)
+_END = Setting(
+    "timestamp_end",
+    TEXT,
+    f"Takes only files whose rows were written at this time or earlier: {_TIME}",
+    check=WrittenTime.of,
+)
 
 
 class StepConsolidation(Strategy):
@@ -44,52 +68,18 @@ class StepConsolidation(Strategy):
     name: ClassVar[str] = NAME
     doc: ClassVar[str] = "Merges runs of files that are neighbours in time, step by step; any table has use for it."
     needs_index_columns: ClassVar[bool] = False
-    options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("steps", "INT", "Steps in each partition and band, at most.", None),
-        Parameter("step_min_files", "INT", "Files that a step takes, at least 2.", 2),
-        Parameter("step_max_files", "INT", "Files that a step takes, at most.", None),
-        Parameter(
-            "step_size_ratio", "DOUBLE", "Size of a file in proportion to that of a larger neighbour, at least.", 0.0
-        ),
-        Parameter(
-            "amplification",
-            "DOUBLE",
-            "Volume of the box around the files of a step, at most, in multiples of the sum of their volumes; a step "
-            f"takes at most {MOST_FILES_WITH_BOXES} files then.",
-            None,
-        ),
-        Parameter(
-            "purge_deleted", "BOOLEAN", "Whether to take files with deletion vectors, without deleted rows.", True
-        ),
-        Parameter(
-            "max_file_bytes",
-            "BIGINT",
-            f"Bytes of a merged file, at most; {MAX_FILE_BYTES} by default. If it is set, a file of more than 1.5 "
-            "times as many bytes is divided.",
-            None,
-        ),
-        Parameter(_START, "STRING", f"Takes only files whose rows were written at this time or later: {_TIME}", None),
-        Parameter(_END, "STRING", f"Takes only files whose rows were written at this time or earlier: {_TIME}", None),
-        Parameter(
-            "columns",
-            "STRING",
-            "Columns of the boxes, separated by commas; the indexed ones by default. Only with amplification or files.",
-            None,
-        ),
-    )
+    options: ClassVar[tuple[Parameter, ...]] = (*map(option, STEP_OPTIONS), option(_START), option(_END))
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """See ``Strategy.check_options``."""
         policy_of(options)
-        for name in (_START, _END):
-            if options[name] is not None:
-                WrittenTime.of(name, options[name])
-        if options["columns"] is not None:
-            if options["amplification"] is None:
+        columns = options[BOX_COLUMNS.name]
+        if columns is not None:
+            if options[AMPLIFICATION.name] is None:
                 raise InvalidArgumentError.of(
-                    "columns", options["columns"], "columns only together with amplification or files"
+                    BOX_COLUMNS.name, columns, "columns only together with amplification or files"
                 )
-            _check_columns(options["columns"])
+            _check_columns(columns)
 
     def check_named_files(self, names: Sequence[str], texts: Mapping[str, str], options: Mapping[str, Any]) -> None:
         """See ``Strategy.check_named_files``."""
@@ -101,14 +91,14 @@ class StepConsolidation(Strategy):
                 accepted = f"nothing together with files, all of which are joined; only {counting} count then"
                 raise InvalidArgumentError.of(name, texts[name], accepted)
         policy_of(options)
-        if options["columns"] is not None:
-            _check_columns(options["columns"])
+        if options[BOX_COLUMNS.name] is not None:
+            _check_columns(options[BOX_COLUMNS.name])
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """See ``Strategy.groups``; with the option ``steps``, a place has so many steps in a run."""
         options, policy, snapshot = settings.options, policy_of(settings.options), table.snapshot
         if settings.named_files is not None:
-            max_bytes = options["max_file_bytes"] or MAX_FILE_BYTES
+            max_bytes = options[MAX_FILE_BYTES.name] or DEFAULT_FILE_BYTES
             yield from groups_of_named_files(table, settings, NAME, max_bytes)
             return
         files, left_out = candidates(snapshot, _scope(snapshot, settings))
@@ -116,7 +106,7 @@ class StepConsolidation(Strategy):
             # The steps of the other places are taken.
             files = files.take(np.flatnonzero(files.with_paths(table.run.failed)))
         has_boxes = policy.amplification is not None and len(files)
-        files = with_boxes(files, snapshot, options["columns"]) if has_boxes else without_ranges(files)
+        files = with_boxes(files, snapshot, options[BOX_COLUMNS.name]) if has_boxes else without_ranges(files)
         yield from groups_of(
             files,
             policy,
@@ -125,11 +115,11 @@ class StepConsolidation(Strategy):
             snapshot.retention_hours,
             left_out,
         )
-        if options["max_file_bytes"] is not None:
+        if options[MAX_FILE_BYTES.name] is not None:
             # Files that clustering never merges again are divided too.
             files, _ = candidates(snapshot, _scope(snapshot, settings, isolated=True))
-            for position in large_files(files, options["max_file_bytes"]).tolist():
-                yield division(files, position, options["max_file_bytes"], NAME)
+            for position in large_files(files, options[MAX_FILE_BYTES.name]).tolist():
+                yield division(files, position, options[MAX_FILE_BYTES.name], NAME)
         yield f"{NAME}: no run of neighbours qualifies for a step{_left_out(left_out)}"
 
 
@@ -137,11 +127,12 @@ def _scope(snapshot: TableSnapshot, settings: SelectionSettings, *, isolated: bo
     options = settings.options
     start, end = (
         None if options[name] is None else instant(snapshot.spark, name, options[name]).millis
-        for name in (_START, _END)
+        for name in (_START.name, _END.name)
     )
     if start is not None and end is not None and start > end:
-        raise InvalidArgumentError.of(_END, options[_END], f"a time from {_START} = {options[_START]} on")
-    return Scope(settings.revision_id, options["purge_deleted"], start, end, isolated)
+        accepted = f"a time from {_START.name} = {options[_START.name]} on"
+        raise InvalidArgumentError.of(_END.name, options[_END.name], accepted)
+    return Scope(settings.revision_id, options[PURGE_DELETED.name], start, end, isolated)
 
 
 def policy_of(options: Mapping[str, Any]) -> StepPolicy:
@@ -151,27 +142,29 @@ def policy_of(options: Mapping[str, Any]) -> StepPolicy:
         options: values of the strategy's options, all of them.
 
     Raises:
-        InvalidArgumentError: a value out of its range.
+        InvalidArgumentError: the greatest number of files of a step is below the least.
     """
-    check_least(options, {"steps": 1, "step_min_files": 2, "max_file_bytes": 1})
-    least, most = options["step_min_files"], options["step_max_files"]
+    least, most = options[STEP_MIN_FILES.name], options[STEP_MAX_FILES.name]
     if most is not None and most < least:
-        raise InvalidArgumentError.of("step_max_files", most, f"a whole number of at least step_min_files = {least}")
-    ratio, amplification = options["step_size_ratio"], options["amplification"]
-    if not 0.0 <= ratio <= 1.0:
-        raise InvalidArgumentError.of("step_size_ratio", ratio, "a number from 0 to 1")
-    if amplification is not None and not 0.0 < amplification < float("inf"):
-        raise InvalidArgumentError.of("amplification", amplification, "a finite number above 0")
-    return StepPolicy(options["steps"], least, most, ratio, amplification, options["max_file_bytes"] or MAX_FILE_BYTES)
+        accepted = f"a whole number of at least {STEP_MIN_FILES.name} = {least}"
+        raise InvalidArgumentError.of(STEP_MAX_FILES.name, most, accepted)
+    return StepPolicy(
+        options[STEPS.name],
+        least,
+        most,
+        options[STEP_SIZE_RATIO.name],
+        options[AMPLIFICATION.name],
+        options[MAX_FILE_BYTES.name] or DEFAULT_FILE_BYTES,
+    )
 
 
 def _check_columns(text: str) -> None:
     try:
         entries = split_names(text)
     except ValueError as error:
-        raise InvalidArgumentError.of("columns", text, f"names separated by commas; {error}") from error
+        raise InvalidArgumentError.of(BOX_COLUMNS.name, text, f"names separated by commas; {error}") from error
     if not all(name and not kind for name, kind in entries):
-        raise InvalidArgumentError.of("columns", text, "names of columns, separated by commas")
+        raise InvalidArgumentError.of(BOX_COLUMNS.name, text, "names of columns, separated by commas")
 
 
 @dataclass(frozen=True)

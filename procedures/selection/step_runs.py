@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.files.file_table import Flags, Floats, Integers
+from catalog.settings.strategy_options import MOST_FILES_WITH_BOXES
 from procedures.groups.boxes import Boxes
 
-# Files of a run at most where its boxes are compared: the cost of a step grows with this number.
-MOST_FILES_WITH_BOXES = 100
 NO_RUN = 0
 # Sums of volumes that are added up in another order may differ by this share.
 _ROUNDING = 1e-9

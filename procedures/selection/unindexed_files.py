@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from catalog.files.file_table import FileTable, Integers
+from catalog.settings.strategy_options import BATCH_BYTES, FROM_TIMESTAMP
 from procedures.declare.declaration import Parameter
+from procedures.declare.option import option
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import InputFile, Relayout
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
@@ -17,7 +19,7 @@ from procedures.selection.timestamps import WrittenTime, instant
 logger = logging.getLogger(__name__)
 
 NAME = "UnindexedFiles"
-_FROM = "from_timestamp"
+_FROM = FROM_TIMESTAMP.name
 
 
 class UnindexedFiles(Strategy):
@@ -26,16 +28,7 @@ class UnindexedFiles(Strategy):
     name: ClassVar[str] = NAME
     aliases: ClassVar[tuple[str, ...]] = ("UnindexedFilesSelection",)
     doc: ClassVar[str] = "Indexes files that plain writers appended, oldest first."
-    options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("batch_bytes", "BIGINT", "Bytes of unindexed files taken in an iteration.", 10_000_000_000),
-        Parameter(
-            _FROM,
-            "STRING",
-            "Files modified before it are left alone: epoch milliseconds, or 'yyyy-MM-dd HH:mm:ss' in the session's "
-            "time zone unless one follows.",
-            "0",
-        ),
-    )
+    options: ClassVar[tuple[Parameter, ...]] = (option(BATCH_BYTES), option(FROM_TIMESTAMP))
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """See ``Strategy.check_options``."""
@@ -52,7 +45,7 @@ class UnindexedFiles(Strategy):
         modified = f" modified since {start.text}" if start.millis else ""
         if not len(oldest):
             yield f"{NAME}: no unindexed files{modified}"
-        for first, end in pieces(files.size[oldest], Limits(settings.options["batch_bytes"]), crossing=True):
+        for first, end in pieces(files.size[oldest], Limits(settings.options[BATCH_BYTES.name]), crossing=True):
             taken = InputFile.of(files, oldest[first:end])
             note = f"{len(taken)} of {len(oldest) - first} unindexed files{modified}, oldest first"
             yield Relayout(NAME, 0, "UNINDEXED", taken, note)

@@ -11,12 +11,18 @@ from pages import ROOT, pages
 from catalog import errors
 from catalog.properties import optimization_properties
 from catalog.properties.names import PROPERTIES
-from catalog.properties.optimization_properties import BYTES_PER_ITER, UNINDEXED_BATCH_BYTES
+from catalog.properties.option_properties import property_key
 from catalog.settings.session_settings import SESSION_SETTINGS
+from catalog.settings.strategy_options import (
+    BATCH_BYTES,
+    DEFAULT_BYTES_PER_ITER,
+    DEFAULT_FILE_BYTES,
+    ISOLATE_BYTES,
+    MAX_FILE_BYTES,
+)
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.calls.registry import procedures
-from procedures.loop.optimize_settings import DEFAULT_BYTES_PER_ITER
 from procedures.selection import strategies
 from procedures.service.service_settings import SERVICE_SETTINGS, ServiceSettings
 
@@ -190,32 +196,88 @@ def test_signatures_of_the_reference_fit_their_column():
     )
 
 
-def test_defaults_in_the_guides_are_those_declared():
+def _defaults_said():
+    """The defaults in the tables of the guides, each with its page, by the full name of the property or conf."""
     older, newer = "use.optimization.", "use.optimization.autoOptimize."
-    newer_rows, older_rows = _below("docs/automatic.md", "Properties", "key")[:2]
-    said = {newer + _names(row[0])[0]: row[1] for row in newer_rows}
-    said |= {older + _names(row[0])[0]: row[1] for row in older_rows}
-    said |= {_names(row[0])[0]: row[1] for row in _below("docs/sql.md", "Table properties", "property")[0]}
-    said |= {_names(row[0])[0]: row[1] for row in _below("docs/automatic.md", "Clustering and compaction", "key")[0]}
-    said |= {_names(row[0])[0]: row[1] for row in _below("docs/insights.md", "Insights", "key")[0]}
-    confs = [row for page in pages() for _, header, rows in _tables(page) if header[0] == "conf" for row in rows]
-    said |= {_names(row[0])[0]: row[1] for row in confs}
+    prefixes = {("docs/automatic.md", "Properties"): [newer, older]}
+    said = []
+    for page in pages():
+        for headings, header, rows in _tables(page):
+            if header[0] not in ("key", "property", "conf") or header[1] != "default":
+                continue
+            of_page = prefixes.get((page, headings[-1]), [])
+            prefix = of_page.pop(0) if of_page else ""
+            said += [(page, prefix + name, row[1]) for row in rows for name in _names(row[0])]
+    return said
+
+
+def test_defaults_in_the_guides_are_those_declared():
     declared = {s.name: s for s in (*PROPERTIES.values(), *SESSION_SETTINGS, *SERVICE_SETTINGS)}
-    for name, setting in declared.items():
-        if setting.default:
-            assert said[name] == f"`{setting.default}`", name
-        elif name in said:
-            assert said[name].strip("`") in setting.unset, name
+    said = _defaults_said()
+    for page, name, default in said:
+        setting = declared.get(name)
+        if setting is not None and setting.default:
+            assert default == f"`{setting.default}`", (page, name)
+        elif setting is not None:
+            assert default.replace("`", "") in setting.unset, (page, name)
+    assert {name for name, setting in declared.items() if setting.default} <= {name for _, name, _ in said}
 
 
-def test_bytes_of_an_iteration_are_those_of_the_strategies():
-    batch = {name: o.default for name, s in strategies().items() for o in s.options if o.name == "batch_bytes"}
-    assert UNINDEXED_BATCH_BYTES.unset == str(batch["UnindexedFiles"])
-    assert (
-        BYTES_PER_ITER.unset
-        == f"{DEFAULT_BYTES_PER_ITER}; {batch['UnindexedFiles']} for UnindexedFiles and RevisionRewrite"
-    )
-    assert batch["RevisionRewrite"] == batch["UnindexedFiles"]
+def test_properties_of_steps_in_the_guide_name_their_option():
+    prefix = "stepConsolidation."
+    (rows,) = [rows for _, _, rows in _tables("docs/automatic.md") if any(prefix in row[0] for row in rows)]
+    said = {_names(row[2])[0]: _names(row[0])[0] for row in rows if row[0].strip("`").startswith(prefix)}
+    said.pop("StepConsolidation")  # whether it runs
+    options = {o.name for o in strategies()["StepConsolidation"].options}
+    assert said == {name: property_key(prefix, name) for name in said}
+    assert options - set(said) == {"timestamp_start", "timestamp_end"}
+
+
+def test_options_of_clustering_and_compaction_in_the_guide_are_those_of_their_strategies():
+    rows = _below("docs/automatic.md", "Clustering and compaction", "key")[0]
+    said = {_names(row[0])[0] for row in rows}
+    families = {
+        "use.clustering.": ("SizeTieredClustering",),
+        "use.compaction.": ("DeleteCompaction", "LatestRowCompaction"),
+    }
+    for prefix, names in families.items():
+        of_strategies = {property_key(prefix, o.name) for name in names for o in strategies()[name].options}
+        assert {key for key in said if key.startswith(prefix)} - of_strategies <= {
+            f"{prefix}{key}" for key in ("enabled", "interval", "commits")
+        }
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        (
+            "docs/sql.md",
+            f"{DEFAULT_BYTES_PER_ITER:,} for compaction, and {int(BATCH_BYTES.default):,} for `UnindexedFiles`",
+        ),
+        ("docs/sql.md", f"Bytes of a merged file, at most; {MAX_FILE_BYTES.unset} by default"),
+        (
+            "docs/automatic.md",
+            f"If it is not set, `UnindexedFiles` and `RevisionRewrite` take `{BATCH_BYTES.default}`",
+        ),
+        (
+            "docs/plain-tables.md",
+            f"below {ISOLATE_BYTES.value({}) >> 20} MB become files of up to {DEFAULT_FILE_BYTES >> 30} GB",
+        ),
+        ("docs/howto/from-tiledb.md", f"`max_file_bytes` | {DEFAULT_FILE_BYTES >> 30} GiB by default"),
+        ("docs/howto/tuning.md", f"`bytes_per_iter` | {DEFAULT_BYTES_PER_ITER // 10**9} GB for compaction"),
+        ("docs/howto/tuning.md", f"`bytes_per_iter`, or {int(BATCH_BYTES.default) // 10**9} GB"),
+    ],
+)
+def test_defaults_in_sentences_are_those_declared(page, sentence):
+    assert sentence in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def test_an_option_of_several_strategies_has_one_declaration():
+    declared = {}
+    for found in strategies().values():
+        for option in found.options:
+            assert declared.setdefault(option.name, option) == option
+    assert {o.name: o.default for o in declared.values()}["batch_bytes"] == BATCH_BYTES.value({})
 
 
 def test_defaults_have_their_type():

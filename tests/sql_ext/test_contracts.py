@@ -112,15 +112,19 @@ def _names():
 
 
 def _settings():
-    """Table properties, settings of the session and of the service, and write options, wherever they are declared."""
+    """Table properties, settings of the session and of the service, wherever they are declared.
+
+    Options of strategies, whose names have no dot, are in another contract.
+    """
     found = {}
     for room in (catalog, procedures):
         for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             values = list(vars(importlib.import_module(module.name)).values())
             values += [item for value in values if isinstance(value, dict) for item in value.values()]
-            found |= {value.name: value for value in values if isinstance(value, Setting)}
+            found |= {value.name: value for value in values if isinstance(value, Setting) and "." in value.name}
     return {
         name: f"{s.type.name}: {s.type.accepted} | {s.default if s.default is not None else s.unset} | {s.doc}"
+        + "".join(f" | also {alias}" for alias in s.aliases)
         for name, s in sorted(found.items())
     }
 

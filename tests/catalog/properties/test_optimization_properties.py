@@ -92,6 +92,13 @@ def test_the_newer_family_consolidates_in_steps():
             of({**given, f"{AUTO}stepConsolidation.{key}": value})
 
 
+def test_options_of_steps_count_where_steps_are_enabled():
+    given = {f"{AUTO}enabled": "true", f"{AUTO}stepConsolidation.sizeRatio": "5"}
+    assert of(given).options == BATCH
+    with pytest.raises(InvalidArgumentError, match="sizeRatio = '5' is not accepted: a number from 0 to 1"):
+        of({**given, f"{AUTO}stepConsolidation.enabled": "true"})
+
+
 def test_the_newer_family_wins_and_says_so():
     older = {"use.optimization.type": "LeveledCompaction", "use.optimization.bytes-per-iter": "5"}
     found = of({**older, f"{AUTO}enabled": "true"})

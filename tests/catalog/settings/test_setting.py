@@ -4,9 +4,11 @@ import pytest
 
 from catalog.errors import InvalidArgumentError
 from catalog.settings.setting import (
+    ABOVE_ZERO,
     BOOLEAN,
     NUMBER,
     OF_SQL_TYPE,
+    RATIO,
     SHARE,
     SIZE,
     TEXT,
@@ -28,6 +30,9 @@ RUN_TIME = duration("a time", units=("s", "m", "h", "d"), spark_syntax=False)
         (BOOLEAN, "FALSE", False),
         (NUMBER, " -1.5e3", -1500.0),
         (SHARE, "1", 1.0),
+        (RATIO, "0", 0.0),
+        (RATIO, "1", 1.0),
+        (ABOVE_ZERO, "0.001", 0.001),
         (SIZE, " 2 gb ", 2 << 30),
         (TEXT, " as it is ", " as it is "),
         (names_of("names"), " a , b", ("a", "b")),
@@ -57,6 +62,9 @@ def test_accepted(kind, text, value):
         (names_of("names"), ["", " ", "a,,b", "a,"]),
         (whole_number(1), ["0", "-1", "1.0", "1_0", "9" * 19, "\uff11", ""]),
         (choice(("", "x"), "x"), ["X", " x"]),
+        (RATIO, ["", "-0.1", "1.01", "nan", "inf", "half"]),
+        (whole_number(1, most=100), ["0", "101", "-1", "1.5"]),
+        (ABOVE_ZERO, ["", "0", "-1", "nan", "inf"]),
         (SPARK_TIME, ["", "soon", "0s", "5 parsecs", "5 6", "minutes 5", "-5 minutes"]),
         (RUN_TIME, ["", "10", "1 minute 2 seconds", "interval 1 minute", "100 ms", "1 week", "0 seconds"]),
     ],
@@ -101,3 +109,19 @@ def test_confs_of_spark():
     assert LIMIT.of_conf_or_default(lambda *_: "x") == 5
     with pytest.raises(LookupError, match="open"):
         OPEN.of_conf(lambda *_: "1")
+
+
+def test_an_alias_counts_unless_the_name_is_set():
+    setting = Setting("new", whole_number(1), "Rows.", "5", aliases=("old",))
+    assert (setting.value({}), setting.value({"old": "2"}), setting.value({"old": "2", "new": "3"})) == (5, 2, 3)
+    assert setting.named("other").optional_value({"old": "2"}) is None
+    with pytest.raises(InvalidArgumentError, match="old = '0'"):
+        setting.optional_value({"old": "0"})
+
+
+def test_a_value_that_is_no_text_is_checked():
+    setting = Setting("share", RATIO, "A share.")
+    setting.check_value(None)
+    setting.check_value(0.5)
+    with pytest.raises(InvalidArgumentError, match=r"share = 2.0 is not accepted: a number from 0 to 1"):
+        setting.check_value(2.0)

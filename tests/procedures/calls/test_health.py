@@ -123,7 +123,7 @@ def test_the_service_alerts(spark, new_table):
     table = new_table("id BIGINT", properties={"use.health.alert.below": "90", "use.health.alert.small_files": "4"})
     for first in range(10):
         table.append(spark.range(first, first + 1, 1, 1))
-    with pytest.raises(AnalysisException, match=r"use\.health\.alert\.below = 101"):
+    with pytest.raises(AnalysisException, match=r"use\.health\.alert\.below = '101'"):
         table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.health.alert.below' = '101')")
     got = []
     subscription = sql_ext.on_event(got.append)

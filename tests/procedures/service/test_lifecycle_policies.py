@@ -1,13 +1,15 @@
 """Clustering and compaction in the background: what properties ask for, and how often it runs. No Spark is needed."""
 
 import pytest
+from pyspark.sql.types import StructType
 from service_fakes import MINUTE, FakeService
 
 from catalog.errors import UseError
+from catalog.properties.checks import check_property
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO, Pace, lifecycle_policies
-from catalog.properties.names import PROPERTIES
+from catalog.properties.names import PROPERTIES, unknown_property
 from catalog.properties.optimization_properties import effective_type
-from catalog.settings.setting import SIZE
+from catalog.properties.option_properties import property_key
 from procedures.process.application import application
 from procedures.selection import strategy
 from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
@@ -37,18 +39,20 @@ def test_properties_become_options():
         "use.clustering.interval": "30 minutes",
         "use.compaction.interval": "1 day",
         "use.compaction.commits": "50",
-        "use.compaction.deletedRatio": "0.2",
+        "use.compaction.minDeletedRatio": "0.2",
     }
     schedule = Schedule.of_table(given)
     assert schedule.strategies == ("DeleteCompaction", "SizeTieredClustering")
     assert schedule.arguments["options"] == {
         "min_deleted_ratio": "0.2",
         "min_files": "8",
-        "min_bytes": str(2**20),
+        "min_bytes": "1MB",
         "tier_ratio": "6",
-        "isolate_bytes": str(64 * 2**20),
+        "isolate_bytes": "64MB",
         "max_time_range": "1 hour",
     }
+    values = schedule.settings().selection["SizeTieredClustering"].options
+    assert (values["min_bytes"], values["isolate_bytes"], values["max_time_range"]) == (2**20, 2**26, 60 * MINUTE)
     assert schedule.paces == {
         "DeleteCompaction": Pace(24 * 60 * MINUTE, 50),
         "SizeTieredClustering": Pace(30 * MINUTE),
@@ -72,16 +76,30 @@ def test_a_primary_key_adds_a_strategy():
 
 
 def test_what_applies_without_a_property_is_what_the_strategy_declares():
-    declared = {o.name: o.default for o in strategy("SizeTieredClustering").options}
-    unset = {name.rsplit(".", 1)[1]: setting.unset for name, setting in PROPERTIES.items() if "clustering" in name}
-    assert (unset["minFiles"], unset["tierRatio"]) == (str(declared["min_files"]), str(declared["tier_ratio"]))
-    assert SIZE.read(unset["isolateBytes"]) == declared["isolate_bytes"]
+    defaults = Schedule.of_table(CLUSTERING).settings().selection["SizeTieredClustering"].options
+    for option in strategy("SizeTieredClustering").options:
+        setting = PROPERTIES[property_key("use.clustering.", option.name)]
+        assert defaults[option.name] == option.default == (setting.value({}) if setting.default else None)
     ratio = {o.name: o.default for o in strategy("DeleteCompaction").options}["min_deleted_ratio"]
-    assert COMPACTION_DELETED_RATIO.unset == str(ratio)
+    assert COMPACTION_DELETED_RATIO.value({}) == ratio
+
+
+def test_the_former_name_of_a_property_is_accepted():
+    former, name = "use.compaction.deletedRatio", "use.compaction.minDeletedRatio"
+    given = {"use.compaction.commits": "5", former: "0.3"}
+    schedule = Schedule.of_table(given)
+    assert schedule.arguments["options"] == {"min_deleted_ratio": "0.3"}
+    assert schedule.parameters == given
+    assert Schedule.of_table({**given, name: "0.1"}).arguments["options"] == {"min_deleted_ratio": "0.1"}
+    assert unknown_property(former) is None
+    with pytest.raises(UseError, match=former):
+        check_property(former, "1.5", StructType(), ())
+    with pytest.raises(UseError, match=f"Did you mean {name}"):
+        raise unknown_property("use.compaction.minDeletedRatios")
 
 
 def test_nothing_is_asked_for_unless_it_is_enabled():
-    assert lifecycle_policies({"use.clustering.minFiles": "8", "use.compaction.deletedRatio": "0.2"}) == ()
+    assert lifecycle_policies({"use.clustering.minFiles": "8", "use.compaction.minDeletedRatio": "0.2"}) == ()
     assert lifecycle_policies({"use.clustering.enabled": "false"}) == ()
 
 
@@ -102,6 +120,7 @@ def test_an_index_is_maintained_first():
         ("use.clustering.interval", "0 s"),
         ("use.clustering.minfile", "3"),
         ("use.compaction.deletedRatio", "1.5"),
+        ("use.compaction.minDeletedRatio", "1.5"),
         ("use.compaction.commits", "0"),
         ("use.compaction.every", "1 day"),
     ],
