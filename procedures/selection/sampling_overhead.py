@@ -13,8 +13,7 @@ from procedures.declare.declaration import Parameter
 from procedures.groups.block_groups import indexed_revision
 from procedures.groups.group import Relayout, SkippedGroup
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
-from procedures.selection.sampled_weights import Overhead, SampledWeights
-from procedures.selection.sampling_candidates import Candidates
+from procedures.selection.sampling_candidates import Candidates, Overhead, SampledWeights
 
 NAME = "SamplingOverheadReduction"
 # A rewrite is worth its bytes when the sample then reads less of these files by this share.
