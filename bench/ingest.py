@@ -27,9 +27,9 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from otree.pages import page_rows_of
+from procedures.groups.read_costs import Judge
 from procedures.layout import layout_writer
 from procedures.selection import sorted_run_compaction
-from procedures.selection.sorted_runs import choose
 
 FILES = 28
 SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
@@ -267,7 +267,7 @@ def main() -> None:
 def scale_pages(page_rows: int) -> None:
     """Makes pages as small as the files, for the writer and for the strategy's estimates."""
     layout_writer.page_rows_of = partial(page_rows_of, page_rows=max(page_rows, 1))
-    sorted_run_compaction.choose = partial(choose, page_rows=max(page_rows, 1))
+    sorted_run_compaction.Judge = partial(Judge, page_rows=max(page_rows, 1))
 
 
 def compared(

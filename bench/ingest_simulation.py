@@ -24,7 +24,7 @@ from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
 from otree.packing import pack
 from otree.pages import page_rows_of
 from otree.value_spread import ValueSpread
-from procedures.groups.read_costs import RunFiles, quantiles
+from procedures.groups.read_costs import Judge, Regions, quantiles
 from procedures.selection.sorted_runs import choose
 
 SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
@@ -103,8 +103,8 @@ class SimTable:
         """Indexes the appended rows, and merges as long as the strategy chooses files."""
         self.index()
         for _ in range(20):
-            columns = columns_of(self.files)
-            choice = choose(columns, float(self.target_rows), self.most_rewrites, self.page_rows)
+            judge = Judge(regions_of(self.files), float(self.target_rows), self.page_rows)
+            choice = choose(judge, self.most_rewrites, sum(f.rewrites * len(f.ids) for f in self.files))
             if choice.merge is None:
                 return
             self.merges += 1
@@ -117,12 +117,12 @@ class SimTable:
         raise AssertionError("the strategy does not come to an end")
 
 
-def columns_of(files: Sequence[SimFile]) -> RunFiles:
-    """The list of files that the strategy gets."""
+def regions_of(files: Sequence[SimFile]) -> Regions:
+    """What the judge is told of the files."""
     rows = np.array([float(len(f.ids)) for f in files])
     low, high = np.array([f.low for f in files]), np.array([f.high for f in files])
     ends = [quantiles(low[:, i], high[:, i], rows) for i in range(low.shape[1])]
-    return RunFiles(
+    return Regions(
         rows,
         rows,
         np.array([f.first for f in files]),
@@ -130,7 +130,6 @@ def columns_of(files: Sequence[SimFile]) -> RunFiles:
         np.stack([e[0] for e in ends], axis=1),
         np.stack([e[1] for e in ends], axis=1),
         np.array([f.write for f in files]),
-        np.array([f.rewrites for f in files]),
     )
 
 

@@ -142,7 +142,7 @@ def store_plan(table: ManagedTable, plan: StoredPlan, groups: Iterable[StoredGro
                 write_part()
             lines, names = [], 0
             first_groups.append(group.group_id)
-        lines.append(_text(group))
+        lines.append(group_text(group))
         names += len(group.paths)
         count += 1
     if lines:
@@ -158,7 +158,8 @@ def plan_text(plan: StoredPlan) -> str:
     return _json({**asdict(plan), "digest": _digest(_json(asdict(plan)))})
 
 
-def _text(group: StoredGroup) -> str:
+def group_text(group: StoredGroup) -> str:
+    """The line of a group; see ``parse_group``."""
     return _json(asdict(group))
 
 

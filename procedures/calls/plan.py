@@ -11,12 +11,15 @@ from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import described_jobs
 from catalog.pruning.row_predicate import RowPredicate
 from catalog.settings.strategy_options import DEFAULT_FILE_BYTES
-from catalog.state.plan_files import StoredGroup, StoredPlan, new_plan_id, store_plan
+from catalog.state.plan_files import StoredPlan, new_plan_id, store_plan
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call, Parameter, Procedure
 from procedures.declare.result_rows import PlanRow, data_frame_of, ddl_of
+from procedures.groups.group import Concatenate
+from procedures.groups.plan import Plan
 from procedures.process.application import application
-from procedures.selection.table_plan import PlannedGroup, PlanSettings, column_names, planned_groups
+from procedures.selection.stored_groups import stored_group
+from procedures.selection.table_plan import PlanSettings, column_names, table_plan
 
 
 def _settings(arguments: Mapping[str, Any]) -> PlanSettings:
@@ -39,40 +42,36 @@ def _run(call: Call) -> DataFrame:
     if call["store"]:
         table.check_writable()
     with described_jobs(call.spark, f"USE plan: {table.name}"):
-        groups = planned_groups(snapshot, settings)
-        if not call["store"]:
-            return data_frame_of(call.spark, PlanRow, [_row(None, group) for group in groups])
-        rows: list[PlanRow] = []
-        plan_id = new_plan_id()
+        plan = table_plan(snapshot, settings)
+        plan_id = _store(table, plan, snapshot.table_id, settings.max_file_bytes) if call["store"] else None
+    return data_frame_of(call.spark, PlanRow, list(_rows(plan, plan_id)))
 
-        def stored() -> Iterator[StoredGroup]:
-            for group in groups:
-                rows.append(_row(plan_id, group))
-                yield group.stored
 
-        created_at = application().clock.now()
-        plan = StoredPlan(
-            plan_id, snapshot.table_id, snapshot.version, created_at, settings.max_file_bytes, 0, first_groups=()
+def _store(table: ManagedTable, plan: Plan, table_id: str, max_file_bytes: int) -> str:
+    """Stores a plan below its table; returns its id."""
+    created_at = application().clock.now()
+    header = StoredPlan(new_plan_id(), table_id, plan.version, created_at, max_file_bytes, 0, first_groups=())
+    return store_plan(table, header, map(stored_group, plan.groups)).plan_id
+
+
+def _rows(plan: Plan, plan_id: str | None) -> Iterator[PlanRow]:
+    for group in plan.groups:
+        assert isinstance(group, Concatenate)
+        assert group.plan_group is not None
+        assert group.expected is not None
+        yield PlanRow(
+            plan_id,
+            group.plan_group,
+            group.reason,
+            group.revision_id,
+            group.expected.partition,
+            len(group.files),
+            group.bytes,
+            group.expected.files,
+            group.expected.depth_before,
+            group.expected.depth_after,
+            group.note,
         )
-        store_plan(table, plan, stored())
-    return data_frame_of(call.spark, PlanRow, rows)
-
-
-def _row(plan_id: str | None, group: PlannedGroup) -> PlanRow:
-    stored = group.stored
-    return PlanRow(
-        plan_id,
-        stored.group_id,
-        stored.reason,
-        stored.revision_id,
-        stored.partition,
-        len(stored.paths),
-        stored.bytes,
-        stored.files_out,
-        stored.depth_before,
-        stored.depth_after,
-        group.message,
-    )
 
 
 PLAN = Procedure(

@@ -1,4 +1,4 @@
-"""The consolidation plan: which files of a place to rewrite together, and what for; pure.
+"""The consolidation plan: which sets of files of a place to rewrite together, and what for; pure.
 
 Source:
     The consolidation plan as TileDB documents it: docs.tiledb.com, "Consolidation Plan".
@@ -13,8 +13,7 @@ from enum import Enum
 import numpy as np
 
 from catalog.files.file_table import Floats, Integers
-from procedures.groups.box_sweep import depths, overlap_groups, sweep_dimension
-from procedures.groups.boxes import Boxes
+from procedures.groups.boxes import Boxes, depths, overlap_groups, sweep_dimension
 
 # Files below this share of the desired size are small, and those above this multiple are large.
 SMALL_SHARE, LARGE_MULTIPLE = 0.5, 1.5
@@ -23,47 +22,42 @@ _CURVE_BITS = 60
 
 
 class Reason(str, Enum):
-    """Why files are a group."""
+    """Why files are rewritten together. Parts of a set that is too large for one group are ``OVERLAP_CUT``."""
 
     OVERLAP = "OVERLAP"
     SMALL = "SMALL"
     LARGE = "LARGE"
+    OVERLAP_CUT = "OVERLAP_CUT"
 
 
 @dataclass(frozen=True)
-class PlanGroup:
-    """Files to rewrite together.
+class FileSet:
+    """Files to rewrite together, however large they are.
 
     Attributes:
         reason: why.
         files: their positions, ascending.
-        bytes: their bytes.
-        files_out: how many files are expected instead.
-        depth_before: how many of the files a point lies in, at most: the smallest such number over the dimensions.
-        depth_after: the same for the files that are expected, which do not overlap.
+        depth: how many of the files a point lies in, at most: the smallest such number over the dimensions.
     """
 
     reason: Reason
     files: tuple[int, ...]
-    bytes: int
-    files_out: int
-    depth_before: int
-    depth_after: int = 1
+    depth: int
 
 
-def consolidation_plan(files: Boxes, desired_bytes: int) -> list[PlanGroup]:
-    """Plans the groups; no file is in two of them.
+def consolidation_plan(files: Boxes, desired_bytes: int) -> list[FileSet]:
+    """Plans the sets; no file is in two of them.
 
-    Files whose boxes overlap are a group, and so are those that overlap the box around a group. Small groups and files
-    that are neighbours become one group of at most the desired size, where its box overlaps no other. A large file
-    that overlaps none forms a group of its own. A file without a known box is only looked at for its size.
+    Files whose boxes overlap are a set, and so are those that overlap the box around a set. Small sets and files
+    that are neighbours become one set of at most the desired size, where its box overlaps no other. A large file
+    that overlaps none forms a set of its own. A file without a known box is only looked at for its size.
 
     Args:
         files: the files.
         desired_bytes: size that files should have.
 
     Returns:
-        The groups by reason, and by their first files.
+        The sets by reason, and by their first files.
     """
     is_known = ~(np.isnan(files.low) | np.isnan(files.high)).any(axis=1)
     known = np.flatnonzero(is_known)
@@ -71,16 +65,14 @@ def consolidation_plan(files: Boxes, desired_bytes: int) -> list[PlanGroup]:
     size = np.zeros(len(low), np.int64)
     np.add.at(size, number, files.size[known])
     merged = merged_small(size, low, high, desired_bytes)[number] if len(known) else number
-    groups = list(_groups(files, known, number, merged, desired_bytes))
+    sets = list(_sets(files, known, number, merged, desired_bytes))
     large = np.flatnonzero(~is_known & (files.size > LARGE_MULTIPLE * desired_bytes))
-    groups += [_large(int(position), int(files.size[position]), desired_bytes) for position in large]
+    sets += [FileSet(Reason.LARGE, (position,), 1) for position in large.tolist()]
     order = list(Reason)
-    return sorted(groups, key=lambda group: (order.index(group.reason), group.files))
+    return sorted(sets, key=lambda files: (order.index(files.reason), files.files))
 
 
-def _groups(
-    files: Boxes, known: Integers, number: Integers, merged: Integers, desired_bytes: int
-) -> Iterator[PlanGroup]:
+def _sets(files: Boxes, known: Integers, number: Integers, merged: Integers, desired_bytes: int) -> Iterator[FileSet]:
     if not len(known):
         return
     order = np.argsort(merged, kind="stable")
@@ -94,22 +86,13 @@ def _groups(
     ends = [*starts[1:].tolist(), len(order)]
     for index, (start, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
         positions = tuple(np.sort(members[start:end]).tolist())
-        total = int(files.size[list(positions)].sum())
         if len(positions) == 1:
-            if total > LARGE_MULTIPLE * desired_bytes:
-                yield _large(positions[0], total, desired_bytes)
+            if files.size[positions[0]] > LARGE_MULTIPLE * desired_bytes:
+                yield FileSet(Reason.LARGE, positions, 1)
             continue
         overlaps = len(np.unique(number[order[start:end]])) < len(positions)
         reason = Reason.OVERLAP if overlaps else Reason.SMALL
-        yield PlanGroup(reason, positions, total, _files_of(total, desired_bytes), int(depth[index]))
-
-
-def _large(position: int, size: int, desired_bytes: int) -> PlanGroup:
-    return PlanGroup(Reason.LARGE, (position,), size, _files_of(size, desired_bytes), 1)
-
-
-def _files_of(total: int, desired_bytes: int) -> int:
-    return max(1, -(-total // desired_bytes))
+        yield FileSet(reason, positions, int(depth[index]))
 
 
 def merged_small(size: Integers, low: Floats, high: Floats, desired_bytes: int) -> Integers:

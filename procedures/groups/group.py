@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from pyspark.sql import DataFrame
 
 from catalog.columns.key_columns import KeyOrder
 from catalog.files.file_table import UNKNOWN, FileTable, Integers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class InputFile:
     """A file to rewrite, identified by path and deletion vector together.
 
@@ -44,21 +45,32 @@ class InputFile:
             files: the table.
             positions: of the files, in the order wanted.
         """
-        return tuple(cls._at(files, int(position)) for position in positions)
-
-    @classmethod
-    def _at(cls, files: FileTable, position: int) -> InputFile:
-        rows = int(files.rows[position])
-        is_indexed = bool(files.revision[position])
-        return cls(
-            str(files.path[position]),
-            str(files.deletion_vector[position]),
-            int(files.size[position]),
-            None if rows == UNKNOWN else rows,
-            max(int(files.levels[position]), 0) if is_indexed else -1,
-            int(files.first_time[position]),
-            int(files.last_time[position]),
-            None if is_indexed else float(files.rewrites[position]),
+        at = np.asarray(positions, np.int64)
+        is_indexed = (files.revision[at] != 0).tolist()
+        columns = (
+            files.path[at],
+            files.deletion_vector[at],
+            files.size[at].tolist(),
+            files.rows[at].tolist(),
+            np.maximum(files.levels[at], 0).tolist(),
+            files.first_time[at].tolist(),
+            files.last_time[at].tolist(),
+            files.rewrites[at].tolist(),
+        )
+        return tuple(
+            cls(
+                path,
+                vector,
+                size,
+                None if rows == UNKNOWN else rows,
+                level if indexed else -1,
+                first_time,
+                last_time,
+                None if indexed else rewrites,
+            )
+            for indexed, path, vector, size, rows, level, first_time, last_time, rewrites in zip(
+                is_indexed, *columns, strict=True
+            )
         )
 
 
@@ -73,6 +85,17 @@ class FileRun:
 
     paths: tuple[str, ...]
     tier: int | None = None
+
+    @classmethod
+    def of(cls, files: FileTable, positions: Sequence[int] | Integers) -> FileRun:
+        """A run of some files of a table, which has the largest of their tiers.
+
+        Args:
+            files: the table.
+            positions: of the files, in the order wanted; at least one.
+        """
+        at = np.asarray(positions, np.int64)
+        return cls(tuple(files.path[at].tolist()), int(files.tier[at].max()) or None)
 
 
 @dataclass(frozen=True)
@@ -94,8 +117,25 @@ class RowRemoval:
 
 
 @dataclass(frozen=True)
+class Expectation:
+    """What a consolidation plan says of a group beside its files, for people.
+
+    Attributes:
+        partition: values of the partition columns of the files, '' without any.
+        files: how many files are expected instead.
+        depth_before: how many files of the set that the group is a part of a point lies in, at most.
+        depth_after: the same when all groups of the set are rewritten.
+    """
+
+    partition: str
+    files: int
+    depth_before: int
+    depth_after: int
+
+
+@dataclass(frozen=True)
 class Group:
-    """Files that are rewritten together, in one commit: a ``Relayout`` or a ``Concatenate``.
+    """Files that are rewritten together, in one commit: a ``Relayout`` or a ``Concatenate``. It costs ``bytes``.
 
     Attributes:
         strategy: name of the strategy that chose them.
@@ -103,6 +143,8 @@ class Group:
         reason: code and values, e.g. ``LEVEL_0_CUBE_A_BLOCKS_3``.
         files: what is read and removed, exactly.
         note: one sentence for people.
+        gain: what reads are expected to save, as a share of what they may cost at most; None where a rule of the
+            strategy chose the group, and nobody judged it.
     """
 
     strategy: str
@@ -110,6 +152,7 @@ class Group:
     reason: str
     files: tuple[InputFile, ...]
     note: str = ""
+    gain: float | None = field(default=None, kw_only=True)
 
     @property
     def bytes(self) -> int:
@@ -129,11 +172,9 @@ class Relayout(Group):
 
     Attributes:
         weight_span: length of the range of weights that the rows come from, as a share of all weights.
-        gain: what reads are expected to save, as a share of what they may cost at most; None where it was not judged.
     """
 
     weight_span: float = 1.0
-    gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +185,8 @@ class Concatenate(Group):
         runs: each run becomes a file. Files in no run have no rows left.
         removal: live rows that are left out; None if all stay.
         rows_per_file: rows of a file at most, so that a run becomes several files; None = each run becomes one.
-        plan_group: number of the group in a stored plan; None for what a strategy has chosen.
+        plan_group: number of the group in a consolidation plan; None for what a strategy has chosen.
+        expected: what that plan says of the group; None for what a strategy has chosen.
 
     Raises:
         ValueError: a run has a file that is not among the files, or a file with rows is in no run.
@@ -154,6 +196,7 @@ class Concatenate(Group):
     removal: RowRemoval | None = None
     rows_per_file: int | None = None
     plan_group: int | None = None
+    expected: Expectation | None = None
 
     def __post_init__(self) -> None:
         in_runs = [path for run in self.runs for path in run.paths]

@@ -1,24 +1,24 @@
-"""What a declared mix of reads costs over the files of a revision, and over files that a rewrite would make.
+"""The judge: what reads cost over the files of a revision, and over the files that a group of them would become.
 
-Costs are estimates. They take the files' statistics and weights only, so that millions of rows are judged by a few
-thousand numbers. All functions are pure.
+Costs are estimates of a mix of reads. They take the files' statistics and weights only, so that millions of rows are
+judged by a few thousand numbers. All functions are pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
 from otree.packing import weight_bands
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.value_spread import ValueSpread
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
-
-Floats = NDArray[np.float64]
 
 # The declared mix of reads: samples, boxes over each pair of columns, and slices of each column.
 SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
@@ -32,18 +32,17 @@ _SHORTEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class RunFiles:
-    """The files of one revision, one entry per file in each array.
+class Regions:
+    """The regions of the index space that files take up. One entry per file.
 
     Attributes:
         size: bytes.
         rows: live rows.
         first: smallest weight, as a fraction in [0, 1).
-        end: end of its weights, exclusive, as a fraction in (0, 1].
-        low: smallest value of each indexed column, as a quantile of the revision's rows; shape (files, columns).
+        end: end of the weights, exclusive, as a fraction in (0, 1].
+        low: smallest value of each indexed column, as a quantile of all rows; shape (files, columns).
         high: largest one; see ``low``.
         write: number of the write that made the file.
-        rewrites: how many times the file's rows were rewritten, on average.
     """
 
     size: Floats
@@ -52,15 +51,50 @@ class RunFiles:
     end: Floats
     low: Floats
     high: Floats
-    write: NDArray[np.int64]
-    rewrites: Floats
+    write: Integers
+
+    @classmethod
+    def of(cls, files: FileTable) -> Regions:
+        """The regions of all files of a table.
+
+        Args:
+            files: files with the ranges of the indexed columns. Files whose weights or values are not known count as
+                files of all weights and values.
+        """
+        known = np.where(files.rows == UNKNOWN, 0, files.rows).astype(np.float64)
+        size = files.size.astype(np.float64)
+        # Where the log does not count rows, bytes stand for them.
+        row_bytes = size[known > 0].sum() / known.sum() if known.sum() > 0 else 1.0
+        rows = np.where(known > 0, known, size / max(row_bytes, 1e-9))
+        first, end = _fractions(files.band_first, 0.0), _fractions(files.band_end, 1.0)
+        is_range = end > first
+        ranges = [quantiles(files.low[:, n], files.high[:, n], rows) for n in range(files.low.shape[1])]
+        return cls(
+            size=size,
+            rows=rows,
+            first=np.where(is_range, first, 0.0),
+            end=np.where(is_range, end, 1.0),
+            low=np.stack([low for low, _ in ranges], axis=1),
+            high=np.stack([high for _, high in ranges], axis=1),
+            write=files.write,
+        )
 
     def __len__(self) -> int:
+        """The number of files."""
         return len(self.size)
 
-    def take(self, chosen: NDArray[np.int64]) -> RunFiles:
-        """The files of some indices."""
-        return replace(self, **{f.name: getattr(self, f.name)[chosen] for f in fields(self)})
+    def take(self, positions: Integers) -> Regions:
+        """The regions of some files.
+
+        Args:
+            positions: of the files.
+        """
+        return replace(self, **{f.name: getattr(self, f.name)[positions] for f in fields(self)})
+
+
+def _fractions(weights: Integers, otherwise: float) -> Floats:
+    fractions = np.clip((weights.astype(np.float64) - MIN_WEIGHT) / 2.0**32, 0.0, 1.0)
+    return np.where(weights == UNKNOWN, otherwise, fractions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +147,7 @@ def overall(relative: Floats) -> float:
     return float(np.mean(np.maximum(relative, 0.0) ** _POWER) ** (1 / _POWER))
 
 
-def costs_per_file(files: RunFiles, mix: Sequence[Read], page_rows: int = PAGE_ROWS) -> ReadCosts:
+def costs_per_file(files: Regions, mix: Sequence[Read], page_rows: int = PAGE_ROWS) -> ReadCosts:
     """Estimates what each file costs the mix.
 
     Args:
@@ -201,7 +235,7 @@ class PlannedFiles:
         return cls(weights, rows, size, np.ones(dimensions), fractions=fractions)
 
     @classmethod
-    def of_files(cls, files: RunFiles, beside: float, span: float, fractions: Sequence[float] = ()) -> PlannedFiles:
+    def of_files(cls, files: Regions, beside: float, span: float, fractions: Sequence[float] = ()) -> PlannedFiles:
         """The rows of some files."""
         extent = np.clip(files.high.max(axis=0) - files.low.min(axis=0), 0.0, 1.0)
         weights = _weights(files.first, files.end, files.rows)
@@ -245,6 +279,87 @@ class PlannedFiles:
             read_bytes.append(np.sum(share * self.size * sampled * _hit(sides, page)))
             opened.append(np.sum(count * sampled * _hit(sides, file)))
         return ReadCosts(np.array(read_bytes), np.array(opened))
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judges groups of the files of a revision by the declared mix of reads. Costs are relative to a fresh layout.
+
+    Attributes:
+        files: all files of the revision.
+        target_bytes: size of the files that are written.
+        page_rows: rows of a page.
+        fractions: samples for which bands end.
+    """
+
+    files: Regions
+    target_bytes: float
+    page_rows: int = PAGE_ROWS
+    fractions: Sequence[float] = ()
+
+    @property
+    def cost(self) -> float:
+        """What the mix costs today; 1 = the most that is allowed."""
+        return overall(self._today)
+
+    @cached_property
+    def limits(self) -> list[float]:
+        """Where the bands of a fresh layout begin, as fractions, and 1."""
+        return [(first - MIN_WEIGHT) / 2.0**32 for first, _ in self._fresh_files.bands(self._target_rows)] + [1.0]
+
+    def without(self, positions: Integers) -> Floats:
+        """The costs of each read over the other files.
+
+        Args:
+            positions: of the files that are left out.
+        """
+        return np.asarray(np.maximum(self._today - self._per_file[:, positions].sum(axis=1), 0.0), np.float64)
+
+    def of_group(self, positions: Integers, span: float) -> Floats:
+        """The costs of each read over the files that a group would become.
+
+        Args:
+            positions: of the files of the group.
+            span: length of the range of weights that their rows come from, as a share of all weights.
+        """
+        others = np.ones(len(self.files), bool)
+        others[positions] = False
+        beside = float(self.files.rows[others].sum())
+        planned = PlannedFiles.of_files(self.files.take(positions), beside, span, self.fractions)
+        return planned.costs(self._mix, self._target_rows, self.page_rows).relative_to(self._fresh)
+
+    def gain(self, costs: Floats) -> float:
+        """What the mix saves, as a share of what it may cost at most.
+
+        Args:
+            costs: of each read afterwards.
+        """
+        return self.cost - overall(costs)
+
+    @cached_property
+    def _mix(self) -> tuple[Read, ...]:
+        return read_mix(self.files.low.shape[1])
+
+    @cached_property
+    def _target_rows(self) -> int:
+        return max(1, int(float(self.files.rows.sum()) * self.target_bytes / float(self.files.size.sum())))
+
+    @cached_property
+    def _fresh_files(self) -> PlannedFiles:
+        rows, size = float(self.files.rows.sum()), float(self.files.size.sum())
+        return PlannedFiles.of_all(rows, size, self.files.low.shape[1], self.fractions)
+
+    @cached_property
+    def _fresh(self) -> ReadCosts:
+        return self._fresh_files.costs(self._mix, self._target_rows, self.page_rows)
+
+    @cached_property
+    def _per_file(self) -> Floats:
+        return costs_per_file(self.files, self._mix, self.page_rows).relative_to(self._fresh)
+
+    @cached_property
+    def _today(self) -> Floats:
+        return np.asarray(self._per_file.sum(axis=1), np.float64)
 
 
 def _fraction(weight: int) -> float:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from pyspark.sql import functions as F
+
 from catalog.clock import Clock
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, UnknownNameError
+from catalog.history.event_rows import committed_events
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import described_jobs
 from catalog.properties.checks import described
-from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.state.plan_claims import DONE, FAILED, STALE, GroupClaims, GroupState
 from catalog.state.plan_files import PlanGroups, StoredGroup, StoredPlan, find_plan
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.runs import Run
-from procedures.groups.cutter import MAX_FILES_PER_GROUP
-from procedures.groups.group import Concatenate, FileRun, Group, InputFile, SkippedGroup
+from procedures.groups.group import Concatenate, Group, SkippedGroup
 from procedures.groups.plan import Plan
-from procedures.loop.committed_groups import CommittedGroups
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext, RewriteResult
-from procedures.selection.file_places import Scope, candidates, places
+from procedures.selection.stored_groups import group_of
+from procedures.selection.table_plan import NAME
 
-NAME = "ConsolidationPlan"
 PLAN_GROUP_STALE, PLAN_GROUP_RUNNING, PLAN_GROUP_DONE = "PLAN_GROUP_STALE", "PLAN_GROUP_RUNNING", "PLAN_GROUP_DONE"
 
 
@@ -94,15 +94,23 @@ class StoredPlanRun:
             if group_id is None:
                 break
             stored = self._groups[group_id]
-            group = file_group(snapshot, self.stored_plan, stored)
+            group = group_of(snapshot, stored, self.stored_plan.max_file_bytes)
             if isinstance(group, str):
                 skipped += self._passed_over(snapshot, stored, group)
                 continue
-            groups.append(group)
+            groups.append(self._named(group))
             size += group.bytes
         notes = () if groups else (f"plan {self.stored_plan.plan_id}: no group is left to rewrite",)
         warnings = tuple(described(snapshot.property_errors))
         return Plan(snapshot.version, tuple(groups), tuple(skipped), notes, warnings, None, snapshot.committed_at)
+
+    def _named(self, group: Concatenate) -> Concatenate:
+        """The group as reports show it: with its number in its reason, and the plan in its note."""
+        assert group.expected is not None
+        count = len(group.files)
+        become = f"{counted(count, 'file')} {agreeing(count, 'becomes', 'become')} {group.expected.files}"
+        note = f"group {group.plan_group} of plan {self.stored_plan.plan_id}: {become}"
+        return replace(group, reason=f"PLAN_GROUP_{group.plan_group}_{group.reason}", note=note)
 
     def rewrite(self, group: Group, context: RewriteContext) -> RewriteResult:
         """Rewrites a claimed group and records how it has ended.
@@ -177,49 +185,45 @@ class StoredPlanRun:
         return [self._skip(stored, PLAN_GROUP_STALE, problem)]
 
 
-def file_group(snapshot: TableSnapshot, plan: StoredPlan, stored: StoredGroup) -> Concatenate | str:
-    """The files of a group as the newest version has them, or why they cannot be rewritten together any more.
-
-    Nothing but their names and deletion vectors is taken from the plan, which anybody may have edited.
+class CommittedGroups:
+    """The commits of a plan's groups. Reads each part of the history once.
 
     Args:
-        snapshot: the newest version.
+        table: the table.
         plan: the plan.
-        stored: the group.
     """
-    named = Scope(None, True, None, None, isolated=True)
-    files, _ = candidates(snapshot.only_paths(stored.paths), named)
-    positions = {path: position for position, path in enumerate(files.path.tolist())}
-    vectors = dict(zip(stored.paths, stored.vectors, strict=True))
-    gone = sum(path not in positions for path in stored.paths)
-    changed = sum(files.deletion_vector[at] != vectors[path] for path, at in positions.items())
-    if gone or changed:
-        return (
-            f"of {counted(len(stored.paths), 'file')} {gone} {agreeing(gone, 'is', 'are')} gone and {changed} "
-            f"{agreeing(changed, 'has', 'have')} other deleted rows"
+
+    def __init__(self, table: ManagedTable, plan: StoredPlan) -> None:
+        self._table = table
+        self._plan_id = plan.plan_id
+        self._read_to = plan.version
+        self._versions: dict[str, int] = {}
+
+    def version_of(self, group_id: int, newest: int) -> int | None:
+        """Returns the version in which a group was committed; None if the log does not have it.
+
+        Args:
+            group_id: the group.
+            newest: version up to which the history counts.
+        """
+        if newest > self._read_to:
+            self._read(newest - self._read_to)
+        return self._versions.get(str(group_id))
+
+    def _read(self, commits: int) -> None:
+        # Commits that arrive now shift the window of the newest commits, so that it may begin too late.
+        history = self._table.history(commits)
+        versions = [row.version for row in history.select("version").collect()]
+        if min(versions) > self._read_to + 1 and len(versions) == commits:
+            self._read(max(versions) - self._read_to)
+            return
+        parameters = F.col("parameters")
+        rows = (
+            committed_events(history)
+            .where(parameters["plan"] == self._plan_id)
+            .select("version", parameters["group"].alias("group"))
+            .collect()
         )
-    of_group = [place for place, _ in places(files, SAMPLE_FRACTIONS.value(snapshot.configuration))]
-    if len(of_group) != 1 or of_group[0].revision_id != stored.revision_id:
-        return "its files are not of one partition, revision and band"
-    rows_per_file, into = None, len(stored.runs)
-    if len(stored.paths) == 1:
-        rows, size = int(files.rows[0]), int(files.size[0])
-        into = min(stored.files_out, -(-size // plan.max_file_bytes), rows, MAX_FILES_PER_GROUP)
-        if into < 2:
-            return "its file cannot be divided"
-        rows_per_file = -(-rows // into)
-    runs = tuple(FileRun(run, int(max(files.tier[positions[path]] for path in run)) or None) for run in stored.runs)
-    inputs = InputFile.of(files, [positions[path] for path in stored.paths])
-    become = f"{counted(len(inputs), 'file')} {agreeing(len(inputs), 'becomes', 'become')}"
-    note = f"group {stored.group_id} of plan {plan.plan_id}: {become} {into}"
-    reason = f"PLAN_GROUP_{stored.group_id}_{stored.reason}"
-    return Concatenate(
-        NAME,
-        stored.revision_id,
-        reason,
-        inputs,
-        note,
-        runs=runs,
-        rows_per_file=rows_per_file,
-        plan_group=stored.group_id,
-    )
+        # The history begins with the newest commit, which counts.
+        self._versions |= {row.group: row.version for row in reversed(rows) if row.group is not None}
+        self._read_to = max(versions)

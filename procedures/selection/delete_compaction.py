@@ -57,7 +57,7 @@ def _deleted_shares(files: FileTable) -> Floats:
 
 def _group(files: FileTable, taken: Integers, revision: int, retention_hours: float) -> Concatenate:
     live = taken[files.rows[taken] != 0]
-    runs = tuple(FileRun((str(files.path[p]),), int(files.tier[p]) or None) for p in live)
+    runs = tuple(FileRun.of(files, [p]) for p in live)
     known = taken[files.rows[taken] != UNKNOWN]
     freed = int((files.size[known] * _deleted_shares(files)[known]).astype(np.int64).sum())
     deleted, read = int(files.deleted[taken].sum()), int(files.size[live].sum())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import ClassVar
 
@@ -22,7 +24,6 @@ from procedures.groups.group import Concatenate, FileRun, InputFile, RowRemoval
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, FileWithOutdated, OutdatedRows, numbered
 from procedures.rewrite.outdated_rows import TIES as TIE_RULES
-from procedures.selection.duplicate_free_files import ComparedFiles, Numbers
 
 NAME = "LatestRowCompaction"
 TIES = Setting(
@@ -39,8 +40,51 @@ _MOST_ITERATIONS = 8
 _MOST_NEW_FILES = 10_000
 _APPEND_ONLY = "delta.appendOnly"
 _NOTHING = f"{NAME}: every row is the latest of its key"
-_COMPARED = ComparedFiles()
 _LATER, _LATER_OR_TIED = "later rows", "later rows, or one equally late row that stays,"
+# Tables and files of which it is kept that they were compared.
+_MAX_COMPARED_TABLES, _MAX_COMPARED_FILES = 64, 4_000_000
+
+
+class ComparedFiles:
+    """Integers of files per table and key. Any subset of such files holds no two rows of one key either.
+
+    It forgets the tables that were not asked for the longest. Then all files of such a table are compared again.
+    """
+
+    def __init__(self) -> None:
+        """Starts empty."""
+        self._lock = threading.Lock()
+        self._files: OrderedDict[Hashable, Integers] = OrderedDict()
+
+    def put(self, key: Hashable, numbers: Integers) -> None:
+        """Notes that the files of a table were compared with each other.
+
+        Args:
+            key: table, primary key and order.
+            numbers: of the files.
+        """
+        with self._lock:
+            self._files[key] = numbers
+            self._files.move_to_end(key)
+            while len(self._files) > _MAX_COMPARED_TABLES or sum(map(len, self._files.values())) > _MAX_COMPARED_FILES:
+                self._files.popitem(last=False)
+
+    def new_among(self, key: Hashable, numbers: Integers) -> Integers:
+        """Returns the files that have to be compared: all but those that were compared with each other before.
+
+        Args:
+            key: table, primary key and order.
+            numbers: of the files that the table has.
+        """
+        with self._lock:
+            known = self._files.get(key)
+            if known is None:
+                return numbers
+            self._files.move_to_end(key)
+        return numbers[~np.isin(numbers, known)]
+
+
+_COMPARED = ComparedFiles()
 
 
 def first_files(files: Sequence[FileWithOutdated], bytes_per_iter: int) -> tuple[FileWithOutdated, ...]:
@@ -150,7 +194,7 @@ class LatestRowCompaction(Strategy):
         yield _NOTHING
 
 
-def _numbers(snapshot: TableSnapshot) -> Numbers:
+def _numbers(snapshot: TableSnapshot) -> Integers:
     files = numbered(snapshot.log_files.select("path"), snapshot.location)
-    numbers: Numbers = files.select("number").toArrow()["number"].to_numpy()
+    numbers: Integers = files.select("number").toArrow()["number"].to_numpy()
     return numbers

@@ -104,9 +104,7 @@ def _joined(files: FileTable, max_bytes: int) -> Iterator[tuple[int, ...]]:
 
 def _group(files: FileTable, runs: Sequence[tuple[int, ...]], strategy: str, bands: int) -> Concatenate:
     chosen = InputFile.of(files, [position for run in runs for position in run])
-    named = tuple(
-        FileRun(tuple(str(files.path[n]) for n in run), int(files.tier[list(run)].max()) or None) for run in runs
-    )
+    named = tuple(FileRun.of(files, run) for run in runs)
     count = len(chosen)
     note = (
         f"{counted(count, 'named file')} {agreeing(count, 'becomes', 'become')} {len(runs)}{_loss(files, runs, bands)}"

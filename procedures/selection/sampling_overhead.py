@@ -14,8 +14,7 @@ from procedures.declare.option import option
 from procedures.groups.block_groups import indexed_revision
 from procedures.groups.group import Relayout, SkippedGroup
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
-from procedures.selection.sampled_weights import Overhead, SampledWeights
-from procedures.selection.sampling_candidates import Candidates
+from procedures.selection.sampling_candidates import Candidates, Overhead, SampledWeights
 
 NAME = "SamplingOverheadReduction"
 FRACTION = Setting("fraction", SHARE, "The fraction that is sampled, above 0 and at most 1.")

@@ -6,18 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
 from catalog.columns.column_names import find_stored
-from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
+from catalog.files.file_table import FileTable
 from catalog.properties.optimization_properties import MAX_WRITE_AMPLIFICATION, MAX_WRITE_AMPLIFICATION_KEY
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
-from otree.weight import MIN_WEIGHT
 from procedures.groups.block_groups import indexed_revision
 from procedures.groups.cutter import MAX_FILES_PER_GROUP
 from procedures.groups.group import InputFile, Relayout, SkippedGroup
-from procedures.groups.read_costs import RunFiles, quantiles
+from procedures.groups.read_costs import Judge, Regions
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
 from procedures.selection.sorted_runs import Choice, Merge, choose
 
@@ -54,15 +51,9 @@ class SortedRunCompaction(Strategy):
 
         def first(rest: FileTable) -> Iterator[Finding]:
             nonlocal planned_bytes
-            choice = choose(
-                run_files(rest),
-                target,
-                limit,
-                most_bytes=settings.bytes_per_iter,
-                most_files=MAX_FILES_PER_GROUP,
-                planned_bytes=planned_bytes,
-                fractions=fractions,
-            )
+            rewritten = float((rest.rewrites * rest.size).sum()) + planned_bytes
+            judge = Judge(Regions.of(rest), target, fractions=fractions)
+            choice = choose(judge, limit, rewritten, settings.bytes_per_iter, MAX_FILES_PER_GROUP)
             planned_bytes += 0 if choice.merge is None else int(choice.merge.size)
             yield from findings_of(choice, rest, revision.revision_id, limit)
 
@@ -115,34 +106,3 @@ def _files_of(snapshot: TableSnapshot, revision: Revision) -> FileTable:
         return columns
     low, high = snapshot.ranges_of(columns.path, [find_stored(snapshot.schema, name) for name in revision.columns])
     return replace(columns, low=low, high=high)
-
-
-def run_files(files: FileTable) -> RunFiles:
-    """The files as the choice sees them; pure.
-
-    Args:
-        files: the files of one revision.
-    """
-    known = np.where(files.rows == UNKNOWN, 0, files.rows).astype(np.float64)
-    size = files.size.astype(np.float64)
-    # Where the log does not count rows, bytes stand for them.
-    row_bytes = size[known > 0].sum() / known.sum() if known.sum() > 0 else 1.0
-    count = np.where(known > 0, known, size / max(row_bytes, 1e-9))
-    first, end = _fractions(files.band_first, 0.0), _fractions(files.band_end, 1.0)
-    is_range = end > first
-    ranges = [quantiles(files.low[:, n], files.high[:, n], count) for n in range(files.low.shape[1])]
-    return RunFiles(
-        size=size,
-        rows=count,
-        first=np.where(is_range, first, 0.0),
-        end=np.where(is_range, end, 1.0),
-        low=np.stack([low for low, _ in ranges], axis=1),
-        high=np.stack([high for _, high in ranges], axis=1),
-        write=np.unique(files.write, return_inverse=True)[1],
-        rewrites=files.rewrites,
-    )
-
-
-def _fractions(weights: Integers, otherwise: float) -> Floats:
-    fractions = np.clip((weights.astype(np.float64) - MIN_WEIGHT) / 2.0**32, 0.0, 1.0)
-    return np.where(weights == UNKNOWN, otherwise, fractions)

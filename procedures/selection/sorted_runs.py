@@ -10,24 +10,13 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from otree.pages import PAGE_ROWS
-from otree.weight import MIN_WEIGHT
-from procedures.groups.read_costs import (
-    Floats,
-    PlannedFiles,
-    Read,
-    ReadCosts,
-    RunFiles,
-    costs_per_file,
-    overall,
-    read_mix,
-)
+from catalog.files.file_table import Integers
+from procedures.groups.read_costs import Judge
 
 # A merge must save at least this share of the allowed cost.
 SMALLEST_GAIN = 0.002
@@ -57,7 +46,7 @@ class Merge:
         writes: how many writes the files are of.
     """
 
-    files: NDArray[np.int64]
+    files: Integers
     gain: float
     size: float
     first: float
@@ -85,56 +74,44 @@ class Choice:
 
 
 def choose(
-    files: RunFiles,
-    target_bytes: float,
+    judge: Judge,
     most_rewrites: float,
-    page_rows: int = PAGE_ROWS,
+    rewritten_bytes: float,
     most_bytes: float = float("inf"),
     most_files: int = 1_000_000,
-    planned_bytes: float = 0.0,
-    fractions: Sequence[float] = (),
 ) -> Choice:
     """Chooses the merge with the largest gain per byte.
 
     Args:
-        files: all files of the revision.
-        target_bytes: size of the files that are written.
+        judge: of all files of the revision.
         most_rewrites: how many times a row may be rewritten, on average over the revision.
-        page_rows: rows of a page.
+        rewritten_bytes: bytes that were rewritten so far, with those of other groups of the same plan.
         most_bytes: bytes of a group.
         most_files: files of a group.
-        planned_bytes: bytes that other groups of the same plan rewrite.
-        fractions: samples for which bands end.
     """
+    files = judge.files
     total = float(files.size.sum())
-    rows = float(files.rows.sum())
-    if len(files) < 2 or total <= 0 or rows < 1:
+    if len(files) < 2 or total <= 0 or float(files.rows.sum()) < 1:
         return Choice(None, None, None, 1.0, 0.0)
-    rewrites = (float(np.sum(files.rewrites * files.size)) + planned_bytes) / total
-    mix = read_mix(files.low.shape[1])
-    target_rows = max(1, int(rows * target_bytes / total))
-    whole = PlannedFiles.of_all(rows, total, files.low.shape[1], fractions)
-    fresh = whole.costs(mix, target_rows, page_rows)
-    per_file = costs_per_file(files, mix, page_rows).relative_to(fresh)
-    today = per_file.sum(axis=1)
-    limits = [(first - MIN_WEIGHT) / 2.0**32 for first, _ in whole.bands(target_rows)] + [1.0]
+    rewrites = rewritten_bytes / total
     merges = []
-    for indices, first, end in _candidates(files, limits, target_bytes):
+    for indices, first, end in _candidates(judge):
         size = float(files.size[indices].sum())
-        staying = np.maximum(today - per_file[:, indices].sum(axis=1), 0.0)
-        most = overall(today) - overall(staying)
+        staying = judge.without(indices)
+        most = judge.gain(staying)
         if most < SMALLEST_GAIN or most * total < SMALLEST_RATIO * size:
             continue
-        judged = _judged(files, indices, first, end, today, staying, mix, fresh, target_rows, page_rows, fractions)
-        if judged.gain >= SMALLEST_GAIN and judged.gain * total >= SMALLEST_RATIO * size:
-            merges.append(judged)
+        reached = max(end, float(files.end[indices].max()))
+        gain = judge.gain(staying + judge.of_group(indices, reached - first))
+        if gain >= SMALLEST_GAIN and gain * total >= SMALLEST_RATIO * size:
+            merges.append(Merge(indices, gain, size, first, reached, len(np.unique(files.write[indices]))))
     merges.sort(key=lambda merge: -merge.gain / merge.size)
     small = [m for m in merges if m.size <= most_bytes and len(m.files) <= most_files]
     affordable = [m for m in small if m.gain * total >= m.size * price(rewrites, m.size / total, most_rewrites)]
     merge = _widened(affordable[0], small, total, rewrites, most_rewrites) if affordable else None
     waiting = next(iter(small), None) if merge is None else None
     too_large = next(iter(merges), None) if not small else None
-    return Choice(merge, waiting, too_large, overall(today), rewrites)
+    return Choice(merge, waiting, too_large, judge.cost, rewrites)
 
 
 def _widened(merge: Merge, merges: list[Merge], total: float, rewrites: float, most: float) -> Merge:
@@ -179,15 +156,14 @@ def price(rewrites: float, share: float, most: float) -> float:
     return PRICE * most / left if left > 0 else float("inf")
 
 
-def _candidates(
-    files: RunFiles, limits: list[float], target_bytes: float
-) -> Iterator[tuple[NDArray[np.int64], float, float]]:
+def _candidates(judge: Judge) -> Iterator[tuple[Integers, float, float]]:
     """Yields groups of files of at least two writes within a range of weights, the smallest runs first."""
+    files, limits = judge.files, judge.limits
     for i, first in enumerate(limits[:-1]):
         for end in limits[i + 1 :]:
             within = files.end <= end + _SLACK
             # Small files that reach beyond the range are divided at its end.
-            begins = (files.first < end - _SLACK) & (files.size < _SMALL_FILE * target_bytes)
+            begins = (files.first < end - _SLACK) & (files.size < _SMALL_FILE * judge.target_bytes)
             inside = np.flatnonzero((files.first >= first - _SLACK) & (within | begins))
             if len(inside) < 2:
                 continue
@@ -205,26 +181,3 @@ def _candidates(
 def _steps(most: int) -> list[int]:
     """Numbers of runs to try: all of them where there are few."""
     return sorted({round(n) for n in np.geomspace(2, most, min(_PREFIXES, most - 1))})
-
-
-def _judged(
-    files: RunFiles,
-    indices: NDArray[np.int64],
-    first: float,
-    end: float,
-    today: Floats,
-    staying: Floats,
-    mix: tuple[Read, ...],
-    fresh: ReadCosts,
-    target_rows: int,
-    page_rows: int,
-    fractions: Sequence[float],
-) -> Merge:
-    chosen = files.take(indices)
-    others = np.ones(len(files), bool)
-    others[indices] = False
-    end = max(end, float(chosen.end.max()))
-    planned = PlannedFiles.of_files(chosen, float(files.rows[others].sum()), end - first, fractions)
-    gain = overall(today) - overall(staying + planned.costs(mix, target_rows, page_rows).relative_to(fresh))
-    writes = len(np.unique(chosen.write))
-    return Merge(indices, gain, float(chosen.size.sum()), first, end, writes)

@@ -245,13 +245,7 @@ def _removal(files: FileTable, revision_id: int, positions: Integers, retention_
 def _group(files: FileTable, taken: Sequence[PlannedRun], left_out: int) -> Concatenate:
     place = taken[0].place
     chosen = InputFile.of(files, [position for run in taken for position in run.positions])
-    runs = tuple(
-        FileRun(
-            tuple(str(files.path[position]) for position in run.positions),
-            int(files.tier[list(run.positions)].max()) or None,
-        )
-        for run in taken
-    )
+    runs = tuple(FileRun.of(files, run.positions) for run in taken)
     where = f" of partition {place.partition}" if place.partition else ""
     note = f"{counted(len(chosen), 'file')}{where} become {len(runs)}{_left_out(left_out)}"
     return Concatenate(NAME, place.revision_id, f"FILES_{len(chosen)}_TO_{len(runs)}", chosen, note, runs=runs)

@@ -1,9 +1,10 @@
-"""The consolidation plan of a table: its files by place, and what the groups of each place read."""
+"""The consolidation plan of a table: its files by place, and groups that a rewrite can do, with what they become."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
@@ -15,14 +16,20 @@ from catalog.files.file_table import FileTable, Floats, Integers
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.pruning.row_predicate import RowPredicate
-from catalog.state.plan_files import StoredGroup
 from catalog.table.snapshot import TableSnapshot
-from procedures.groups.boxes import Boxes
-from procedures.groups.consolidation_plan import SMALL_SHARE
-from procedures.groups.cutter import Limits
-from procedures.groups.rewrite_groups import MOST_FILES, MOST_FILES_OUT, RewriteGroup, rewrite_groups
+from procedures.groups.boxes import Boxes, depths, has_overlap, sweep_dimension
+from procedures.groups.consolidation_plan import SMALL_SHARE, FileSet, Reason, consolidation_plan
+from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, Parts, parts_of, pieces
+from procedures.groups.group import Concatenate, Expectation, FileRun, InputFile
+from procedures.groups.plan import Plan
+from procedures.selection.file_division import are_large, parts_of_file, rows_per_part
 from procedures.selection.file_places import Place, Scope, candidates, places, with_ranges, without_ranges
 
+NAME = "ConsolidationPlan"
+# A group has files of at most so many times the desired size.
+MOST_FILES_OUT = 4
+MOST_FILES = 10_000
+_NO_PARTS = Parts((), 0, frozenset())
 _WITH_RANGES = (NumericType, DateType, TimestampType, TimestampNTZType, StringType)
 _NAMES = "column names separated by commas, each once; names with a comma, colon or dot in backquotes"
 
@@ -42,14 +49,6 @@ class PlanSettings:
     where: RowPredicate | None = None
 
 
-@dataclass(frozen=True)
-class PlannedGroup:
-    """A group with a sentence for people."""
-
-    stored: StoredGroup
-    message: str
-
-
 def column_names(text: str) -> list[str]:
     """The names in the parameter ``columns``.
 
@@ -66,8 +65,8 @@ def column_names(text: str) -> list[str]:
     return names
 
 
-def planned_groups(snapshot: TableSnapshot, settings: PlanSettings) -> Iterator[PlannedGroup]:
-    """The groups of a plan, place by place; reads metadata only.
+def table_plan(snapshot: TableSnapshot, settings: PlanSettings) -> Plan:
+    """Plans the groups of a table, place by place; reads metadata only.
 
     Files are grouped by the ranges of columns. In a table without an index and without ``columns`` small files that are
     neighbours in time are merged, and large files are divided.
@@ -75,6 +74,9 @@ def planned_groups(snapshot: TableSnapshot, settings: PlanSettings) -> Iterator[
     Args:
         snapshot: the table.
         settings: what the plan is for.
+
+    Returns:
+        Groups of the kind ``Concatenate``, numbered from 1, each with what is expected of it.
 
     Raises:
         InvalidArgumentError: a column has no ranges, or ``where`` is no condition over the table's columns.
@@ -90,13 +92,118 @@ def planned_groups(snapshot: TableSnapshot, settings: PlanSettings) -> Iterator[
     files = files.take(np.flatnonzero(files.rows != 0))
     files = with_ranges(files, snapshot, columns) if columns and len(files) else without_ranges(files)
     names = [column.plain_name for column in columns]
-    number = 0
-    for place, positions in places(files, SAMPLE_FRACTIONS.value(snapshot.configuration)):
-        boxes = _boxes(files, positions, settings.max_file_bytes)
-        limits = Limits(MOST_FILES_OUT * settings.max_file_bytes, MOST_FILES)
-        for group in rewrite_groups(boxes, files.rows[positions], settings.max_file_bytes, limits):
-            number += 1
-            yield PlannedGroup(_stored(files, positions, place, group, number), _message(group, place, names))
+    limits = Limits(MOST_FILES_OUT * settings.max_file_bytes, MOST_FILES)
+    groups = planned_groups(
+        files, settings.max_file_bytes, limits, names, SAMPLE_FRACTIONS.value(snapshot.configuration)
+    )
+    return Plan(snapshot.version, tuple(groups), committed_at=snapshot.committed_at)
+
+
+def planned_groups(
+    files: FileTable, desired_bytes: int, limits: Limits, names: Sequence[str], fractions: Sequence[float] = ()
+) -> Iterator[Concatenate]:
+    """The groups of a plan, none of which is larger than the limits allow; pure.
+
+    Large files of a set are groups of their own. A file that would be alone in its run and is not large is left as it
+    is. So each group has fewer files after it than before, or divides a large file.
+
+    Args:
+        files: the files in the order of time, with ranges or without. A file of which the log does not count the rows
+            cannot be divided.
+        desired_bytes: size that files should have.
+        limits: of a group.
+        names: of the columns of the ranges.
+        fractions: samples for which bands end.
+    """
+    numbers = count(1)
+    for place, positions in places(files, fractions):
+        planner = _PlacePlanner(files, positions, place, desired_bytes, names, numbers)
+        for file_set in consolidation_plan(planner.boxes, desired_bytes):
+            yield from planner.bounded(file_set, limits)
+
+
+class _PlacePlanner:
+    """Makes groups of the sets of files of one place.
+
+    Args:
+        files: see ``planned_groups``.
+        positions: of the files of the place. Sets and runs hold positions among these.
+        place: the place.
+        desired_bytes: see ``planned_groups``.
+        names: likewise.
+        numbers: of the groups to come.
+    """
+
+    def __init__(
+        self,
+        files: FileTable,
+        positions: Integers,
+        place: Place,
+        desired_bytes: int,
+        names: Sequence[str],
+        numbers: Iterator[int],
+    ) -> None:
+        self.boxes = _boxes(files, positions, desired_bytes)
+        self._files, self._positions, self._place = files, positions, place
+        self._desired_bytes, self._names, self._numbers = desired_bytes, names, numbers
+        self._rows = files.rows[positions]
+
+    def bounded(self, file_set: FileSet, limits: Limits) -> Iterator[Concatenate]:
+        """The groups of a set.
+
+        Args:
+            file_set: the set.
+            limits: of a group.
+        """
+        files = self.boxes
+        members: Integers = np.array(file_set.files, np.int64)
+        is_large = are_large(files.size[members], self._rows[members], self._desired_bytes)
+        large, rest = members[is_large], members[~is_large]
+        cut = parts_of(files.size[rest], files.low[rest], files.high[rest], limits) if len(rest) else _NO_PARTS
+        runs_of_parts = [_runs(files, rest[part], self._desired_bytes) for part in cut.members]
+        divided = {
+            n: parts_of_file(int(files.size[n]), int(self._rows[n]), self._desired_bytes) for n in large.tolist()
+        }
+        boxes = [run for runs in runs_of_parts for run in runs] + [(n,) for n in divided for _ in range(divided[n])]
+        # The parts of a large file count as if each had the values of the whole file.
+        depth_after = _depth(files, boxes)
+        for runs in runs_of_parts:
+            merged = [run for run in runs if len(run) > 1]
+            if merged:
+                reason = _reason(file_set, files, merged, is_cut=len(cut.members) > 1)
+                expected = Expectation(self._place.partition, len(merged), file_set.depth, depth_after)
+                yield self._group(reason, merged, expected, self._cut_note(cut) if reason is Reason.OVERLAP_CUT else "")
+        for position, number in divided.items():
+            expected = Expectation(self._place.partition, number, file_set.depth, depth_after)
+            yield self._group(Reason.LARGE, [(position,)], expected)
+
+    def _group(
+        self, reason: Reason, runs: Sequence[tuple[int, ...]], expected: Expectation, more: str = ""
+    ) -> Concatenate:
+        inputs = InputFile.of(self._files, self._positions[[position for run in runs for position in run]])
+        where = f" of partition {expected.partition}" if expected.partition else ""
+        become = f"{agreeing(len(inputs), 'becomes', 'become')} {expected.files}"
+        return Concatenate(
+            NAME,
+            self._place.revision_id,
+            reason.value,
+            inputs,
+            f"{counted(len(inputs), 'file')}{where} {become}{more}",
+            runs=tuple(FileRun.of(self._files, self._positions[list(run)]) for run in runs),
+            rows_per_file=rows_per_part(inputs[0].rows or 0, min(expected.files, MAX_FILES_PER_GROUP))
+            if reason is Reason.LARGE
+            else None,
+            plan_group=next(self._numbers),
+            expected=expected,
+        )
+
+    def _cut_note(self, cut: Parts) -> str:
+        names = self._names
+        along = [names[n] if n >= 0 and names else "time" for n in sorted(cut.dimensions, reverse=True)]
+        return (
+            f"; one of {len(cut.members)} parts of a set of overlapping files, which is cut along {', '.join(along)}; "
+            f"{counted(cut.crossing, 'file')} {agreeing(cut.crossing, 'reaches', 'reach')} across the cuts"
+        )
 
 
 def _boxes(files: FileTable, positions: Integers, desired_bytes: int) -> Boxes:
@@ -133,31 +240,33 @@ def _columns(snapshot: TableSnapshot, text: str | None) -> list[FoundColumn]:
     return columns
 
 
-def _stored(files: FileTable, positions: Integers, place: Place, group: RewriteGroup, number: int) -> StoredGroup:
-    chosen = [int(positions[position]) for run in group.runs for position in run]
-    return StoredGroup(
-        group_id=number,
-        reason=group.reason,
-        revision_id=place.revision_id,
-        partition=place.partition,
-        paths=tuple(str(files.path[position]) for position in chosen),
-        vectors=tuple(str(files.deletion_vector[position]) for position in chosen),
-        run_ends=tuple(np.cumsum([len(run) for run in group.runs]).tolist()),
-        bytes=group.bytes,
-        files_out=group.files_out,
-        depth_before=group.depth_before,
-        depth_after=group.depth_after,
-    )
+def _reason(file_set: FileSet, files: Boxes, runs: Sequence[tuple[int, ...]], *, is_cut: bool) -> Reason:
+    """Why these files of a set are rewritten: those that overlap may be others of the set."""
+    if file_set.reason is not Reason.OVERLAP:
+        return file_set.reason
+    members = [position for run in runs for position in run]
+    if not has_overlap(files.low[members], files.high[members]):
+        return Reason.SMALL
+    return Reason.OVERLAP_CUT if is_cut else Reason.OVERLAP
 
 
-def _message(group: RewriteGroup, place: Place, names: Sequence[str]) -> str:
-    where = f" of partition {place.partition}" if place.partition else ""
-    count = sum(len(run) for run in group.runs)
-    text = f"{counted(count, 'file')}{where} {agreeing(count, 'becomes', 'become')} {group.files_out}"
-    if group.reason != "OVERLAP_CUT":
-        return text
-    along = [names[n] if n >= 0 and names else "time" for n in sorted(group.dimensions, reverse=True)]
-    return (
-        f"{text}; one of {group.parts} parts of a set of overlapping files, which is cut along {', '.join(along)}; "
-        f"{counted(group.crossing, 'file')} {agreeing(group.crossing, 'reaches', 'reach')} across the cuts"
-    )
+def _runs(files: Boxes, members: Integers, desired_bytes: int) -> list[tuple[int, ...]]:
+    """Divides files into runs of at most the desired size, each of neighbours; a larger file is alone."""
+    if int(files.size[members].sum()) > desired_bytes:
+        low, high = files.low[members], files.high[members]
+        members = members[np.argsort(low[:, sweep_dimension(low, high)], kind="stable")]
+    return [tuple(members[first:end].tolist()) for first, end in pieces(files.size[members], Limits(desired_bytes))]
+
+
+def _depth(files: Boxes, runs: Sequence[tuple[int, ...]]) -> int:
+    """How many of the boxes around runs a point lies in, at most: the smallest number over the dimensions."""
+    corners = _around(files.low, runs, np.min), _around(files.high, runs, np.max)
+    if np.isnan(corners[0]).any() or np.isnan(corners[1]).any():
+        return len(runs)
+    one: Integers = np.zeros(len(runs), np.int64)
+    low, high = corners
+    return min(int(depths(one, 1, low[:, n], high[:, n])[0]) for n in range(low.shape[1]))
+
+
+def _around(corners: Floats, runs: Sequence[tuple[int, ...]], bound: Callable[..., Floats]) -> Floats:
+    return np.array([bound(corners[list(run)], axis=0) for run in runs])

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.files.file_table import FileTable, Flags
-from procedures.groups.read_costs import PlannedFiles, Read, costs_per_file
-from procedures.selection.sorted_run_compaction import run_files
+from procedures.groups.read_costs import PlannedFiles, Read, Regions, costs_per_file
 
 # The reads that health is measured by: their parts have these names.
 SAMPLE_1, SAMPLE_10, BOX_1 = "sample_1_percent", "sample_10_percent", "box_1_percent"
@@ -109,18 +108,18 @@ def _costs(
     dimensions = files.low.shape[1]
     if not len(files) or not dimensions or not files.size.sum():
         return []
-    runs = run_files(files)
+    regions = Regions.of(files)
     indexed, others = np.flatnonzero(is_indexed), np.flatnonzero(~is_indexed)
     nothing = np.zeros(len(mix))
-    rows, size = float(runs.rows.sum()), float(runs.size.sum())
+    rows, size = float(regions.rows.sum()), float(regions.size.sum())
     target_rows = max(int(rows * target_bytes / size), 1)
     fresh = PlannedFiles.of_all(rows, size, dimensions, named).costs(mix, target_rows)
     read = opened = plain = nothing
     if len(others):
-        cost = costs_per_file(runs.take(others), mix, _WHOLE_FILE)
+        cost = costs_per_file(regions.take(others), mix, _WHOLE_FILE)
         read, opened, plain = cost.bytes.sum(axis=1), cost.files.sum(axis=1), cost.bytes.sum(axis=1)
     if len(indexed):
-        cost = costs_per_file(runs.take(indexed), mix)
+        cost = costs_per_file(regions.take(indexed), mix)
         read, opened = read + cost.bytes.sum(axis=1), opened + cost.files.sum(axis=1)
     columns = (read, opened, fresh.bytes, fresh.files, plain)
     return [ReadCost(*map(float, values)) for values in zip(*columns, strict=True)]

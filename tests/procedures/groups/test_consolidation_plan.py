@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from procedures.groups.box_sweep import depths, overlap_groups
-from procedures.groups.consolidation_plan import Boxes, Reason, consolidation_plan, curve_places
+from procedures.groups.boxes import Boxes, depths, overlap_groups
+from procedures.groups.consolidation_plan import Reason, consolidation_plan, curve_places
 
 SMALL, LARGE, DESIRED = 4, 200, 100
 
@@ -59,12 +59,12 @@ def test_a_published_example_of_all_three():
     assert _plan(DESIRED, *files) == [("OVERLAP", (0, 1, 2)), ("SMALL", (5, 6)), ("LARGE", (4,))]
 
 
-def test_groups_tell_what_is_expected_of_them():
+def test_sets_tell_how_deep_they_are():
     overlap, large = consolidation_plan(
         _files((90, [(0, 4)]), (90, [(1, 5)]), (90, [(2, 3)]), (90, [(5, 9)]), (301, [(20, 21)])), DESIRED
     )
-    assert (overlap.bytes, overlap.files_out, overlap.depth_before, overlap.depth_after) == (360, 4, 3, 1)
-    assert (large.reason, large.files_out, large.depth_before) == (Reason.LARGE, 4, 1)
+    assert (overlap.files, overlap.depth) == ((0, 1, 2, 3), 3)
+    assert (large.reason, large.files, large.depth) == (Reason.LARGE, (4,), 1)
 
 
 def test_files_without_a_known_box_are_only_split():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, first_piece, pieces
+from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, first_piece, parts_of, pieces
 
 
 def _by_loop(sizes, counts, most_bytes, most_files, crossing):
@@ -51,3 +51,10 @@ def test_pieces_are_those_of_a_loop(entries, most_bytes, most_files, crossing):
 )
 def test_the_first_piece_includes_the_crossing_file(sizes, limit, taken):
     assert first_piece(np.array(sizes, np.int64), limit) == taken
+
+
+def test_the_parts_of_a_cut_are_whole():
+    size = np.array([1, 500, 1, 1], np.int64)
+    low = np.array([[0.0], [1], [1], [1]])
+    parts = parts_of(size, low, low + 5, Limits(100, 100))
+    assert sorted(map(list, parts.members)) == [[0], [1], [2, 3]]

@@ -11,8 +11,7 @@ from catalog.columns.key_columns import key_columns, key_order, names_text, orde
 from procedures.calls.compact import COMPACT
 from procedures.groups.group import InputFile, RowRemoval
 from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, FileWithOutdated
-from procedures.selection.duplicate_free_files import ComparedFiles
-from procedures.selection.latest_row_compaction import _RUN_BYTES, first_files, group_of
+from procedures.selection.latest_row_compaction import _RUN_BYTES, ComparedFiles, first_files, group_of
 
 REMOVAL = RowRemoval(None, 0, None, ())
 SCHEMA = StructType(

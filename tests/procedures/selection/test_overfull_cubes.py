@@ -13,7 +13,7 @@ from otree.revision import Revision
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
 from procedures.groups.group import Relayout, SkippedGroup
-from procedures.selection.overfull_cubes import overfull_group
+from procedures.selection.leveled_compaction import overfull_group
 
 REVISION = Revision(
     3, 0, "/t", 1000, (Transformer("linear", "a", "LongDataType"),), (LinearTransformation(0, 9, 0, "LongDataType"),)

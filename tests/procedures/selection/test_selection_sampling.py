@@ -11,7 +11,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from otree.packing import weight_bands
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
-from procedures.selection.sampled_weights import Overhead, SampledWeights, first_unsampled, limits_for
+from procedures.selection.sampling_candidates import Overhead, SampledWeights, first_unsampled, limits_for
 
 SPAN = 2**32
 

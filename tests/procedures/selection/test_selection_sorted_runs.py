@@ -15,15 +15,16 @@ from catalog.files.file_table import FileTable
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.groups.read_costs import (
+    Judge,
     PlannedFiles,
-    RunFiles,
+    Regions,
     costs_per_file,
     divided,
     overall,
     quantiles,
     read_mix,
 )
-from procedures.selection.sorted_run_compaction import findings_of, run_files
+from procedures.selection.sorted_run_compaction import findings_of
 from procedures.selection.sorted_runs import SMALLEST_GAIN, Choice, Merge, choose
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
@@ -33,12 +34,17 @@ import ingest_simulation as simulation
 TARGET = 100_000.0
 
 
-def runs(*sizes, rewrites=1.0, low=0.0, high=1.0):
+def runs(*sizes, low=0.0, high=1.0):
     """One file with all weights per size, each of a write of its own."""
     n = len(sizes)
     size = np.array(sizes, float)
     ends = np.full((n, 2), low), np.full((n, 2), high)
-    return RunFiles(size, size, np.zeros(n), np.ones(n), *ends, np.arange(n), np.full(n, rewrites))
+    return Regions(size, size, np.zeros(n), np.ones(n), *ends, np.arange(n))
+
+
+def chosen(files, rewrites=1.0, limit=4.0, **limits):
+    """What is chosen where each row was rewritten so many times, on average."""
+    return choose(Judge(files, TARGET), limit, float(np.sum(rewrites * files.size)), **limits)
 
 
 @st.composite
@@ -53,13 +59,14 @@ def file_lists(draw):
     rewrites = np.array(draw(st.lists(st.floats(0, 5), min_size=n, max_size=n)), float)
     end = np.minimum(np.maximum(ends[:, 1], ends[:, 0] + 1e-6), 1.0)
     first = np.minimum(ends[:, 0], 0.999)
-    return RunFiles(rows, rows, first, end, boxes[..., 0], boxes[..., 1], writes, rewrites)
+    return Regions(rows, rows, first, end, boxes[..., 0], boxes[..., 1], writes), rewrites
 
 
 @given(file_lists(), st.floats(1, 8), st.floats(1, 1e7))
 @settings(max_examples=50, deadline=None)
-def test_a_choice_keeps_the_budget_and_the_limit_and_never_costs_reads(files, limit, most_bytes):
-    choice = choose(files, TARGET, limit, most_bytes=most_bytes)
+def test_a_choice_keeps_the_budget_and_the_limit_and_never_costs_reads(listed, limit, most_bytes):
+    files, rewrites = listed
+    choice = chosen(files, rewrites, limit, most_bytes=most_bytes)
     assert np.isfinite(choice.cost)
     merge = choice.merge
     if merge is None:
@@ -70,7 +77,7 @@ def test_a_choice_keeps_the_budget_and_the_limit_and_never_costs_reads(files, li
     assert merge.size == pytest.approx(files.size[merge.files].sum())
     assert merge.size <= most_bytes
     total = files.size.sum()
-    assert (files.rewrites * files.size).sum() + merge.size <= limit * total * (1 + 1e-9)
+    assert (rewrites * files.size).sum() + merge.size <= limit * total * (1 + 1e-9)
     assert merge.gain >= SMALLEST_GAIN
     assert 0 < merge.end - merge.first <= 1
 
@@ -101,7 +108,7 @@ def simulated(sizes):
 
 
 def test_small_runs_of_all_weights_become_one():
-    choice = choose(runs(1000, 1000, 1000, 1000), TARGET, 4.0)
+    choice = chosen(runs(1000, 1000, 1000, 1000))
     assert choice.merge is not None
     assert choice.merge.writes == 4
     assert (choice.merge.first, choice.merge.end) == (0.0, 1.0)
@@ -109,23 +116,23 @@ def test_small_runs_of_all_weights_become_one():
 
 def test_one_write_is_never_merged_with_itself():
     files = replace(runs(1000, 1000, 1000), write=np.zeros(3, np.int64))
-    assert choose(files, TARGET, 4.0).merge is None
+    assert chosen(files).merge is None
 
 
 def test_a_merge_beyond_the_budget_waits():
-    choice = choose(runs(1000, 1000, rewrites=3.5), TARGET, 4.0)
+    choice = chosen(runs(1000, 1000), rewrites=3.5)
     assert choice.merge is None
     assert choice.waiting is not None
 
 
 def test_groups_of_one_plan_share_the_budget():
-    files = runs(1000, 1000, rewrites=2.0)
-    assert choose(files, TARGET, 4.0).merge is not None
-    assert choose(files, TARGET, 4.0, planned_bytes=1400).merge is None
+    judge = Judge(runs(1000, 1000), TARGET)
+    assert choose(judge, 4.0, 4000).merge is not None
+    assert choose(judge, 4.0, 4000 + 1400).merge is None
 
 
 def test_a_merge_of_more_bytes_than_a_group_may_have_is_named():
-    choice = choose(runs(1000, 1000), TARGET, 4.0, most_bytes=1999)
+    choice = chosen(runs(1000, 1000), most_bytes=1999)
     assert (choice.merge, choice.waiting) == (None, None)
     assert choice.too_large is not None
 
@@ -133,10 +140,10 @@ def test_a_merge_of_more_bytes_than_a_group_may_have_is_named():
 def test_a_fresh_layout_costs_what_is_estimated_for_it():
     """The estimate of files that are there and of files that would be written agree, within a tenth."""
     table = simulated([60_000])
-    columns = simulation.columns_of(table.files)
+    regions = simulation.regions_of(table.files)
     mix = read_mix(2)
     planned = PlannedFiles.of_all(60_000, 60_000, 2).costs(mix, 2_000, 100)
-    found = costs_per_file(columns, mix, 100)
+    found = costs_per_file(regions, mix, 100)
     actual = np.concatenate([found.bytes.sum(axis=1) / planned.bytes, found.files.sum(axis=1) / planned.files])
     assert np.all(np.abs(np.log(actual)) < 0.7), actual
     assert abs(np.log(actual).mean()) < 0.25
@@ -177,7 +184,7 @@ def files_of(count, **unknown):
 
 
 def test_files_without_tags_or_statistics_are_files_of_all_weights_and_values():
-    files = run_files(files_of(2, band_first=None, band_end=None, low=[None], high=[None], rows=None))
+    files = Regions.of(files_of(2, band_first=None, band_end=None, low=[None], high=[None], rows=None))
     assert files.first.tolist() == [0, 0]
     assert files.end.tolist() == [1, 1]
     assert (files.low[1, 0], files.high[1, 0]) == (0, 1)

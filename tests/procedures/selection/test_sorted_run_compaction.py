@@ -5,7 +5,7 @@ from placement import check_placement
 from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
-from procedures.selection.sorted_run_compaction import run_files
+from procedures.groups.read_costs import Regions
 
 STRATEGY = "UnindexedFiles,SortedRunCompaction"
 LIMIT = "use.optimization.maxWriteAmplification"
@@ -77,7 +77,7 @@ def test_statistics_become_quantiles_of_every_type(spark, new_table):
     for low in (1, 1000):
         table.append(rows_from(low, low + 299)).optimize(strategy="UnindexedFiles")
     snapshot = table.managed.snapshot()
-    columns = run_files(snapshot.file_table)
+    columns = Regions.of(snapshot.file_table)
     assert (columns.high >= columns.low).all()
     # Two batches with values apart: one ends where the other begins.
     whole = columns.rows >= 299

@@ -1,8 +1,9 @@
-"""What a rewrite takes from an edited group, without Spark: files of the log, each once, or nothing."""
+"""Groups of plans as JSON and back, and what rewrites take of edited ones: files of the log, each once, or nothing."""
 
 import json
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 from file_lists import ListedFile, columns_of, file_lists
 from hypothesis import assume, given, settings
@@ -10,13 +11,14 @@ from hypothesis import strategies as st
 
 from catalog.files.file_table import FileTable
 from catalog.files.kept_tables import PathFilter
-from catalog.state.plan_files import StoredGroup, StoredPlan, parse_group
-from procedures.groups.cutter import MAX_FILES_PER_GROUP
+from catalog.state.plan_files import StoredGroup, group_text, parse_group
+from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits
 from procedures.groups.group import Concatenate
-from procedures.loop.stored_plan_run import file_group
 from procedures.selection.file_places import Scope, candidates, places
+from procedures.selection.stored_groups import group_of, stored_group
+from procedures.selection.table_plan import planned_groups
 
-PLAN = StoredPlan("0" * 12, "t", 1, 1, 100, 9, (1,))
+MAX_FILE_BYTES = 100
 HUGE = 250_000_000_000_000
 
 
@@ -90,7 +92,7 @@ def test_a_rewrite_takes_files_of_one_place_as_the_log_has_them(edits):
     if not isinstance(stored, StoredGroup):
         return
     snapshot = ListedSnapshot.of(files)
-    group = file_group(snapshot, replace(PLAN, max_file_bytes=max_file_bytes), stored)
+    group = group_of(snapshot, stored, max_file_bytes)
     if isinstance(group, str):
         assert group.isprintable()
         return
@@ -132,13 +134,13 @@ A, B, C = _file("a"), _file("b", deleted=1), _file("c", revision=2)
 )
 def test_edited_groups_are_stale(changes, problem):
     snapshot = ListedSnapshot.of([A, B, C])
-    assert isinstance(file_group(snapshot, PLAN, _group([A, B])), Concatenate)
-    assert problem in file_group(snapshot, PLAN, _group([A, B], **changes))
+    assert isinstance(group_of(snapshot, _group([A, B]), MAX_FILE_BYTES), Concatenate)
+    assert problem in group_of(snapshot, _group([A, B], **changes), MAX_FILE_BYTES)
 
 
 @pytest.mark.parametrize("changes", [{"bytes": 0}, {"bytes": HUGE}, {"files_out": HUGE}, {"partition": "p=1"}], ids=str)
 def test_sizes_of_a_group_are_those_of_the_log(changes):
-    group = file_group(ListedSnapshot.of([A, B]), PLAN, _group([A, B], **changes))
+    group = group_of(ListedSnapshot.of([A, B]), _group([A, B], **changes), MAX_FILE_BYTES)
     assert (group.bytes, [(f.size, f.rows) for f in group.files]) == (20, [(10, 5), (10, 4)])
 
 
@@ -157,6 +159,27 @@ def test_sizes_of_a_group_are_those_of_the_log(changes):
 )
 def test_a_file_is_divided_by_its_size_in_the_log(size, rows, files_out, max_file_bytes, rows_per_file):
     large = _file("a", size=size, blocks=(("", 0, 1, rows),))
-    plan = replace(PLAN, max_file_bytes=max_file_bytes)
-    group = file_group(ListedSnapshot.of([large]), plan, _group([large], files_out=files_out))
+    group = group_of(ListedSnapshot.of([large]), _group([large], files_out=files_out), max_file_bytes)
     assert getattr(group, "rows_per_file", None) == rows_per_file
+
+
+@settings(max_examples=200)
+@given(file_lists(12), st.sampled_from([1, 15, 100, 2000, HUGE]), st.booleans())
+def test_a_group_that_is_read_is_the_group_that_was_stored(files, max_file_bytes, with_ranges):
+    """The sentence for people is not stored, and the level of a file is that among the files of its group."""
+    snapshot = ListedSnapshot.of(files)
+    chosen, _ = candidates(snapshot, Scope(None, True, None, None, isolated=True))
+    chosen = chosen.take(np.flatnonzero(chosen.rows != 0))
+    none = np.zeros((len(chosen), 0))
+    chosen = chosen if with_ranges else chosen.with_ranges(none, none)
+    for group in planned_groups(chosen, max_file_bytes, Limits(4 * max_file_bytes, 5), ["x", "y"]):
+        read = group_of(snapshot, parse_group(group_text(stored_group(group))), max_file_bytes)
+        levels = [replace(f, level=g.level) for f, g in zip(read.files, group.files, strict=True)]
+        assert replace(read, note=group.note, files=tuple(levels)) == group
+        assert stored_group(read) == stored_group(group)
+
+
+def test_only_groups_of_a_plan_are_stored():
+    group = group_of(ListedSnapshot.of([A, B]), _group([A, B]), MAX_FILE_BYTES)
+    with pytest.raises(ValueError, match="consolidation plan"):
+        stored_group(replace(group, plan_group=None))
