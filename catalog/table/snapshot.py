@@ -35,7 +35,8 @@ from otree.tree import CubeState
 _KEPT_TABLES = KeptTables(file_table.MAX_KEPT_BYTES)
 # A log of this size is read by one task.
 _ONE_TASK_BYTES = 64_000_000
-# Longer lists follow the commits; a shorter one is read again in the same time.
+# Lists of this length follow the commits at the cost of a Spark job; a shorter one is read again in the same time, and
+# follows only commits that the driver reads.
 FOLLOWED_FILES = 5_000
 
 
@@ -265,20 +266,29 @@ class TableSnapshot:
     def _followed(self) -> FileTable | None:
         """The kept files of an earlier version, with the changes of the commits since; None without them."""
         former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
-        if former is None or len(former[1]) < FOLLOWED_FILES:
+        if former is None:
             return None
         version, files = former
         ranges = bounds(self.schema, self._newest_readable)
-        changes = self.changes_since(version, (), ranges)
-        return None if changes is None else files.updated(changes.gone, FileTable.of(changes.added))
+        changes = self.changes_since(version, (), ranges, only_short=len(files) < FOLLOWED_FILES)
+        if changes is None:
+            return None
+        followed = files.updated(changes.gone, FileTable.of(changes.added))
+        counted = None if self.extent.files is None else FilesTotal(self.extent.files, self.bytes)
+        # A log that was changed by hand since is read anew.
+        is_complete = counted in (None, FilesTotal(len(followed), int(followed.size.sum())))
+        return followed if is_complete else None
 
-    def changes_since(self, version: int, columns: Sequence[str], more: Sequence[Column] = ()) -> FileChanges | None:
-        """What became of the files of an earlier version with the same metadata, in one Spark job.
+    def changes_since(
+        self, version: int, columns: Sequence[str], more: Sequence[Column] = (), only_short: bool = False
+    ) -> FileChanges | None:
+        """What became of the files of an earlier version with the same metadata, in one Spark job at most.
 
         Args:
             version: the earlier version.
             columns: of ``file_rows``, with ``path``; all but ``partition_values`` when empty.
             more: columns of rows of the log.
+            only_short: whether no Spark job may be started.
 
         Returns:
             The changes; None if the commits cannot be read, or are too many.
@@ -288,7 +298,7 @@ class TableSnapshot:
             rows = self.rows_of(actions, *more, changed, file_name)
             return rows.select(*columns, "changed", "file_name") if columns else rows.drop("partition_values")
 
-        return changes_between(self.spark, self.location, (version, self.version), rows_of)
+        return changes_between(self.spark, self.location, (version, self.version), rows_of, only_short)
 
     @property
     def has_spaces(self) -> bool:
@@ -314,11 +324,11 @@ class TableSnapshot:
     def _version_key(self) -> VersionKey:
         # Tags that cannot be read with the revisions of one configuration may be readable with those of another, and
         # the ranges of the files are those of the newest revision's columns.
-        dimensions = tuple(sorted(self._dimensions.items()))
+        spaces = frozenset((int(number), dimensions) for number, dimensions in self._dimensions.items())
         newest = self._newest_readable
         ranges = (self.schema.json(), newest.columns if newest else ())
-        metadata = self.location, self.table_id, dimensions, self.partition_columns, ranges
-        return VersionKey(metadata, self.version, self.committed_at)
+        metadata = self.location, self.table_id, self.partition_columns, ranges
+        return VersionKey(metadata, spaces, self.version, self.committed_at)
 
     def rows_in(self, session: SparkSession) -> DataFrame:
         """The rows that ``FileTable`` needs of all files, computed with the settings of a session."""
