@@ -1,4 +1,4 @@
-"""The row-level columns of a revision over a DataFrame: coordinates, weight, cell, cube and file."""
+"""Columns over rows: indexed values, and the coordinates, weight, cell and cube that a revision gives them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from catalog.jvm.row_expressions import RowExpressions
 from catalog.properties.index_properties import logical_name
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
+from otree.transformer import Transformer
 from otree.tree import OrdinalTable
 from procedures.layout.coordinates import coordinate_column
 
@@ -63,3 +64,20 @@ def stored_columns_of(session: SparkSession, snapshot: TableSnapshot, revision: 
     """The columns of a revision under the names that they have in data files."""
     columns = [find_stored(snapshot.schema, c) for c in revision.columns]
     return IndexColumns(session, revision, tuple(column.stored_name for column in columns if column is not None))
+
+
+def index_value(spark: SparkSession, column: Column) -> Column:
+    """The column in the unit that its transformation counts in, by its own type and never by a time zone.
+
+    Booleans become 0 and 1, dates and timestamps (with or without zone) epoch milliseconds, decimals doubles; other
+    values stay as they are.
+    """
+    return RowExpressions(spark).index_value(column)
+
+
+def finite_value(spark: SparkSession, transformer: Transformer, column: Column) -> Column:
+    """The same, with null for what has no place in a range: NaN and the infinities."""
+    value = index_value(spark, column)
+    if transformer.data_type not in ("FloatDataType", "DoubleDataType"):
+        return value
+    return F.when(~F.isnan(value) & (F.abs(value) != float("inf")), value.cast("double"))
