@@ -17,8 +17,7 @@ from catalog.columns.column_names import FoundColumn
 from catalog.errors import TableError, TooComplexError, UseError
 from catalog.files import file_table
 from catalog.files.block_rows import BLOCKS_SCHEMA, block_rows, states_of
-from catalog.files.file_bounds import bounds, bounds_of
-from catalog.files.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
+from catalog.files.file_rows import FILE_ROW, NOT_IN_FILES, bounds, bounds_of, partition_text
 from catalog.files.file_table import UNKNOWN, FileTable, Floats
 from catalog.files.kept_tables import KeptTables, PathFilter, VersionKey, restricted
 from catalog.files.log_changes import FileChanges, changes_between

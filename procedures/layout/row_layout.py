@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.files.file_bounds import TEXT_BYTES
+from catalog.files.file_rows import TEXT_BYTES
 from catalog.jvm.row_expressions import RowExpressions
 from otree.cube import CubeId
 from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
