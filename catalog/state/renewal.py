@@ -30,7 +30,7 @@ def renewed_in_background(
         seconds: between two renewals.
         renew: renews it.
         end: ends it. The same thread calls it: that of the caller may be interrupted, and then cannot write files.
-        failed: is told when the file system refuses either.
+        failed: gets the error when the file system refuses either.
     """
     ended = threading.Event()
 

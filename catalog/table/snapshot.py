@@ -268,15 +268,20 @@ class TableSnapshot:
         if former is None:
             return None
         version, files = former
+        is_short = len(files) < FOLLOWED_FILES
+        if is_short and self.extent.files is None:
+            return None
         ranges = bounds(self.schema, self._newest_readable)
-        changes = self.changes_since(version, (), ranges, only_short=len(files) < FOLLOWED_FILES)
+        changes = self.changes_since(version, (), ranges, only_short=is_short)
         if changes is None:
             return None
         followed = files.updated(changes.gone, FileTable.of(changes.added))
-        counted = None if self.extent.files is None else FilesTotal(self.extent.files, self.bytes)
-        # A log that was changed by hand since is read anew.
-        is_complete = counted in (None, FilesTotal(len(followed), int(followed.size.sum())))
-        return followed if is_complete else None
+        # Another writer may have replaced commits since.
+        return followed if self._has_counted_files(followed) else None
+
+    def _has_counted_files(self, files: FileTable) -> bool:
+        """Whether files are as many, with as many bytes, as Delta has counted for the version; True without a count."""
+        return self.extent.files is None or (self.extent.files, self.bytes) == (len(files), int(files.size.sum()))
 
     def changes_since(
         self, version: int, columns: Sequence[str], more: Sequence[Column] = (), only_short: bool = False
