@@ -28,8 +28,7 @@ from otree.transformation.hashing import java_text
 from otree.transformer import Transformer
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT
-from procedures.layout.coordinates import COORDINATES
-from procedures.layout.index_columns import IndexColumns
+from procedures.layout.index_columns import COORDINATES, IndexColumns
 from procedures.layout.row_measures import measure_columns
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local to the session, which is UTC
