@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -65,12 +66,14 @@ class VersionKey(NamedTuple):
     """Names the files of one version of a table.
 
     Attributes:
-        metadata: table, index spaces and schema. Files have the same columns in all versions in which it is the same.
+        metadata: table and schema. Files have the same columns in all versions in which it and the spaces are the same.
+        spaces: number and dimensions of each revision whose tags can be read.
         version: the version.
         committed_at: when it was committed. A log whose last commit was replaced by hand has the same version again.
     """
 
     metadata: Hashable
+    spaces: frozenset[tuple[int, int]]
     version: int
     committed_at: int
 
@@ -97,11 +100,18 @@ class KeptTables:
             return files
 
     def newest_before(self, key: VersionKey) -> tuple[int, FileTable] | None:
-        """Returns the newest earlier version with the same metadata, and its files; None when none is kept."""
+        """Returns the newest earlier version whose files have the same columns, and its files; None without one.
+
+        A revision that was made since changes no column of a file, unless the file's tags name it already.
+        """
         with self._lock:
             earlier = [k for k in self._tables if k.metadata == key.metadata and k.version < key.version]
             newest = max(earlier, key=lambda k: k.version, default=None)
-            return None if newest is None else (newest.version, self._tables[newest])
+            if newest is None or not newest.spaces <= key.spaces:
+                return None
+            files = self._tables[newest]
+        made_since = [number for number, _ in key.spaces - newest.spaces]
+        return None if np.isin(files.tagged_revision, made_since).any() else (newest.version, files)
 
     def put(self, key: VersionKey, files: FileTable) -> None:
         """Keeps the files of a version, unless they alone exceed the limit."""

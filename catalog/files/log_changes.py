@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from catalog.jvm.files import short_text
+from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.session import metadata_session
 
 # With more commits, the list of files of the newer version is read instead.
 MAX_COMMITS = 200
+# Commits up to this number and size in total are read in the driver, which takes no Spark job.
+MAX_SHORT_COMMITS = 20
+MAX_SHORT_BYTES = 1_000_000
 _DELETION_VECTOR = "STRUCT<storageType: STRING, pathOrInlineDv: STRING, offset: INT, cardinality: BIGINT>"
 # The fields of an added file that ``TableSnapshot.rows_of`` needs.
 ADD_FIELDS = (
@@ -37,19 +44,50 @@ class FileChanges:
     added: pa.Table
 
 
+def short_commits(spark: SparkSession, location: str, versions: tuple[int, int]) -> dict[int, str] | None:
+    """Reads the commits after a version in the driver.
+
+    Args:
+        spark: session of the caller.
+        location: root of the table.
+        versions: the version before the first commit, and that of the last one.
+
+    Returns:
+        The texts of the commits by version. None if the log lacks one of them or keeps it elsewhere, or if there are
+        more than ``MAX_SHORT_COMMITS``, or more than ``MAX_SHORT_BYTES`` in total.
+    """
+    older, newer = versions
+    if not 0 <= newer - older <= MAX_SHORT_COMMITS:
+        return None
+    texts: dict[int, str] = {}
+    bytes_left = MAX_SHORT_BYTES
+    try:
+        for version in range(older + 1, newer + 1):
+            text = short_text(spark, _commit_file(location, version), bytes_left)
+            if text is None:
+                return None
+            texts[version] = text
+            bytes_left -= len(text)
+    except (Py4JJavaError, UnicodeDecodeError):
+        return None
+    return texts
+
+
 def changes_between(
     spark: SparkSession,
     location: str,
     versions: tuple[int, int],
     rows_of: Callable[[DataFrame, Column, Column], DataFrame],
+    only_short: bool = False,
 ) -> FileChanges | None:
-    """Reads the commits after a version, in one Spark job.
+    """Reads the commits after a version: short ones in the driver, others in one Spark job.
 
     Args:
         spark: session of the caller.
         location: root of the table.
         versions: the older and the newer version, whose metadata is the same.
         rows_of: makes the rows of ``added`` of rows of the log, with two more columns.
+        only_short: whether no Spark job may be started.
 
     Returns:
         The changes; None if the commits cannot be read, because the log was cleaned up or is kept elsewhere, or if they
@@ -58,15 +96,45 @@ def changes_between(
     older, newer = versions
     if not 0 <= older < newer or newer - older > MAX_COMMITS:
         return None
-    names = [f"{location}/_delta_log/{number:020d}.json" for number in range(older + 1, newer + 1)]
     try:
+        texts = short_commits(spark, location, versions)
+        if texts is not None:
+            actions = rows_of(_short_actions(spark, texts), F.col("changed"), F.col("file_name"))
+            return _last_of_each(_collected(actions))
+        if only_short:
+            return None
+        names = [_commit_file(location, number) for number in range(older + 1, newer + 1)]
         commits = metadata_session(spark, 0).read.schema(_COMMIT).json(names, mode="FAILFAST")
-        actions = commits.where("add IS NOT NULL OR remove IS NOT NULL").select(
-            F.coalesce("add.path", "remove.path").alias("changed"), "_metadata.file_name", "add.*"
-        )
-        return _last_of_each(rows_of(actions, F.col("changed"), F.col("file_name")).toArrow())
+        actions = rows_of(_file_actions(commits, F.col("_metadata.file_name")), F.col("changed"), F.col("file_name"))
+        return _last_of_each(actions.toArrow())
     except (PySparkException, Py4JJavaError):
         return None
+
+
+def _commit_file(location: str, version: int) -> str:
+    return f"{location}/_delta_log/{version:020d}.json"
+
+
+def _short_actions(spark: SparkSession, texts: dict[int, str]) -> DataFrame:
+    """The actions of commits over a local relation, so that Spark computes their rows in the driver."""
+    lines = [(f"{version:020d}", line) for version, text in texts.items() for line in text.split("\n") if line]
+    parsed = F.from_json("line", f"STRUCT<{_COMMIT}>", {"mode": "FAILFAST"})
+    commits = local_data_frame(spark, lines, "file_name STRING, line STRING").select(
+        "file_name", parsed.alias("action")
+    )
+    return _file_actions(commits.select("file_name", "action.*"), F.col("file_name"))
+
+
+def _file_actions(commits: DataFrame, file_name: Column) -> DataFrame:
+    return commits.where("add IS NOT NULL OR remove IS NOT NULL").select(
+        F.coalesce("add.path", "remove.path").alias("changed"), file_name.alias("file_name"), "add.*"
+    )
+
+
+def _collected(rows: DataFrame) -> pa.Table:
+    """The rows of a local relation. ``toArrow`` would start a Spark job."""
+    values: list[dict[str, Any]] = [row.asDict(recursive=True) for row in rows.collect()]
+    return pa.Table.from_pylist(values, schema=to_arrow_schema(rows.schema))
 
 
 def _last_of_each(actions: pa.Table) -> FileChanges:

@@ -12,16 +12,27 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import UseError
+from catalog.files.log_changes import short_commits
 from catalog.history.event_files import Marker, StoredEvent, parse_event, parse_events, parse_marker
 from catalog.history.event_rows import events_in_log, history_of, stored_events, united, with_lists
-from catalog.history.events import COMMITTED, DELETED, FAILED, IGNORED, LISTS_FOLDER, VACUUM, OptimizationEvent
+from catalog.history.events import (
+    COMMITTED,
+    DELETED,
+    EVENT_KEY,
+    FAILED,
+    IGNORED,
+    LISTS_FOLDER,
+    OPERATION,
+    VACUUM,
+    OptimizationEvent,
+)
 from catalog.state.line_folder import FILE_NAME, FULL_CHARACTERS, LineFolder, MergedLines
 from catalog.state.state_files import access_problem, read
 from catalog.table.managed_table import ManagedTable
@@ -114,15 +125,52 @@ def _reconcile(table: ManagedTable) -> None:
         # There is no new commit, or the table was never indexed.
         return
     stored = set(table.list_state(EVENTS_FOLDER))
-    newer = events_in_log(table, snapshot.version - done).where(F.col("version") > done)
-    lines = newer.select(F.to_json(F.struct("*")).alias("line")).orderBy("started_at")
+    lines = _committed_lines(table, done, snapshot.version)
     # A commit of another writer may contain something else in place of an event.
-    events = [event for row in lines.collect() if isinstance(event := parse_event(row.line), StoredEvent)]
+    events = [event for line in lines if isinstance(event := parse_event(line), StoredEvent)]
+    events.sort(key=lambda event: event.started_at)
     missing = [event for event in events if f"{event.started_at}-{event.write_id}.json" not in stored]
     if missing:
         name = f"{missing[-1].started_at}-merged-{uuid.uuid4().hex}.json"
         table.write_state(f"{EVENTS_FOLDER}/{name}", "\n".join(event.line for event in missing))
     table.write_state(RECONCILED_FILE, json.dumps({"table_id": snapshot.table_id, "version": snapshot.version}))
+
+
+def _committed_lines(table: ManagedTable, after: int, newest: int) -> list[str]:
+    """The events of the commits after a version up to the newest one, as lines of the store.
+
+    Short commits are read in the driver, others by a Spark job.
+    """
+    commits = short_commits(table.spark, table.location, (after, newest))
+    if commits is not None:
+        infos = {version: _commit_info(text) for version, text in commits.items()}
+    else:
+        rows = table.history(newest - after).select("version", "operation", "operationParameters").collect()
+        infos = {row.version: row.asDict() for row in rows if row.version > after}
+    lines = []
+    for version, info in infos.items():
+        if info.get("operation") == OPERATION:
+            event = _object((info.get("operationParameters") or {}).get(EVENT_KEY))
+            lines.append(json.dumps({**event, "state": COMMITTED, "version": version}, separators=(",", ":")))
+    return lines
+
+
+def _commit_info(text: str) -> Mapping[str, Any]:
+    """What a commit tells of itself; nothing where it does not."""
+    for line in text.split("\n"):
+        if line.startswith('{"commitInfo"'):
+            info = _object(line).get("commitInfo")
+            return info if isinstance(info, dict) else {}
+    return {}
+
+
+def _object(text: Any) -> dict[str, Any]:
+    """A JSON object; an empty one where the text is something else."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 # ------------------------------------------------------------------------------------------------------- merging

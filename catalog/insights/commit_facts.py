@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from catalog.files.file_bounds import bounds
+from catalog.files.file_rows import bounds
 from catalog.files.log_changes import ADD_FIELDS
 from catalog.insights.box_overlap import LIVE, FileLives
 from catalog.jvm.session import metadata_session

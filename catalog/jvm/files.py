@@ -26,6 +26,29 @@ def file_size(spark: SparkSession, path: str) -> int | None:
     return int(status.getLen()) if status.isFile() else None
 
 
+def short_text(spark: SparkSession, path: str, most_bytes: int) -> str | None:
+    """The text of a file of a limited size, read in the driver; None for a larger one and for a folder.
+
+    Args:
+        spark: session of the caller.
+        path: of the file.
+        most_bytes: its size at most.
+
+    Raises:
+        Py4JJavaError: the file does not exist or its file system refuses.
+    """
+    hadoop = java_class(spark, "org.apache.hadoop.fs.Path")(path)
+    file_system = hadoop.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    status = file_system.getFileStatus(hadoop)
+    if not status.isFile() or status.getLen() > most_bytes:
+        return None
+    stream = file_system.open(hadoop)
+    try:
+        return bytes(stream.readNBytes(most_bytes)).decode("utf-8")
+    finally:
+        stream.close()
+
+
 def partition_schema(files: DataFrame) -> StructType:
     """The partition columns that the folders of a data source encode.
 

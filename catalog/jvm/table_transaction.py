@@ -24,8 +24,8 @@ class TableTransaction(FileWriter):
         """
         self._java.mark(text)
 
-    def take(self, files: Iterable[tuple[str, str]]) -> int:
-        """Chooses the files to replace.
+    def replace_files(self, files: Iterable[tuple[str, str]]) -> int:
+        """Names the files that the commit replaces.
 
         Args:
             files: path as in the log, and unique id of the deletion vector ('' without one), of each.
@@ -36,14 +36,14 @@ class TableTransaction(FileWriter):
         return int(self._java.take(*self._paths_and_vectors(files)))
 
     def read(self) -> DataFrame:
-        """Returns the rows of the files taken: without rows that deletion vectors hide, with row ids where kept."""
+        """Returns the live rows of the files that it replaces, with row ids where the table keeps them."""
         return data_frame(self._java.read(), self.spark)
 
     def depend_on(self, files: Iterable[tuple[str, str]]) -> int:
         """Names further files that the commit leaves as they are, and that no other commit may change before it.
 
         Args:
-            files: as for ``take``.
+            files: as for ``replace_files``.
 
         Returns:
             How many of them are live in the version that the transaction reads.
@@ -60,7 +60,7 @@ class TableTransaction(FileWriter):
         return data_frame(self._java.readDependencies(), self.spark)
 
     def scan(self, paths: Iterable[str], numbered: bool = False) -> DataFrame:
-        """Returns the same as ``read`` for some of the files taken.
+        """Returns the same as ``read`` for some of the files.
 
         Args:
             paths: as in the log.
@@ -95,7 +95,7 @@ class TableTransaction(FileWriter):
         tags_by_path: Mapping[str, Mapping[str, str]],
         data_change: bool = False,
     ) -> int:
-        """Removes the files taken and adds the files written, in one commit.
+        """Removes the files that it replaces and adds the files written, in one commit.
 
         Args:
             operation: name in the table's history.

@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import LAST_MILLIS
+from catalog.errors import ConcurrentChangeError
 from catalog.state.renewal import renewed_in_background
 from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read, warn_once
 from catalog.table.managed_table import ManagedTable
@@ -222,6 +223,29 @@ def renewed(
         _release(table, run_id, plan, clock.now())
 
     with renewed_in_background(f"use-lease-{run_id}", clock, LEASE_MILLIS / 3000, renew, end, warn):
+        yield
+
+
+@contextmanager
+def exclusive_lease(table: ManagedTable, run_id: str, trigger: str, clock: Clock) -> Iterator[None]:
+    """Holds the lease while the block runs.
+
+    Args:
+        table: the table.
+        run_id: names the work in ``use.status``.
+        trigger: who asked.
+        clock: the time.
+
+    Raises:
+        ConcurrentChangeError: another run holds it.
+    """
+    held = acquire(table, run_id, trigger, clock.now())
+    if isinstance(held, HeldBy):
+        raise ConcurrentChangeError(
+            f"{table.name} is being optimized by {held.lease.holder}: nothing was changed. Call again when the run has "
+            "ended."
+        )
+    with renewed(table, run_id, trigger, clock):
         yield
 
 

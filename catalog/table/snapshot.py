@@ -17,8 +17,7 @@ from catalog.columns.column_names import FoundColumn
 from catalog.errors import TableError, TooComplexError, UseError
 from catalog.files import file_table
 from catalog.files.block_rows import BLOCKS_SCHEMA, block_rows, states_of
-from catalog.files.file_bounds import bounds, bounds_of
-from catalog.files.file_rows import FILE_ROW, NOT_IN_FILES, partition_text
+from catalog.files.file_rows import FILE_ROW, NOT_IN_FILES, bounds, bounds_of, partition_text
 from catalog.files.file_table import UNKNOWN, FileTable, Floats
 from catalog.files.kept_tables import KeptTables, PathFilter, VersionKey, restricted
 from catalog.files.log_changes import FileChanges, changes_between
@@ -35,7 +34,8 @@ from otree.tree import CubeState
 _KEPT_TABLES = KeptTables(file_table.MAX_KEPT_BYTES)
 # A log of this size is read by one task.
 _ONE_TASK_BYTES = 64_000_000
-# Longer lists follow the commits; a shorter one is read again in the same time.
+# Lists of this length follow the commits at the cost of a Spark job; a shorter one is read again in the same time, and
+# follows only commits that the driver reads.
 FOLLOWED_FILES = 5_000
 
 
@@ -265,20 +265,34 @@ class TableSnapshot:
     def _followed(self) -> FileTable | None:
         """The kept files of an earlier version, with the changes of the commits since; None without them."""
         former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
-        if former is None or len(former[1]) < FOLLOWED_FILES:
+        if former is None:
             return None
         version, files = former
+        is_short = len(files) < FOLLOWED_FILES
+        if is_short and self.extent.files is None:
+            return None
         ranges = bounds(self.schema, self._newest_readable)
-        changes = self.changes_since(version, (), ranges)
-        return None if changes is None else files.updated(changes.gone, FileTable.of(changes.added))
+        changes = self.changes_since(version, (), ranges, only_short=is_short)
+        if changes is None:
+            return None
+        followed = files.updated(changes.gone, FileTable.of(changes.added))
+        # Another writer may have replaced commits since.
+        return followed if self._has_counted_files(followed) else None
 
-    def changes_since(self, version: int, columns: Sequence[str], more: Sequence[Column] = ()) -> FileChanges | None:
-        """What became of the files of an earlier version with the same metadata, in one Spark job.
+    def _has_counted_files(self, files: FileTable) -> bool:
+        """Whether files are as many, with as many bytes, as Delta has counted for the version; True without a count."""
+        return self.extent.files is None or (self.extent.files, self.bytes) == (len(files), int(files.size.sum()))
+
+    def changes_since(
+        self, version: int, columns: Sequence[str], more: Sequence[Column] = (), only_short: bool = False
+    ) -> FileChanges | None:
+        """What became of the files of an earlier version with the same metadata, in one Spark job at most.
 
         Args:
             version: the earlier version.
             columns: of ``file_rows``, with ``path``; all but ``partition_values`` when empty.
             more: columns of rows of the log.
+            only_short: whether no Spark job may be started.
 
         Returns:
             The changes; None if the commits cannot be read, or are too many.
@@ -288,7 +302,7 @@ class TableSnapshot:
             rows = self.rows_of(actions, *more, changed, file_name)
             return rows.select(*columns, "changed", "file_name") if columns else rows.drop("partition_values")
 
-        return changes_between(self.spark, self.location, (version, self.version), rows_of)
+        return changes_between(self.spark, self.location, (version, self.version), rows_of, only_short)
 
     @property
     def has_spaces(self) -> bool:
@@ -314,11 +328,11 @@ class TableSnapshot:
     def _version_key(self) -> VersionKey:
         # Tags that cannot be read with the revisions of one configuration may be readable with those of another, and
         # the ranges of the files are those of the newest revision's columns.
-        dimensions = tuple(sorted(self._dimensions.items()))
+        spaces = frozenset((int(number), dimensions) for number, dimensions in self._dimensions.items())
         newest = self._newest_readable
         ranges = (self.schema.json(), newest.columns if newest else ())
-        metadata = self.location, self.table_id, dimensions, self.partition_columns, ranges
-        return VersionKey(metadata, self.version, self.committed_at)
+        metadata = self.location, self.table_id, self.partition_columns, ranges
+        return VersionKey(metadata, spaces, self.version, self.committed_at)
 
     def rows_in(self, session: SparkSession) -> DataFrame:
         """The rows that ``FileTable`` needs of all files, computed with the settings of a session."""

@@ -19,7 +19,7 @@ from otree.transformation import NumericQuantilesTransformation, StringQuantiles
 from otree.transformer import QUANTILES, Transformer
 from procedures.declare.declaration import Call, Parameter, Procedure
 from procedures.declare.result_rows import QuantilesRow, data_frame_of, ddl_of
-from procedures.layout.index_values import finite_value
+from procedures.layout.index_columns import finite_value
 from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
 
 MOST_QUANTILES = 10_000

@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.files.file_table import UNKNOWN
-from catalog.properties.index_properties import IndexConfiguration
+from catalog.properties.index_properties import CUBE_SIZE_RANGE, IndexConfiguration
 from catalog.table.snapshot import TableSnapshot
 from otree.cardinality import WeightCardinality
 from otree.cube import CubeId
-from otree.revision import Revision
+from otree.revision import Revision, configuration_of, next_revision, staging_of
+from otree.transformation import ColumnStats
 from otree.tree import CubeState, Tree
 from otree.value_spread import ValueSpread
 from procedures.layout.index_columns import IndexColumns, columns_of
-from procedures.layout.observation import Observation
-from procedures.layout.revision_choice import revision_for
 from procedures.layout.row_layout import grown_tree
-from procedures.layout.row_sample import RowSample, sample_of
+from procedures.layout.row_measures import RowMeasures, RowSample, has_other_hash_types, sample_of
+
+
+def revision_for(
+    snapshot: TableSnapshot,
+    configuration: IndexConfiguration,
+    stats: Sequence[ColumnStats],
+    rows_of_file: int,
+    location: str,
+    weights: WeightCardinality | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    listed: TableSnapshot | None = None,
+) -> tuple[Revision, dict[str, str]]:
+    """The revision that covers data of these ranges, and the properties that make it where it does not exist yet.
+
+    Args:
+        snapshot: the table.
+        configuration: what is to be indexed.
+        stats: range of the data per column.
+        rows_of_file: rows of a file of the target size, the default of a cube's size.
+        location: the table's root.
+        weights: rows and distinct weights of the data, noted in a new revision.
+        clock: the time, noted in a new revision.
+        listed: an earlier version whose files are listed for numbers that are in use, so that a commit need not wait
+            for a job; ``snapshot`` when left out.
+    """
+    latest = snapshot.latest_revision
+    smallest, largest = CUBE_SIZE_RANGE
+    cube_size = configuration.cube_size or (
+        latest.desired_cube_size if latest is not None else max(smallest, min(largest, rows_of_file))
+    )
+    renew = has_other_hash_types(snapshot, configuration)
+    now = clock.now()
+    revision = next_revision(latest, configuration.transformers, stats, cube_size, now, location, renew=renew)
+    if latest is not None and revision.revision_id == latest.revision_id:
+        return revision, {}
+    revision = replace(revision, weights=weights)
+    taken = (listed or snapshot).revision_ids_in_use | snapshot.stored_revisions.numbers
+    while revision.revision_id in taken:
+        revision = replace(revision, revision_id=revision.revision_id + 1)
+    first = [staging_of(revision)] if not snapshot.stored_revisions.numbers else []
+    new = configuration_of([*first, revision])
+    return revision, new | configuration.remembered(snapshot.configuration, revision.revision_id)
 
 
 @dataclass(frozen=True)
@@ -99,7 +140,7 @@ def target_in_revision(
     columns = columns_of(session, snapshot, revision)
     sample, _ = sample_of(rows, expected, columns, file_share)
     tree = grown_tree(sample, current, remaining)
-    beside = _values_beside(snapshot, revision, replaced)
+    beside = _spread_of_other_files(snapshot, revision, replaced)
     return Target(sample, tree, remaining, file_share, {}, other_values=beside)
 
 
@@ -107,50 +148,48 @@ def target_for_new_rows(
     session: SparkSession,
     snapshot: TableSnapshot,
     configuration: IndexConfiguration,
-    seen: Observation,
+    revision: Revision,
+    new_properties: Mapping[str, str],
+    measures: RowMeasures,
     rows: DataFrame,
-    size_of: Callable[[int], float],
-    location: str,
-    clock: Clock = SYSTEM_CLOCK,
+    size: float,
     replaced: Sequence[str] = (),
 ) -> Target:
-    """The target of rows that are not indexed yet: the newest revision when it covers them, else a new one.
+    """The target of rows that are not indexed yet.
 
     Args:
         session: session of the work.
         snapshot: the table that they join.
         configuration: what is to be indexed.
-        seen: what a look at the rows has told; at least one row.
+        revision: what ``revision_for`` has chosen.
+        new_properties: the table properties that make it; none when it exists.
+        measures: of the rows; at least one row.
         rows: the rows.
-        size_of: bytes that a number of such rows takes in files, measured or estimated.
-        location: the table's root, noted in a new revision.
-        clock: the time, noted in a new revision.
+        size: bytes of the rows in files, measured or estimated; at least 1.
         replaced: paths of the files that the rows come from.
     """
-    count = seen.weights.rows
-    size = max(size_of(count), 1.0)
-    revision, new = revision_for(
-        snapshot,
-        configuration,
-        seen.stats,
-        int(configuration.target_file_bytes * count / size),
-        location,
-        seen.weights,
-        clock,
-    )
-    existing = {} if new else snapshot.cube_states(revision)
+    existing = {} if new_properties else snapshot.cube_states(revision)
     share = configuration.target_file_bytes / size
-    sample = seen.sample
+    sample = measures.sample
     if sample is None or sample.columns.revision.revision_id != revision.revision_id:
         columns = columns_of(session, snapshot, revision)
-        sample, _ = sample_of(rows, count, columns, share)
+        sample, _ = sample_of(rows, measures.weights.rows, columns, share)
     tree = grown_tree(sample, Tree.current(revision.dimensions, existing), existing)
-    beside = _values_beside(snapshot, revision, replaced)
+    beside = _spread_of_other_files(snapshot, revision, replaced)
     fractions = configuration.sample_fractions
-    return Target(sample, tree, existing, share, new, seen.weights, other_values=beside, sample_fractions=fractions)
+    return Target(
+        sample,
+        tree,
+        existing,
+        share,
+        new_properties,
+        measures.weights,
+        other_values=beside,
+        sample_fractions=fractions,
+    )
 
 
-def _values_beside(
+def _spread_of_other_files(
     snapshot: TableSnapshot, revision: Revision, replaced: Sequence[str]
 ) -> tuple[ValueSpread | None, ...]:
     """How the rows of all files but some lie over the values of a revision's columns; see ``Target``.

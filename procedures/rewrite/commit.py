@@ -47,8 +47,8 @@ def commit(
     try:
         return transaction.commit(OPERATION, entries, tags_by_path, data_change)
     except BaseException as error:
-        # A commit that is sent twice below Delta, as a store's client does when an answer is lost, meets itself: that
-        # looks like another writer's, and deleting our files would then delete the table's.
+        # A store's client may send a commit again when it gets no answer. The second attempt conflicts with the first
+        # one, and deleting the files written would delete files of the table.
         version = _version_of(table, event.write_id)
         if version is not None:
             return version

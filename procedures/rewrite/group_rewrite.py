@@ -48,7 +48,7 @@ def rewrite(table: ManagedTable, group: Group, context: RewriteContext) -> Rewri
     context.observe(Step.READ)
     write_id = uuid.uuid4().hex
     write = WriteRecord(write_id, started, folders_of(file.path for file in group.files))
-    inputs = Inputs.take(table, session, group, write)
+    inputs = Inputs.begin(table, session, group, write)
     new_revision: int | None = None
     record_write(table, write)
     try:
@@ -58,16 +58,14 @@ def rewrite(table: ManagedTable, group: Group, context: RewriteContext) -> Rewri
                 output = RunRewrite(session, inputs, group, facts, write_id, context).write()
             else:
                 context.observe(Step.PLACE)
-                laid_out = LayoutRewrite(table, session, group, context)
-                rows, observed = inputs.transaction.read(), inputs.snapshot
-                seen = laid_out.observation(inputs, rows)
-                if laid_out.needs_revision(seen, observed):
-                    new_revision = laid_out.commit_revision(seen, observed)
-                    inputs = Inputs.take(table, session, group, write)
-                    rows = inputs.transaction.read()
-                    laid_out.check_revision(observed, seen, inputs.snapshot)
+                layout = LayoutRewrite(table, session, group, context)
+                rows = layout.measured(inputs)
+                if rows.needs_commit:
+                    new_revision = layout.commit_revision(rows)
+                    inputs = Inputs.begin(table, session, group, write)
+                    rows = layout.after_commit(rows, inputs)
                 facts = InputFacts.of(inputs.snapshot, group)
-                output = laid_out.write(inputs, rows, seen, facts, write_id)
+                output = layout.write(inputs, rows, facts, write_id)
             result = _committed(table, inputs, group, facts, output, write_id, context, started)
             forget_write(table, write_id)
             return replace(result, new_revision=new_revision)

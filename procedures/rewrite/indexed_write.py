@@ -29,13 +29,11 @@ from otree.weight import MAX_WEIGHT
 from procedures.layout.file_ranges import ranges_of_files
 from procedures.layout.index_columns import columns_of
 from procedures.layout.layout_writer import LayoutWriter
-from procedures.layout.observation import Observation, observation_of
-from procedures.layout.revision_choice import has_other_hash_types, revision_for
 from procedures.layout.row_layout import grown_tree
-from procedures.layout.row_sample import sample_of
+from procedures.layout.row_measures import RowMeasures, has_other_hash_types, measure_columns, sample_of
 from procedures.layout.step import Step, StepObserver, ignore_step
 from procedures.layout.tags import WrittenFile, carry_thresholds, tags_by_path
-from procedures.layout.target import Target, target_for_new_rows
+from procedures.layout.target import Target, revision_for, target_for_new_rows
 from procedures.process.application import Application
 from procedures.process.current_trees import CurrentTree
 
@@ -161,16 +159,8 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
     ranges = ranges_of_files([f.stats for f in files], write.configuration.transformers)
     if ranges is None or revision_for(write.snapshot, write.configuration, ranges, 1, write.location)[1]:
         read = write.handle.read_written()
-        seen = _observed(write, read)
-        revision, new = revision_for(
-            write.snapshot,
-            write.configuration,
-            seen.stats,
-            seen.weights.rows,
-            write.location,
-            seen.weights,
-            write.app.clock,
-        )
+        measures = _measures_of(write, read)
+        revision, new = _revision_of(write, measures, measures.weights.rows)
         if new:
             write.handle.configure(new)
             before = CurrentTree.of(revision.dimensions, {})
@@ -201,25 +191,21 @@ def _write_measured(write: _Write) -> None:
         placed = _with_index_columns(write, rows)
         table_rows = placed if write.change_type is None else placed.where(F.col(write.change_type).isNull())
         write.observe(Step.PLACE)
-        seen = _observed(write, table_rows)
-        if seen.weights.rows == 0:
+        measures = _measures_of(write, table_rows)
+        if measures.weights.rows == 0:
             write.writer.write_unplaced(rows)
             return
+        count = measures.weights.rows
+        size = max(count * _row_bytes(write, count), 1.0)
+        rows_of_file = int(write.configuration.target_file_bytes * count / size)
+        revision, new = _revision_of(write, measures, rows_of_file)
         target = target_for_new_rows(
-            write.session,
-            write.snapshot,
-            write.configuration,
-            seen,
-            table_rows,
-            lambda count: count * _row_bytes(write, count),
-            write.location,
-            write.app.clock,
+            write.session, write.snapshot, write.configuration, revision, new, measures, table_rows, size
         )
         if target.warning:
             logger.warning("%s: %s", write.location, target.warning)
         remaining = _remaining(write, target)
         written = write.writer.write_laid_out(target, placed, _columns(rows), remaining)
-        revision = target.columns.revision
         before = CurrentTree.of(revision.dimensions, target.remaining)
         _tag(write, revision.revision_id, written, target.tree, before)
     finally:
@@ -227,9 +213,22 @@ def _write_measured(write: _Write) -> None:
             rows.unpersist()
 
 
-def _observed(write: _Write, rows: DataFrame) -> Observation:
+def _revision_of(write: _Write, measures: RowMeasures, rows_of_file: int) -> tuple[Revision, dict[str, str]]:
+    """The revision that the rows join; see ``revision_for``."""
+    return revision_for(
+        write.snapshot,
+        write.configuration,
+        measures.stats,
+        rows_of_file,
+        write.location,
+        measures.weights,
+        write.app.clock,
+    )
+
+
+def _measures_of(write: _Write, rows: DataFrame) -> RowMeasures:
     configuration = write.configuration
-    return observation_of(
+    return measure_columns(
         rows,
         configuration.transformers,
         configuration.logical_columns,

@@ -32,8 +32,8 @@ class Inputs:
     snapshot: TableSnapshot
 
     @classmethod
-    def take(cls, table: ManagedTable, session: SparkSession, group: Group, write: WriteRecord) -> Inputs:
-        """Begins a transaction on the newest version, and takes exactly the files of the group.
+    def begin(cls, table: ManagedTable, session: SparkSession, group: Group, write: WriteRecord) -> Inputs:
+        """Begins a transaction on the newest version that replaces exactly the files of the group.
 
         Args:
             table: the table.
@@ -46,7 +46,7 @@ class Inputs:
         """
         transaction = table.transaction(session)
         transaction.mark(write.mark)
-        gone = len(group.files) - transaction.take((file.path, file.deletion_vector) for file in group.files)
+        gone = len(group.files) - transaction.replace_files((f.path, f.deletion_vector) for f in group.files)
         if gone:
             raise ConcurrentChangeError(
                 f"{gone} of the plan's {counted(len(group.files), 'file')} {agreeing(gone, 'was', 'were')} changed "
@@ -79,7 +79,7 @@ class InputFacts:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot, group: Group) -> InputFacts:
-        """Takes what the plan tells, or looks the files up; in memory where the list of files is there.
+        """Uses what the plan tells, or looks the files up in the list of files.
 
         Args:
             snapshot: the version that they are read from.

@@ -1,25 +1,69 @@
-"""Rewrites the rows of a group in a new layout: chooses the revision and the tree that they join, and writes them."""
+"""Rewrites the rows of a group in a new layout: decides which revision they join, and writes them."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import ConcurrentChangeError, IndexConfigurationError
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, UseError
+from catalog.jvm.java_errors import is_conflict, text_of
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from otree.revision import Revision
 from procedures.groups.group import Relayout
 from procedures.layout.layout_writer import LayoutWriter
-from procedures.layout.observation import Observation, observed
-from procedures.layout.revision_choice import revision_for
+from procedures.layout.row_measures import RowMeasures, measure_rows
 from procedures.layout.step import Step
 from procedures.layout.tags import WrittenFile, facts_of, tags_by_path
-from procedures.layout.target import Target, target_for_new_rows, target_in_revision
+from procedures.layout.target import Target, revision_for, target_for_new_rows, target_in_revision
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.results import RewriteContext, RewriteOutput
-from procedures.rewrite.revision_commit import Choice, commit_revision
+
+logger = logging.getLogger(__name__)
+
+REVISION_OPERATION = "USE REVISION"
+# Only other changes of the metadata conflict with the commit of a revision; several in a row are rare.
+MAX_ATTEMPTS = 10
+
+
+class RevisionChoice(NamedTuple):
+    """The revision that rows join.
+
+    Attributes:
+        revision: the revision.
+        properties: the table properties that make it; none when it exists.
+    """
+
+    revision: Revision
+    properties: Mapping[str, str]
+
+
+class MeasuredRows(NamedTuple):
+    """The rows of a group, and the revision that they join.
+
+    Attributes:
+        data: the rows.
+        version: the version of the table in which they were measured.
+        measures: what was measured. None when the rows stay in their revision.
+        choice: the revision. None when there are no rows.
+    """
+
+    data: DataFrame
+    version: TableSnapshot
+    measures: RowMeasures | None
+    choice: RevisionChoice | None
+
+    @property
+    def needs_commit(self) -> bool:
+        """Whether the revision has to be made first."""
+        return self.choice is not None and bool(self.choice.properties)
 
 
 @dataclass(frozen=True)
@@ -38,94 +82,107 @@ class LayoutRewrite:
     group: Relayout
     context: RewriteContext
 
-    def observation(self, inputs: Inputs, rows: DataFrame) -> Observation | None:
-        """What the rows say about the revision that they need; None when they stay in theirs.
+    def measured(self, inputs: Inputs) -> MeasuredRows:
+        """Measures the rows and decides which revision they join.
 
         Raises:
             IndexConfigurationError: the table has no index columns.
         """
-        configuration = self._configuration(inputs.snapshot)
-        if self.group.revision_id:
-            return None
-        share = configuration.target_file_bytes / max(self.group.bytes, 1)
-        return observed(rows, inputs.snapshot, configuration, self.group.rows, share)
+        group, snapshot = self.group, inputs.snapshot
+        configuration = self._configuration(snapshot)
+        data = inputs.transaction.read()
+        if group.revision_id:
+            return MeasuredRows(data, snapshot, None, RevisionChoice(snapshot.revisions[group.revision_id], {}))
+        share = configuration.target_file_bytes / max(group.bytes, 1)
+        measures = measure_rows(data, snapshot, configuration, group.rows, share)
+        choice = self._choice(snapshot, measures, snapshot) if measures.weights.rows else None
+        return MeasuredRows(data, snapshot, measures, choice)
 
-    def choice(self, observed: TableSnapshot, seen: Observation | None, snapshot: TableSnapshot) -> Choice:
-        """The revision that the rows need in a version of the table.
-
-        Args:
-            observed: the version in which the rows were observed.
-            seen: what was observed; None when the rows stay in their revision.
-            snapshot: the version, in which another run may have made a revision meanwhile.
-
-        Raises:
-            ConcurrentChangeError: the version indexes other columns than the rows were observed for, or is another
-                table's.
-        """
-        group, clock = self.group, self.context.clock
-        if seen is None or seen.weights.rows == 0:
-            return group.revision_id, {}
-        if snapshot.table_id != observed.table_id:
-            raise ConcurrentChangeError("The table was replaced since the plan was made.")
-        configuration, before = self._configuration(snapshot), self._configuration(observed)
-        if (configuration.transformers, configuration.declared) != (before.transformers, before.declared):
-            raise ConcurrentChangeError("The index columns were changed since the plan was made.")
-        rows_of_file = int(configuration.target_file_bytes * seen.weights.rows / max(group.bytes, 1))
-        revision, properties = revision_for(
-            snapshot, configuration, seen.stats, rows_of_file, self.table.location, seen.weights, clock, observed
-        )
-        return revision.revision_id, properties
-
-    def needs_revision(self, seen: Observation | None, snapshot: TableSnapshot) -> bool:
-        """Whether the rows need a revision that the version in which they were observed does not have."""
-        return bool(self.choice(snapshot, seen, snapshot)[1])
-
-    def commit_revision(self, seen: Observation | None, observed: TableSnapshot) -> int | None:
+    def commit_revision(self, rows: MeasuredRows) -> int | None:
         """Commits the revision that the rows need, without the rows.
-
-        Args:
-            seen: what was observed of the rows.
-            observed: the version in which they were observed.
 
         Returns:
             The number of the revision that was made; None when the newest version has one that holds the rows.
         """
         self.context.observe(Step.REVISION)
-        return commit_revision(self.table, self.session, lambda snapshot: self.choice(observed, seen, snapshot))
 
-    def check_revision(self, observed: TableSnapshot, seen: Observation | None, snapshot: TableSnapshot) -> None:
-        """Checks that a version has the revision that the rows need.
+        def choose(snapshot: TableSnapshot) -> tuple[int, Mapping[str, str]]:
+            choice = self._choice_in(snapshot, rows)
+            return choice.revision.revision_id, choice.properties
+
+        return commit_revision(self.table, self.session, choose)
+
+    def after_commit(self, rows: MeasuredRows, inputs: Inputs) -> MeasuredRows:
+        """The same rows after ``commit_revision``, as a new transaction reads them.
 
         Raises:
-            ConcurrentChangeError: it has not.
+            ConcurrentChangeError: the version that it reads has no revision that holds the rows, indexes other columns,
+                or is another table's.
         """
-        if self.choice(observed, seen, snapshot)[1]:
-            raise ConcurrentChangeError("Another run has made a revision meanwhile, which does not hold the rows.")
+        snapshot, choice = inputs.snapshot, rows.choice
+        assert choice is not None
+        if not _has_configuration(snapshot, rows.version, choice.properties):
+            choice = self._choice_in(snapshot, rows)
+            if choice.properties:
+                raise ConcurrentChangeError("Another run has made a revision meanwhile, which does not hold the rows.")
+        # As every reader of the table has it.
+        revision = snapshot.revisions[choice.revision.revision_id]
+        return rows._replace(data=inputs.transaction.read(), choice=RevisionChoice(revision, {}))
 
-    def write(
-        self, inputs: Inputs, rows: DataFrame, seen: Observation | None, facts: InputFacts, write_id: str
-    ) -> RewriteOutput:
+    def write(self, inputs: Inputs, rows: MeasuredRows, facts: InputFacts, write_id: str) -> RewriteOutput:
         """Writes the rows.
 
         Args:
             inputs: the transaction.
             rows: its rows.
-            seen: what was observed of them.
             facts: what the log tells of the files that they come from.
             write_id: id of the write.
         """
         files = self.group.files
-        target = self._target(inputs.snapshot, rows, seen)
+        target = self._target(inputs.snapshot, rows)
         written: list[WrittenFile] = []
         if target is not None:
             # The settings of a rewrite's session collect statistics: blocks are counted while rows are written.
             writer = LayoutWriter(self.session, inputs.transaction, inputs.snapshot, self.context.observe, strict=True)
-            written = writer.write_laid_out(target, rows)
+            written = writer.write_laid_out(target, rows.data)
         revision_id = target.columns.revision.revision_id if target else -1
         times = min(f.first_time for f in files), max(f.last_time for f in files)
         rewrites = facts.rewrites_of(tuple(f.path for f in files))
         tags = tags_by_path(written, revision_id, write_id, *times, rewrites + 1)
         return RewriteOutput(revision_id, tuple(facts_of(written)), tags, target.warning if target else None)
+
+    def _choice_in(self, snapshot: TableSnapshot, rows: MeasuredRows) -> RevisionChoice:
+        """The revision that the rows need in a version; decided anew only if another writer changed the metadata."""
+        assert rows.measures is not None
+        assert rows.choice is not None
+        if _has_configuration(snapshot, rows.version, {}):
+            return rows.choice
+        return self._choice(rows.version, rows.measures, snapshot)
+
+    def _choice(self, measured: TableSnapshot, measures: RowMeasures, snapshot: TableSnapshot) -> RevisionChoice:
+        """Chooses the revision that rows need in a version of the table.
+
+        Args:
+            measured: the version in which the rows were measured.
+            measures: what was measured; at least one row.
+            snapshot: the version, in which another run may have made a revision meanwhile.
+
+        Raises:
+            ConcurrentChangeError: the version indexes other columns than the rows were measured for, or is another
+                table's.
+        """
+        if snapshot.table_id != measured.table_id:
+            raise ConcurrentChangeError("The table was replaced since the plan was made.")
+        configuration, before = self._configuration(snapshot), self._configuration(measured)
+        if (configuration.transformers, configuration.declared) != (before.transformers, before.declared):
+            raise ConcurrentChangeError("The index columns were changed since the plan was made.")
+        rows_of_file = int(configuration.target_file_bytes * measures.weights.rows / max(self.group.bytes, 1))
+        location, clock = self.table.location, self.context.clock
+        return RevisionChoice(
+            *revision_for(
+                snapshot, configuration, measures.stats, rows_of_file, location, measures.weights, clock, measured
+            )
+        )
 
     def _configuration(self, snapshot: TableSnapshot) -> IndexConfiguration:
         configuration = snapshot.index_configuration
@@ -133,19 +190,83 @@ class LayoutRewrite:
             raise IndexConfigurationError.no_columns(self.table.name, self.group.strategy)
         return configuration
 
-    def _target(self, snapshot: TableSnapshot, rows: DataFrame, seen: Observation | None) -> Target | None:
+    def _target(self, snapshot: TableSnapshot, rows: MeasuredRows) -> Target | None:
         """The revision and tree to write to; None when there are no rows to place."""
-        group, session, clock = self.group, self.session, self.context.clock
-        configuration = self._configuration(snapshot)
-        replaced = [f.path for f in group.files]
-        if seen is None:
-            revision = snapshot.revisions[group.revision_id]
-            share = configuration.target_file_bytes / max(group.bytes, 1)
-            expected = rows.count() if group.rows is None else group.rows
-            target = target_in_revision(session, snapshot, revision, replaced, rows, expected, share)
-            return replace(target, weight_span=group.weight_span, sample_fractions=configuration.sample_fractions)
-        if seen.weights.rows == 0:
+        group, session = self.group, self.session
+        if rows.choice is None:
             return None
-        return target_for_new_rows(
-            session, snapshot, configuration, seen, rows, lambda _: group.bytes, self.table.location, clock, replaced
-        )
+        configuration, revision, data = self._configuration(snapshot), rows.choice.revision, rows.data
+        replaced = [f.path for f in group.files]
+        size = max(group.bytes, 1)
+        if rows.measures is None:
+            share = configuration.target_file_bytes / size
+            expected = data.count() if group.rows is None else group.rows
+            target = target_in_revision(session, snapshot, revision, replaced, data, expected, share)
+            return replace(target, weight_span=group.weight_span, sample_fractions=configuration.sample_fractions)
+        return target_for_new_rows(session, snapshot, configuration, revision, {}, rows.measures, data, size, replaced)
+
+
+def _has_configuration(snapshot: TableSnapshot, former: TableSnapshot, properties: Mapping[str, str]) -> bool:
+    """Whether a version has the metadata of a former one, with some more properties."""
+    return (
+        snapshot.table_id == former.table_id
+        and snapshot.configuration == {**former.configuration, **properties}
+        and snapshot.schema == former.schema
+        and snapshot.partition_columns == former.partition_columns
+    )
+
+
+def commit_revision(
+    table: ManagedTable, session: SparkSession, choose: Callable[[TableSnapshot], tuple[int, Mapping[str, str]]]
+) -> int | None:
+    """Makes the revision that ``choose`` asks for, in a commit that changes properties only.
+
+    Each attempt reads the newest version, chooses and commits. Delta rebases the commit on concurrent appends, deletes
+    and rewrites. A concurrent change of the metadata is a conflict, and the next attempt chooses again.
+
+    Args:
+        table: the table.
+        session: session of the commit.
+        choose: returns the number of the revision that a version of the table needs, and the properties that make it,
+            none when it exists; reads metadata only.
+
+    Returns:
+        The number of the revision that was made; None when the newest version needed none.
+
+    Raises:
+        ConcurrentChangeError: every attempt met a concurrent change of the metadata; nothing was committed.
+    """
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        transaction = table.transaction(session)
+        number, properties = choose(TableSnapshot.of(transaction.state()))
+        if not properties:
+            return None
+        transaction.configure(properties)
+        try:
+            version = transaction.commit_properties(REVISION_OPERATION, {"revision": str(number)})
+        except (Py4JJavaError, PySparkException) as error:
+            if not is_conflict(error):
+                # The answer of the file system may be lost although the commit is there. If it appears later, the
+                # revision has no files, which harms nobody.
+                if _is_made(table, choose, number):
+                    return number
+                raise
+            if attempt < MAX_ATTEMPTS:
+                continue
+            raise ConcurrentChangeError(
+                f"Other writers changed the metadata {MAX_ATTEMPTS} times; no revision was made: {text_of(error)}"
+            ) from error
+        logger.info("%s: version %d makes revision %d", table.name, version, number)
+        return number
+    return None
+
+
+def _is_made(
+    table: ManagedTable, choose: Callable[[TableSnapshot], tuple[int, Mapping[str, str]]], number: int
+) -> bool:
+    """Whether the newest version has the revision and needs no other, as far as it can be read."""
+    try:
+        chosen, properties = choose(table.snapshot())
+        return chosen == number and not properties
+    except (UseError, Py4JJavaError, PySparkException):
+        return False

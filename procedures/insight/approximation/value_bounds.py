@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
 from catalog.columns.column_names import FoundColumn, find_stored, physical_name
-from catalog.files.file_bounds import bounds_of
+from catalog.files.file_rows import bounds_of
 from catalog.jvm.query_trees import ExpressionTree, PlanTree
 from catalog.table.snapshot import TableSnapshot
 

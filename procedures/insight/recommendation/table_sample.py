@@ -18,7 +18,7 @@ from catalog.properties.index_properties import indexable_type
 from procedures.insight.recommendation.conditions import AllOf, AnyOf, Comparison, Condition, Unusable, bound, leaves
 from procedures.insight.recommendation.simulated_layout import SampledColumn, TableSample
 from procedures.insight.recommendation.workload import WorkloadQuery
-from procedures.layout.row_sample import ordered_value
+from procedures.layout.row_measures import ordered_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from catalog.errors import UseError
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.session import activate, described_jobs, work_session
 from catalog.jvm.table_versions import LogLoad
-from catalog.state.exclusive_lease import exclusive_lease
+from catalog.state.lease import exclusive_lease
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.result_rows import ConsolidateLogRow
 from procedures.lifecycle.log.log_mode import DONE, FAILED, LogMode, LogTask, ModeOutcome

@@ -1,6 +1,7 @@
 """Columns in memory: levels, trees and groups against a naive reference."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 from file_lists import REVISIONS, ListedFile, columns_of, file_lists
@@ -139,7 +140,7 @@ def test_groups_are_numbered_in_the_order_of_their_keys(keys):
 def test_columns_are_kept_up_to_a_number_of_bytes():
     one = columns_of([ListedFile("part-0", 10, 0, 2, "w", (("", 0, 1, 5),), 0, True, None)])
     kept = KeptTables(2 * one.kept_bytes)
-    a, b, c, d = (VersionKey(key, 1, 0) for key in "abcd")
+    a, b, c, d = (VersionKey(key, frozenset(), 1, 0) for key in "abcd")
     for key in (a, b, c):
         kept.put(key, one)
     assert [kept.get(key) is one for key in (a, b, c)] == [False, True, True]
@@ -185,10 +186,27 @@ def test_a_newer_version_is_found_by_its_metadata_and_number():
     one = columns_of([])
     kept = KeptTables(10**6)
     for metadata, version in (("a", 3), ("a", 5), ("a", 9), ("b", 6)):
-        kept.put(VersionKey(metadata, version, 0), one)
-    assert kept.newest_before(VersionKey("a", 7, 0))[0] == 5
-    assert kept.newest_before(VersionKey("a", 3, 0)) is None
-    assert kept.newest_before(VersionKey("c", 7, 0)) is None
+        kept.put(_key(metadata, version), one)
+    assert kept.newest_before(_key("a", 7))[0] == 5
+    assert kept.newest_before(_key("a", 3)) is None
+    assert kept.newest_before(_key("c", 7)) is None
+
+
+def test_a_revision_that_was_made_since_changes_no_file_unless_tags_name_it():
+    kept = KeptTables(10**6)
+    tagged = replace(
+        columns_of([ListedFile("part-0", 10, 0, 2, "w", (), 0, True, None)]), tagged_revision=np.array([2])
+    )
+    kept.put(_key("a", 1, (1, 2)), tagged)
+    assert kept.newest_before(_key("a", 2, (1, 2), (3, 2)))[0] == 1
+    # Tags that could not be read before, and those of a revision that is no longer there.
+    assert kept.newest_before(_key("a", 2, (1, 2), (2, 2))) is None
+    assert kept.newest_before(_key("a", 2)) is None
+    assert kept.newest_before(_key("a", 2, (1, 3))) is None
+
+
+def _key(metadata, version, *spaces):
+    return VersionKey(metadata, frozenset(spaces), version, 0)
 
 
 def test_a_table_without_files_has_no_columns():

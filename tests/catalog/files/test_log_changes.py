@@ -1,6 +1,7 @@
 """The changes between two versions, read from the commits in between."""
 
 import pytest
+from spark_jobs import at_most
 from tables import NUMBERS, numbers
 
 from catalog.errors import TooComplexError
@@ -20,7 +21,9 @@ def table(spark, new_table):
     return made
 
 
-def test_files_that_are_added_changed_and_removed(spark, table):
+@pytest.mark.parametrize("most_bytes", [log_changes.MAX_SHORT_BYTES, 0], ids=["in the driver", "by a job"])
+def test_files_that_are_added_changed_and_removed(spark, table, monkeypatch, most_bytes):
+    monkeypatch.setattr(log_changes, "MAX_SHORT_BYTES", most_bytes)
     version, before = table.version, {file.path: file for file in table.files}
     table.sql("DELETE FROM {t} WHERE id = 3")  # a deletion vector
     table.sql("DELETE FROM {t} WHERE id >= 50 AND id < 100")  # a file
@@ -35,6 +38,32 @@ def test_files_that_are_added_changed_and_removed(spark, table):
     assert {row["path"]: row for row in changes.added.to_pylist()} == {
         path: row.asDict() for path, row in whole.items() if path not in same
     }
+
+
+def test_short_commits_are_read_without_a_spark_job(spark, table, monkeypatch):
+    version = table.version
+    table.sql("DELETE FROM {t} WHERE id = 3")
+    table.append(numbers(spark, 50, start=200, partitions=1))
+    snapshot = table.managed.snapshot()
+    with at_most(spark, 0):
+        in_driver = snapshot.changes_since(version, (), only_short=True)
+    monkeypatch.setattr(log_changes, "MAX_SHORT_BYTES", 1000)
+    assert snapshot.changes_since(version, (), only_short=True) is None
+    by_job = snapshot.changes_since(version, ())
+    assert in_driver.gone == by_job.gone
+    assert in_driver.added.sort_by("path").to_pylist() == by_job.added.sort_by("path").to_pylist()
+    assert len(by_job.added) == 2
+
+
+def test_a_list_that_does_not_have_the_counted_files_is_read_anew(spark, table, monkeypatch):
+    """Delta counts the files of most versions. A kept list of a log that was changed by hand is not used."""
+    kept = KeptTables(10**9)
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
+    before = table.managed.snapshot()
+    files = before.file_table
+    kept.put(before._version_key, files.where(files.path == files.path[0]))
+    table.append(numbers(spark, 50, start=200, partitions=1))
+    assert set(table.managed.snapshot().file_table.path) == table.paths
 
 
 def test_commits_without_files(spark, table):

@@ -1,11 +1,13 @@
 """The files of the event store, without Spark: merging, and finding the newest."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from folders import folder_table
 
 from catalog.history import event_store
+from catalog.history.event_files import StoredEvent, parse_event
 from catalog.history.event_store import EVENTS_FOLDER, MOST_FILES, merge, newest_event
 from catalog.state.line_folder import GRACE_MILLIS
 
@@ -144,3 +146,28 @@ def test_the_newest_event(table):
     merge(table, NOW)
     merge(table, NOW + GRACE_MILLIS)
     assert newest_event(table, "t").write_id == "w139"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no json",
+        '{"commitInfo": 5}',
+        '{"commitInfo": {"operation": "WRITE", "operationParameters": {"event": "{}"}}}',
+        '{"commitInfo": {"operation": "USE OPTIMIZE"}}',
+        '{"commitInfo": {"operation": "USE OPTIMIZE", "operationParameters": {"event": 5}}}',
+        '{"commitInfo": {"operation": "USE OPTIMIZE", "operationParameters": {"event": "[1]"}}}',
+        '{"add": {"path": "commitInfo"}}',
+        "[" * 100_000,
+    ],
+)
+def test_commits_of_other_writers_have_no_event(text, monkeypatch):
+    event = json.dumps({"write_id": "w", "started_at": 5, "of a later version": 1})
+    ours = {"commitInfo": {"operation": "USE OPTIMIZE", "operationParameters": {"event": event}}}
+    commits = {7: text, 8: json.dumps(ours, separators=(",", ":")) + "\n" + text}
+    monkeypatch.setattr(event_store, "short_commits", lambda *_: commits)
+    lines = event_store._committed_lines(SimpleNamespace(spark=None, location="/t"), 6, 8)
+    events = [e for line in lines if isinstance(e := parse_event(line), StoredEvent)]
+    assert [(e.write_id, e.state, e.shown["version"]) for e in events] == [("w", "committed", 8)]
+    assert json.loads(events[0].line)["of a later version"] == 1

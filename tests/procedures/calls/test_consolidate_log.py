@@ -13,7 +13,7 @@ from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import ConcurrentChangeError
 from catalog.history.event_store import EVENTS_FOLDER
 from catalog.jvm.table_state import LogExtent
-from catalog.state.exclusive_lease import exclusive_lease
+from catalog.state.lease import exclusive_lease
 from catalog.table.snapshot import TableSnapshot
 from procedures.lifecycle.log import file_metadata, table_metadata
 from procedures.lifecycle.log.commits import is_smaller

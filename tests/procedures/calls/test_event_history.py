@@ -10,6 +10,7 @@ from tables import NUMBERS, numbers
 import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
+from catalog.files import log_changes
 from catalog.history import events
 from catalog.history.event_store import RECONCILED_FILE, reconcile, record_failure, record_ignored
 from catalog.history.events import event_without_commit
@@ -108,6 +109,21 @@ def test_the_history_is_that_of_the_log_and_of_the_store(spark, table):
     assert shown[1] == first
     written = sum(r.output_files_stats.bytes for r in shown)
     assert written / shown[0].write_amplification == pytest.approx(sum(f.size for f in _live(table)[1:]), rel=1e-9)
+
+
+def test_events_that_only_the_log_has_are_read_in_the_driver_or_from_the_history(table, monkeypatch):
+    table.index()
+    managed = table.managed
+    stored = []
+    for most_bytes in (log_changes.MAX_SHORT_BYTES, 0):
+        monkeypatch.setattr(log_changes, "MAX_SHORT_BYTES", most_bytes)
+        shutil.rmtree(table.path / "_use")
+        reconcile(managed)
+        (file,) = managed.list_state("events")
+        stored.append(json.loads(managed.read_state(f"events/{file}")))
+    assert stored[0] == stored[1]
+    assert (stored[0]["state"], stored[0]["version"]) == ("committed", table.version)
+    assert [row.version for row in _shown(table)] == [table.version]
 
 
 def _live(table):

@@ -26,7 +26,7 @@ def test_small_passes_start_few_jobs(spark, appended):
     assert (planned.state, planned.input_files) == ("planned", APPENDS)
     with at_most(spark, 0):
         spark.sql(f"CALL use.optimize('{name}', dry_run => true)").collect()
-    with at_most(spark, 8):
+    with at_most(spark, 7):
         report = spark.sql(f"CALL use.optimize('{name}')").collect()
     assert [(row.state, row.rows) for row in report] == [("committed", 1000 * APPENDS)]
     with at_most(spark, 2):
@@ -39,6 +39,19 @@ def test_small_passes_start_few_jobs(spark, appended):
         assert spark.sql("CALL use.help('optimize')").collect()
         spark.sql("CALL use.status()").collect()
         assert spark.sql(f"CALL use.status('{name}')").collect()
+
+
+def test_a_small_run_on_a_table_under_appends_starts_as_few_jobs_as_optimize_of_delta(spark, new_table, set_conf):
+    """Files are taken, measured, taken again beside the new revision, sampled and written; nothing else is a job."""
+    set_conf("spark.sql.adaptive.enabled", "true")
+    table = new_table("id bigint, x double", index="id,x")
+    for number in range(6):
+        first = number * 1000
+        spark.sql(f"INSERT INTO {table.name} SELECT id, rand({number}) FROM range({first}, {first + 1000}, 1, 1)")
+        if number % 2:
+            with at_most(spark, 7 if number == 1 else 5):
+                (row,) = spark.sql(f"CALL use.optimize('{table.name}')").collect()
+            assert (row.state, row.rows, row.input_files) == ("committed", 2000, 2)
 
 
 def test_the_summary_starts_no_job_per_table(spark, appended, new_table):

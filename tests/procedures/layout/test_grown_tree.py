@@ -7,9 +7,8 @@ from otree.revision import next_revision
 from otree.transformer import Transformer
 from otree.tree import Tree
 from procedures.layout.index_columns import IndexColumns
-from procedures.layout.observation import observation_of
 from procedures.layout.row_layout import grown_tree
-from procedures.layout.row_sample import sample_of
+from procedures.layout.row_measures import measure_columns, sample_of
 
 NAMES = ("a", "b")
 UNIT = "pmod(xxhash64(id, '{}'), 1000000007) / 1000000007D"
@@ -30,7 +29,7 @@ def _rows(spark, kind, count, partitions=2):
 def _grown(spark, rows, size, kinds=("linear", "linear")):
     transformers = tuple(Transformer(kind, name, "DoubleDataType") for kind, name in zip(kinds, NAMES, strict=True))
     rows = rows.withColumn("a", F.col("a").cast("double"))
-    seen = observation_of(rows, transformers, NAMES)
+    seen = measure_columns(rows, transformers, NAMES)
     columns = IndexColumns(spark, next_revision(None, transformers, seen.stats, size, 1, "/t"), NAMES)
     sample, _ = sample_of(rows, seen.weights.rows, columns, 1.0)
     assert sample.rows == seen.weights.rows

@@ -28,9 +28,8 @@ from otree.transformation.hashing import java_text
 from otree.transformer import Transformer
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT
-from procedures.layout.coordinates import COORDINATES
-from procedures.layout.index_columns import IndexColumns
-from procedures.layout.observation import observation_of
+from procedures.layout.index_columns import COORDINATES, IndexColumns
+from procedures.layout.row_measures import measure_columns
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local to the session, which is UTC
 LONG = (-(2**63), 2**63 - 1)
@@ -304,7 +303,7 @@ def test_a_tree_without_inner_cubes(spark, rows, evaluation):
 
 def test_statistics_leave_nan_and_infinities_out(spark, rows):
     names = ("l", "f", "d", "p", "t", "y", "s")
-    seen = observation_of(rows, _revision(names).transformers, names)
+    seen = measure_columns(rows, _revision(names).transformers, names)
     assert seen.weights.rows == 400
     found = dict(zip(names, seen.stats, strict=True))
     assert (found["l"].minimum, found["l"].maximum) == LONG

@@ -4,7 +4,7 @@ import pytest
 from tables import NUMBERS, numbers
 
 from procedures.calls.index import OPERATION as INDEX
-from procedures.rewrite.revision_commit import OPERATION as REVISION
+from procedures.rewrite.layout_rewrite import REVISION_OPERATION as REVISION
 
 TAG = "delta.identity.schemaUpdate"
 

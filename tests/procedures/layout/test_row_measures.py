@@ -9,10 +9,9 @@ from pyspark.sql import functions as F
 from tables import NUMBERS, checksum, numbers
 
 from otree.tree import Tree
-from procedures.layout import row_sample
-from procedures.layout.observation import observation_of, observed
+from procedures.layout import row_measures
 from procedures.layout.row_layout import grown_tree
-from procedures.layout.row_sample import RowSample, sample_rows
+from procedures.layout.row_measures import RowSample, measure_columns, measure_rows, sample_rows
 from procedures.layout.target import revision_for
 
 
@@ -28,14 +27,14 @@ def jobs_of(spark, act):
 
 def separate(rows, snapshot):
     found = snapshot.index_configuration
-    return observation_of(rows, found.transformers, found.logical_columns, found.declared, snapshot.latest_revision)
+    return measure_columns(rows, found.transformers, found.logical_columns, found.declared, snapshot.latest_revision)
 
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS", 500)
-    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS_PER_FILE", 1)
-    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS_PER_CUBE", 1)
+    monkeypatch.setattr(row_measures, "_SAMPLE_ROWS", 500)
+    monkeypatch.setattr(row_measures, "_SAMPLE_ROWS_PER_FILE", 1)
+    monkeypatch.setattr(row_measures, "_SAMPLE_ROWS_PER_CUBE", 1)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def odd_rows(spark):
 
 def test_one_job_tells_what_separate_looks_tell(spark, snapshot):
     rows = numbers(spark, 900, start=5000).union(odd_rows(spark)).localCheckpoint()
-    seen, jobs = jobs_of(spark, lambda: observed(rows, snapshot, snapshot.index_configuration, 904))
+    seen, jobs = jobs_of(spark, lambda: measure_rows(rows, snapshot, snapshot.index_configuration, 904))
     assert jobs == 1
     apart = separate(rows, snapshot)
     assert [(s.minimum, s.maximum, s.declared) for s in seen.stats] == [
@@ -71,7 +70,7 @@ def test_ranges_are_those_of_all_rows(spark, snapshot, small_samples):
     """One value outside the revision, which no sample has, still makes a new revision."""
     rows = numbers(spark, 20_000).union(spark.createDataFrame([(5, 77.5, 3, "a")], NUMBERS))
     found = snapshot.index_configuration
-    seen = observed(rows, snapshot, found, 20_001)
+    seen = measure_rows(rows, snapshot, found, 20_001)
     assert 300 < len(seen.sample.table) < 700
     assert max(seen.sample.table.column("v0").to_pylist()) < 1
     assert (seen.weights.rows, seen.stats[0].maximum) == (20_001, 77.5)
@@ -79,14 +78,14 @@ def test_ranges_are_those_of_all_rows(spark, snapshot, small_samples):
     assert new
     assert revision.transformations[0].covers(seen.stats[0])
     inside = numbers(spark, 20_000).withColumns({"x": F.col("x") / 2 + 0.2, "y": F.lit(500)})
-    within = observed(inside, snapshot, found, 20_000)
+    within = measure_rows(inside, snapshot, found, 20_000)
     assert not revision_for(snapshot, found, within.stats, 100, "/t", within.weights)[1]
 
 
 def test_the_number_of_rows_may_be_wrong(spark, snapshot):
     rows = numbers(spark, 600)
     for expected in (1, 100_000_000):
-        seen = observed(rows, snapshot, snapshot.index_configuration, expected)
+        seen = measure_rows(rows, snapshot, snapshot.index_configuration, expected)
         assert seen.weights.rows == 600
         grown_tree(seen.sample, Tree(3, {}), {})
 
@@ -97,21 +96,21 @@ def test_rows_of_any_query_are_counted(spark, snapshot, set_conf, adaptive):
     set_conf("spark.sql.adaptive.enabled", adaptive)
     rows = numbers(spark, 700)
     shuffled = rows.unionAll(rows).distinct()
-    seen = observed(shuffled, snapshot, snapshot.index_configuration, 700)
+    seen = measure_rows(shuffled, snapshot, snapshot.index_configuration, 700)
     assert (seen.weights.rows, len(seen.sample.table)) == (700, 700)
-    nothing = observed(rows.where("false"), snapshot, snapshot.index_configuration, 5)
+    nothing = measure_rows(rows.where("false"), snapshot, snapshot.index_configuration, 5)
     assert (nothing.weights.rows, nothing.stats[0].span) == (0, None)
-    assert observed(spark.createDataFrame([], NUMBERS), snapshot, snapshot.index_configuration, 5).weights.rows == 0
+    assert measure_rows(spark.createDataFrame([], NUMBERS), snapshot, snapshot.index_configuration, 5).weights.rows == 0
 
 
 @pytest.mark.slow
 def test_where_nothing_is_known_there_is_no_sample(spark, new_table, snapshot):
     rows = numbers(spark, 50)
-    assert observed(rows, snapshot, snapshot.index_configuration, None).sample is None
+    assert measure_rows(rows, snapshot, snapshot.index_configuration, None).sample is None
     fresh = new_table(NUMBERS, index="x").managed.snapshot()
-    assert observed(rows, fresh, fresh.index_configuration, 50).sample is None
+    assert measure_rows(rows, fresh, fresh.index_configuration, 50).sample is None
     quantiles = new_table(NUMBERS, index="x:quantiles").managed.snapshot()
-    assert observed(rows, quantiles, quantiles.index_configuration, 50).sample is None
+    assert measure_rows(rows, quantiles, quantiles.index_configuration, 50).sample is None
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from catalog.errors import ConcurrentChangeError
-from procedures.rewrite import revision_commit as module
+from procedures.rewrite import layout_rewrite as module
 
 
 class ConflictError(Exception):

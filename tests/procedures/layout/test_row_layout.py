@@ -12,10 +12,10 @@ from otree.packing import pack
 from otree.revision import Revision
 from otree.transformation import HashTransformation, LinearTransformation
 from otree.transformer import Transformer
-from procedures.layout import row_sample
-from procedures.layout.curve_order import sampled_order
+from procedures.layout import row_measures
 from procedures.layout.index_columns import IndexColumns
-from procedures.layout.row_sample import sample_of
+from procedures.layout.row_layout import sampled_order
+from procedures.layout.row_measures import sample_of
 
 SPACES = {
     "id": ("LongDataType", LinearTransformation(0, 10**6, 0, "LongDataType")),
@@ -109,11 +109,11 @@ def test_no_file_is_above_two_targets(spark, new_table, share):
 @pytest.mark.slow
 def test_rows_of_an_indexed_table_are_sampled_evenly(spark, new_table, monkeypatch):
     """The sample that files are cut by is not turned into one by weight, which would hold low weights only."""
-    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS", 500)
-    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS_PER_FILE", 20)
-    monkeypatch.setattr(row_sample, "_SAMPLE_ROWS_PER_CUBE", 10)
+    monkeypatch.setattr(row_measures, "_SAMPLE_ROWS", 500)
+    monkeypatch.setattr(row_measures, "_SAMPLE_ROWS_PER_FILE", 20)
+    monkeypatch.setattr(row_measures, "_SAMPLE_ROWS_PER_CUBE", 10)
     source = new_table(NUMBERS, index="id,x").append(numbers(spark, 4000)).index()
-    sample, _ = row_sample.sample_of(source.data, 4000, _columns(spark, ("id", "x")), 0.1)
+    sample, _ = row_measures.sample_of(source.data, 4000, _columns(spark, ("id", "x")), 0.1)
     assert sample.rows == 4000
     assert 300 < len(sample.weights) < 700
     assert abs(float(np.mean(sample.weights.astype(float)))) < 0.1 * 2**32
