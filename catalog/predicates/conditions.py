@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -86,11 +86,11 @@ def leaves(condition: Condition[C]) -> Iterator[Comparison[C] | Unknown]:
 def visit(
     condition: Condition[C],
     leaf: Callable[[Comparison[C] | Unknown, bool], T],
-    all_of: Callable[[Sequence[T]], T],
-    any_of: Callable[[Sequence[T]], T],
+    all_of: Callable[[tuple[T, ...]], T],
+    any_of: Callable[[tuple[T, ...]], T],
     not_of: Callable[[T], T] | None = None,
 ) -> T:
-    """Evaluates a condition from its leaves up.
+    """Evaluates a condition from its leaves up, and parts from the last to the first.
 
     Args:
         condition: may be nested more deeply than Python's stack.
@@ -115,10 +115,11 @@ def visit(
             done.append(leaf(node, negated))
         elif not is_expanded:
             todo.append((node, negated, True))
-            todo += [(part, negated, False) for part in reversed(node.parts)]
+            todo += [(part, negated, False) for part in node.parts]
         else:
             first = len(done) - len(node.parts)
-            parts, done = done[first:], done[:first]
+            parts = tuple(reversed(done[first:]))
+            del done[first:]
             done.append(all_of(parts) if isinstance(node, AllOf) != negated else any_of(parts))
     return done[0]
 
@@ -134,10 +135,4 @@ def with_leaves(condition: Condition[C], leaf: Callable[[Comparison[C] | Unknown
     def changed(node: Comparison[C] | Unknown, _: bool) -> Condition[T]:
         return leaf(node)
 
-    def all_of(parts: Sequence[Condition[T]]) -> Condition[T]:
-        return AllOf(tuple(parts))
-
-    def any_of(parts: Sequence[Condition[T]]) -> Condition[T]:
-        return AnyOf(tuple(parts))
-
-    return visit(condition, changed, all_of, any_of, Not[T])
+    return visit(condition, changed, AllOf[T], AnyOf[T], Not[T])

@@ -44,9 +44,10 @@ class Regions:
         """
         pairs_left = _MOST_PAIRS
 
-        def intersection(parts: Sequence[Region]) -> Region:
+        def intersection(parts: tuple[Region, ...]) -> Region:
             nonlocal pairs_left
-            region, pairs = Region.intersection(parts, self.revision.dimensions, pairs_left)
+            # In the order of evaluation, in which the pairs are spent.
+            region, pairs = Region.intersection(parts[::-1], self.revision.dimensions, pairs_left)
             pairs_left -= pairs
             return region
 

@@ -38,7 +38,7 @@ def deciding(condition: QueryCondition) -> list[Comparison[str]]:
 
 def without_negations(condition: QueryCondition) -> QueryCondition:
     """Returns a parsed condition whose comparisons are ranges, and those that almost all values satisfy are unknown."""
-    return visit(condition, _as_range, lambda parts: AllOf(tuple(parts)), lambda parts: AnyOf(tuple(parts)))
+    return visit(condition, _as_range, AllOf[str], AnyOf[str])
 
 
 def _as_range(leaf: Comparison[str] | Unknown, negated: bool) -> QueryCondition:
