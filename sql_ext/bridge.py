@@ -16,6 +16,7 @@ from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error, known_error
 from catalog.jvm.java_time import python_time
 from catalog.jvm.python_handler import Refusal
+from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.settings.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
@@ -179,7 +180,7 @@ def _plan_sample(spark: SparkSession, request: PlanSample) -> str:
 def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
     if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
         return None
-    return plan_read(request.configuration, request.conditions)
+    return plan_read(request.configuration, condition_of_json(request.conditions))
 
 
 @_answers(CheckMetadata)

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from catalog.jvm.java_values import java_class, java_data, jvm_session
 from catalog.jvm.read_report import PlannedSample
+from catalog.predicates.index_conditions import IndexCondition, condition_of_json
 
 _REPORT = "io.usespark.SkippingReport"
 
@@ -24,7 +25,7 @@ class PlannedCondition:
         text: SQL text.
         operator: ``and`` or ``or``; '' for a single condition.
         parts: operands of ``and`` and ``or``.
-        tree: the condition as the index judges it, as JSON; None if it does not judge it.
+        tree: the condition as the index judges it; None if it does not judge it.
         used_by: ``partitions`` or ``statistics`` if Delta used it to select files, else ''.
         is_partition: whether it is about partition columns only.
         subject: what is compared: ``column``, ``cast``, ``function``, ``hash`` or ``other``.
@@ -41,7 +42,7 @@ class PlannedCondition:
     text: str
     operator: str = ""
     parts: tuple[PlannedCondition, ...] = ()
-    tree: str | None = None
+    tree: IndexCondition | None = None
     used_by: str = ""
     is_partition: bool = False
     subject: str = "other"
@@ -61,7 +62,7 @@ class PlannedCondition:
             text=node["text"],
             operator=node["operator"],
             parts=tuple(cls.of(part) for part in node.get("of", ())),
-            tree=node.get("tree"),
+            tree=None if node.get("tree") is None else condition_of_json(node["tree"]),
             used_by=node.get("used_by", ""),
             is_partition=node.get("is_partition", False),
             subject=node.get("subject", "other"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,24 +22,14 @@ from pyspark.sql.types import (
 )
 from sqlglot import exp
 
+from catalog.predicates.conditions import AnyOf, Comparison, Condition, Unknown, leaves, visit
+from catalog.predicates.operators import BOUND_TESTS, EQUAL, IN, IS_NULL, NEGATED, NOT_EQUAL, NULL_SAFE_EQUAL
+from catalog.predicates.sql_conditions import SqlConditions
 from catalog.pruning.row_predicate import RowPredicate, resolve
 
+_Path: TypeAlias = tuple[StructField, ...]
 _HELPER = "__use_bounds"
 _LONGEST_LIST = 1_000
-_OPERATORS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
-}  # fmt: skip
-_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
-# Conditions under which a comparison can be true for a value of the file, whose values are between {low} and {high}.
-_POSSIBLE = {
-    "=": "{low} <= {value} AND {high} >= {value}",
-    "<>": "NOT ({low} = {value} AND {high} = {value})",
-    "<": "{low} < {value}",
-    "<=": "{low} <= {value}",
-    ">": "{high} > {value}",
-    ">=": "{high} >= {value}",
-}
 _CAST_TYPES = {
     exp.DType.DATE: "date", exp.DType.TIMESTAMPTZ: "timestamp", exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
 }  # fmt: skip
@@ -71,82 +62,80 @@ def files_that_may_match(
     """
     if '"' in predicate.text and spark.conf.get("spark.sql.ansi.doubleQuotedIdentifiers", "false") == "true":
         return lambda files: files  # a string in the parsed tree may be a name in Spark
-    translation = _Translation(spark, schema)
-    possible = translation.possible(predicate.tree, wanted=True)
+    condition = SqlConditions(_Reading(spark, schema)).condition(predicate.tree)
+    columns = list(dict.fromkeys(leaf.column for leaf in leaves(condition) if isinstance(leaf, Comparison)))
+    possible = _possible(condition, columns)
     if possible is None:
         return lambda files: files
-    bounds = _bounds(translation.columns, partition_columns)
+    bounds = _bounds(columns, partition_columns)
     return lambda files: files.withColumn(_HELPER, bounds).where(possible).drop(_HELPER)
 
 
-@dataclass
-class _Translation:
-    """Generates SQL over the bounds of a file and collects the columns whose bounds it needs."""
+def _possible(condition: Condition[_Path], columns: Sequence[_Path]) -> str | None:
+    """Returns SQL over the bounds of a file that is true if the condition may be true for a row; None = always true."""
+
+    def leaf(of: Comparison[_Path] | Unknown, negated: bool) -> str | None:
+        return None if isinstance(of, Unknown) else _test(of, columns.index(of.column), negated)
+
+    def both(parts: Sequence[str | None]) -> str | None:
+        return " AND ".join(f"({part})" for part in parts if part is not None) or None
+
+    def either(parts: Sequence[str | None]) -> str | None:
+        return None if None in parts else " OR ".join(f"({part})" for part in parts) or "false"
+
+    return visit(condition, leaf, both, either)
+
+
+def _test(comparison: Comparison[_Path], number: int, negated: bool) -> str | None:
+    operator = comparison.operator
+    if operator == IS_NULL:
+        return f"{_HELPER}.{'some' if negated else 'null'}{number}"
+    if negated and operator not in NEGATED:  # null differs from every value
+        return None
+    operator = NEGATED[operator] if negated else EQUAL if operator == NULL_SAFE_EQUAL else operator
+    (value,) = comparison.values
+    if operator == NOT_EQUAL:
+        text = f"NOT ({_HELPER}.low{number} = {value} AND {_HELPER}.high{number} = {value})"
+    else:
+        text = " AND ".join(f"{_HELPER}.{end}{number} {test} {value}" for end, test in BOUND_TESTS[operator])
+    return f"{_HELPER}.some{number} AND coalesce({text}, true)"
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Takes what it does not understand as unknown; values are literals of SQL."""
 
     spark: SparkSession
     schema: StructType
-    columns: list[tuple[StructField, ...]] = field(default_factory=list)
 
-    def possible(self, node: exp.Expr, wanted: bool) -> str | None:
-        """Returns SQL that is true if ``node`` may equal ``wanted`` for a row of the file; None = always true."""
-        if isinstance(node, exp.Paren):
-            return self.possible(node.this, wanted)
-        if isinstance(node, exp.Not):
-            return self.possible(node.this, not wanted)
-        if isinstance(node, (exp.And, exp.Or)):
-            parts = [self.possible(operand, wanted) for operand in _operands(node)]
-            # "not (a and b)" is "not a or not b", even if one of them is null.
-            if isinstance(node, exp.And) == wanted:
-                return " AND ".join(f"({part})" for part in parts if part is not None) or None
-            return None if None in parts else " OR ".join(f"({part})" for part in parts)
-        return self._leaf(node, wanted)
+    def other(self, node: exp.Expr, detail: str = "") -> Unknown:  # noqa: ARG002 - the text of it is not needed
+        return Unknown()
 
-    def _leaf(self, node: exp.Expr, wanted: bool) -> str | None:
-        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            number = self._column(node.this)
-            return None if number is None else f"{_HELPER}.{'null' if wanted else 'some'}{number}"
-        if isinstance(node, exp.In) and not node.args.get("query") and not node.args.get("unnest"):
-            return self._in(node, wanted)
-        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
-            both = [
-                self._compared(node.this, op, node.args[end], wanted) for op, end in ((">=", "low"), ("<=", "high"))
-            ]
-            if wanted:
-                return " AND ".join(part for part in both if part is not None) or None
-            return None if None in both else " OR ".join(f"({part})" for part in both)
-        operator = _OPERATORS.get(type(node))
-        if operator is None:
-            return None
-        if isinstance(node.this, (exp.Column, exp.Dot)):
-            return self._compared(node.this, operator, node.expression, wanted)
-        return self._compared(node.expression, _MIRRORED[operator], node.this, wanted)
-
-    def _in(self, node: exp.In, wanted: bool) -> str | None:
+    def comparison(
+        self,
+        node: exp.Expr,  # noqa: ARG002 - the comparison says it all
+        column: exp.Expr,
+        operator: str,
+        literals: Sequence[exp.Expr],
+    ) -> Condition[_Path]:
+        path = self._path(column)
+        if path is None:
+            return Unknown()
+        if operator == IS_NULL:
+            return Comparison(path, operator)
+        if operator != IN:
+            return self._compared(path, operator, literals[0])
         # Values of several types are compared in their common type, which pairs of values do not determine.
-        if not 0 < len(node.expressions) <= _LONGEST_LIST or len({_kind(value) for value in node.expressions}) > 1:
-            return None
-        parts = [self._compared(node.this, "=", value, wanted) for value in node.expressions]
-        if wanted:
-            return None if None in parts else " OR ".join(f"({part})" for part in parts)
-        return " AND ".join(f"({part})" for part in parts if part is not None) or None
+        if len(literals) > _LONGEST_LIST or len({_kind(value) for value in literals}) > 1:
+            return Unknown()
+        return AnyOf(tuple(self._compared(path, EQUAL, value) for value in literals))
 
-    def _compared(self, column: exp.Expr, operator: str, value: exp.Expr, wanted: bool) -> str | None:
-        number = self._column(column)
-        if number is None:
-            return None
-        literal = self._literal(value, self.columns[number][-1].dataType)
-        if literal is None:
-            return None
-        if operator == "<=>":
-            if not wanted:  # null differs from every value
-                return None
-            operator = "="
-        possible = _POSSIBLE[operator if wanted else _OPPOSITE[operator]]
-        text = possible.format(low=f"{_HELPER}.low{number}", high=f"{_HELPER}.high{number}", value=literal)
-        return f"{_HELPER}.some{number} AND coalesce({text}, true)"
+    def _compared(self, path: _Path, operator: str, value: exp.Expr) -> Comparison[_Path] | Unknown:
+        literal = self._literal(value, path[-1].dataType)
+        return Unknown() if literal is None else Comparison(path, operator, (literal,))
 
-    def _column(self, node: exp.Expr) -> int | None:
-        """Returns the number of a column that has bounds; None if it has none."""
+    def _path(self, node: exp.Expr) -> _Path | None:
+        """Returns the fields down to a column that has bounds; None if it has none."""
         path = resolve(self.schema, node)
         if path is None:
             return None
@@ -155,11 +144,7 @@ class _Translation:
         known = isinstance(data_type, (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType))
         # CHAR values are padded when they are read, and other collations have a different order.
         is_text = data_type == StringType() and "__CHAR_VARCHAR_TYPE_STRING" not in (last.metadata or {})
-        if not known and not is_text:
-            return None
-        if path not in self.columns:
-            self.columns.append(path)
-        return self.columns.index(path)
+        return path if known or is_text else None
 
     def _literal(self, node: exp.Expr, column: DataType) -> str | None:
         """Returns SQL of a literal that is compared in the order of the column's values; None for other literals."""
@@ -190,19 +175,6 @@ class _Translation:
         return f"try_cast({text} AS {as_type})"
 
 
-def _operands(node: exp.Connector) -> list[exp.Expr]:
-    """Returns the operands of a chain of one connective, so that thousands of them form one level."""
-    operands: list[exp.Expr] = []
-    todo: list[exp.Expr] = [node]
-    while todo:
-        operand = todo.pop()
-        if isinstance(operand, exp.Connector) and type(operand) is type(node):
-            todo += [operand.right, operand.left]
-        else:
-            operands.append(operand)
-    return operands
-
-
 def _kind(node: exp.Expr) -> str:
     """Returns the kind of a literal, which determines how it is compared."""
     if isinstance(node, (exp.Paren, exp.Neg)):
@@ -231,7 +203,7 @@ def _number(node: exp.Expr) -> str | None:
     return None
 
 
-def _bounds(columns: Sequence[tuple[StructField, ...]], partition_columns: Sequence[str]) -> Column:
+def _bounds(columns: Sequence[_Path], partition_columns: Sequence[str]) -> Column:
     """Returns a struct of low, high, some (there may be a value) and null (there may be a null) for each column."""
     stats = F.from_json("stats", _stats_schema(columns))
     fields = []
@@ -268,7 +240,7 @@ def _stored_name(part: StructField) -> str:
     return str((part.metadata or {}).get("delta.columnMapping.physicalName", part.name))
 
 
-def _stats_schema(columns: Sequence[tuple[StructField, ...]]) -> StructType:
+def _stats_schema(columns: Sequence[_Path]) -> StructType:
     paths = [[_stored_name(part) for part in path] for path in columns]
     texts, counts = _nested(paths, StringType()), _nested(paths, LongType())
     of_kind = {"minValues": texts, "maxValues": texts, "nullCount": counts}

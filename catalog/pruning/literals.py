@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from collections.abc import Mapping
@@ -43,7 +42,7 @@ def bounds(value: Any, column_type: str, compared_as: str, data_type: str) -> Bo
     """Returns a bracket around a literal, such that comparing indexed values with it loses no row.
 
     Args:
-        value: the literal in the form of the shim, not null.
+        value: the literal, not null.
         column_type: SQL type of the column.
         compared_as: SQL type that the column is cast to for the comparison; its own type without a cast.
         data_type: the format's data type of the revision.
@@ -59,23 +58,21 @@ def bounds(value: Any, column_type: str, compared_as: str, data_type: str) -> Bo
 
 def _bracket(value: Any, column_type: str, compared_as: str) -> tuple[Any, Any] | None:
     if column_type in _WHOLE and compared_as in _PRECISION:
-        return _rounded(_real(value), _PRECISION[compared_as])
+        return _rounded(value, _PRECISION[compared_as])
     if column_type in _WHOLE:
         exact = _whole(value, column_type, compared_as)
     elif column_type in _REAL:
-        exact = _real(value) if compared_as in (column_type, "double") else None
+        exact = value if compared_as in (column_type, "double") else None
     elif column_type.startswith("decimal"):
         exact = _decimal(value, column_type, compared_as)
     elif column_type in (*_INSTANTS, "date"):
         return _time(value, column_type, compared_as)
     elif column_type != compared_as:
         exact = None
-    elif column_type == "string":
+    elif column_type in ("string", "binary"):
         exact = value
     elif column_type == "boolean":
         exact = int(value)
-    elif column_type == "binary":
-        exact = base64.b64decode(value)
     else:
         exact = None
     return None if exact is None else (exact, exact)
@@ -100,15 +97,10 @@ def _rounded(number: float, precision: int) -> tuple[float, float] | None:
     return number - step, number + step
 
 
-def _real(value: str) -> float:
-    return float(value.replace("Infinity", "inf"))
-
-
 def _decimal(value: Any, column_type: str, compared_as: str) -> Value:
     # The index places decimals by their double values, in the same order as a comparison of doubles.
     if compared_as == "double":
-        number = _real(value)
-        return number if math.isfinite(number) else None
+        return value if math.isfinite(value) else None
     own, other = _digits(column_type), _digits(compared_as)
     if own is None or other is None:
         return None

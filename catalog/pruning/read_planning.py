@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any
 
-from catalog.errors import TooComplexError
-from catalog.pruning.conditions import Conditions
+from catalog.predicates.conditions import Comparison, nodes
+from catalog.predicates.index_conditions import IndexCondition
+from catalog.pruning.regions import Regions
 from otree.errors import IndexFormatError
 from otree.hash_types import HASH_TYPES_KEY_PREFIX
 from otree.region import Region
@@ -136,28 +136,21 @@ def sample_facts(configuration: str) -> SampleFacts | None:
     return SampleFacts(revision.columns, weights.message if weights is not None and low else None)
 
 
-def plan_read(configuration: str, conditions: str) -> str | None:
-    """Returns the boxes that the blocks of each revision must overlap for a scan with these conditions.
+def plan_read(configuration: str, condition: IndexCondition) -> str | None:
+    """Returns the boxes that the blocks of each revision must overlap for a scan with this condition.
 
     Args:
         configuration: the table's properties, as JSON.
-        conditions: JSON tree of conditions, see ``catalog.pruning.conditions``.
+        condition: of the rows to read.
 
     Returns:
         JSON ``{"revisions": {id: {dimensions, boxes: [{first_weight, last_weight, lower, upper}]}}}``, or None if
         no file can be skipped. A block must overlap one of the boxes.
-
-    Raises:
-        TooComplexError: the tree is too deeply nested to parse; the shim sends no such trees.
     """
     index = _index(configuration)
-    try:
-        tree: Mapping[str, Any] = json.loads(conditions)
-    except RecursionError as error:
-        raise TooComplexError.of("conditions", "fewer levels") from error
     queries = {}
-    for revision in _affordable(list(readable_revisions(configuration).values()), tree):
-        region = Conditions(revision, index.hash_types.get(revision.revision_id)).region(tree)
+    for revision in _affordable(list(readable_revisions(configuration).values()), condition):
+        region = Regions(revision, index.hash_types.get(revision.revision_id)).region(condition)
         if not region.is_all:
             queries[str(revision.revision_id)] = _query(revision, region)
     return json.dumps({"revisions": queries}) if queries else None
@@ -173,33 +166,29 @@ def readable_revisions(configuration: str) -> dict[int, Revision]:
     return {n: revisions[n] for n in sorted(revisions) if not revisions[n].is_staging and revisions[n].transformations}
 
 
-def narrows(configuration: str, revision_id: int, condition: str) -> bool:
+def narrows(configuration: str, revision_id: int, condition: IndexCondition) -> bool:
     """Whether a condition limits the region or the weights of a revision.
 
     Args:
         configuration: the table's properties, as JSON.
         revision_id: number of a readable revision.
-        condition: JSON tree of a condition, see ``catalog.pruning.conditions``.
+        condition: the condition.
     """
     index = _index(configuration)
-    region = Conditions(index.revisions[revision_id], index.hash_types.get(revision_id)).region(json.loads(condition))
+    region = Regions(index.revisions[revision_id], index.hash_types.get(revision_id)).region(condition)
     return not region.is_all
 
 
-def _affordable(revisions: Sequence[Revision], tree: Mapping[str, Any]) -> Sequence[Revision]:
-    """Returns the newest revisions for which a tree of this size can be evaluated in about a second; usually all."""
-    nodes, todo = 0, [tree]
-    while todo:
-        node = todo.pop()
-        nodes += 1 + len(node.get("values", ()))
-        todo += node.get("of", ())
-    most = max(1, _MOST_NODES // nodes)
+def _affordable(revisions: Sequence[Revision], condition: IndexCondition) -> Sequence[Revision]:
+    """Returns the newest revisions for which a condition of this size can be evaluated in about a second."""
+    size = sum(1 + (len(node.values) if isinstance(node, Comparison) else 0) for node in nodes(condition))
+    most = max(1, _MOST_NODES // size)
     if len(revisions) <= most:
         return revisions
     logger.warning(
         "A query with %d conditions skips files of the newest %d of %d revisions only. Use fewer conditions, or "
         "rewrite the files of older revisions (revision_rewrite).",
-        nodes, most, len(revisions),
+        size, most, len(revisions),
     )  # fmt: skip
     return sorted(revisions, key=lambda revision: revision.revision_id)[-most:]
 

@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, first_line
 from catalog.jvm.java_errors import is_stack_overflow, text_of
+from catalog.predicates.sql_conditions import name_parts
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
 _LONGEST = 1_000_000
@@ -120,19 +121,6 @@ class RowPredicate:
                 spark.sql(f"SELECT {', '.join(casts)}").collect()  # literals only: no Spark job
         except PySparkException as error:
             raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
-
-
-def name_parts(node: exp.Expr) -> tuple[str, ...]:
-    """Returns the parts of a column's name, such as three for ``a.b.c``; empty if the node is not a column."""
-    after: list[str] = []
-    while isinstance(node, exp.Dot):
-        if not isinstance(node.expression, exp.Identifier):
-            return ()
-        after.append(node.expression.name)
-        node = node.this
-    if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
-        return ()
-    return (*(part.name for part in node.parts), *reversed(after))
 
 
 def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:

@@ -3,48 +3,60 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
+from catalog.predicates.conditions import Comparison, Unknown, visit
+from catalog.predicates.operators import (
+    BOUND_TESTS,
+    EQUAL,
+    FUNCTIONS,
+    IN,
+    IS_NULL,
+    NEGATED,
+    NULL_SAFE_EQUAL,
+    ORDERED,
+    STARTS_WITH,
+)
 from sql_ext.readers.delta_files import DeltaFile
 from sql_ext.readers.literals import FLOATING
-from sql_ext.readers.row_conditions import Comparison, Condition
+from sql_ext.readers.row_conditions import RowCondition
 from sql_ext.readers.table_columns import Column
 
 # Statistics cut times to milliseconds.
 _CUT_MICROS = 1_000
 # Readers of the log differ in the last digits of numbers. A FLOAT has fewer digits in the log than as a DOUBLE.
 _ERRORS = {"double": (2.0**-49, 1e-320), "float": (2.0**-22, 1e-44)}
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_UNKNOWN = "unknown"
 
 
-def may_have_rows(file: DeltaFile, condition: Condition) -> bool:
-    """Returns False only if the condition is true for no row of the file.
+FileTest: TypeAlias = Callable[[DeltaFile], bool]
+
+
+def file_test(condition: RowCondition) -> FileTest:
+    """Returns a test of files that is false only if the condition is true for no row of the file.
 
     Args:
-        file: the file.
         condition: the condition.
     """
-    return _may_be(file, condition, is_negated=False)
+
+    def all_of(tests: Sequence[FileTest]) -> FileTest:
+        return lambda file: all(test(file) for test in tests)
+
+    def any_of(tests: Sequence[FileTest]) -> FileTest:
+        return lambda file: any(test(file) for test in tests)
+
+    return visit(condition, _test_of, all_of, any_of)
 
 
-def _may_be(file: DeltaFile, condition: Condition, *, is_negated: bool) -> bool:
-    """Whether the condition, or its negation, may be true for a row. NULL is neither."""
-    if isinstance(condition, Comparison):
-        return _may_hold(file, _opposite(condition) if is_negated else condition)
-    if condition.operator == "not":
-        return _may_be(file, condition.of[0], is_negated=not is_negated)
-    combine = all if (condition.operator == "and") != is_negated else any
-    return combine(_may_be(file, part, is_negated=is_negated) for part in condition.of)
+def _test_of(leaf: Comparison[Column] | Unknown, negated: bool) -> FileTest:
+    if isinstance(leaf, Unknown) or (negated and leaf.operator not in ORDERED):
+        return lambda _: True
+    comparison = replace(leaf, operator=NEGATED[leaf.operator]) if negated else leaf
+    return lambda file: _may_hold(file, comparison)
 
 
-def _opposite(comparison: Comparison) -> Comparison:
-    return Comparison(comparison.column, _OPPOSITE.get(comparison.operator, _UNKNOWN), comparison.values)
-
-
-def _may_hold(file: DeltaFile, condition: Comparison) -> bool:
-    if condition.operator == _UNKNOWN:
-        return True
+def _may_hold(file: DeltaFile, condition: Comparison[Column]) -> bool:
     name = condition.column.path[0]
     if name in file.partition or condition.column.stored_path[0] in file.partition:
         value = file.partition.get(name, file.partition.get(condition.column.stored_path[0]))
@@ -85,9 +97,11 @@ def _bounds(low: Any, high: Any, column: Column) -> tuple[Any, Any]:
     return low, high
 
 
-def _may_be_true(condition: Comparison, low: Any, high: Any, *, file_has_null: bool, file_has_value: bool) -> bool:
+def _may_be_true(
+    condition: Comparison[Column], low: Any, high: Any, *, file_has_null: bool, file_has_value: bool
+) -> bool:
     operator = condition.operator
-    if operator == "is_null" or (operator == "<=>" and condition.values[0] is None):
+    if operator == IS_NULL or (operator == NULL_SAFE_EQUAL and condition.values[0] is None):
         return file_has_null
     if not file_has_value:
         return False
@@ -106,17 +120,8 @@ def _may_be_true(condition: Comparison, low: Any, high: Any, *, file_has_null: b
 
 
 def _holds(operator: str, low: Any, high: Any, literal: Any) -> bool:
-    match operator:
-        case "=" | "<=>" | "in":
-            return bool(low <= literal <= high)
-        case "<":
-            return bool(low < literal)
-        case "<=":
-            return bool(low <= literal)
-        case ">":
-            return bool(high > literal)
-        case ">=":
-            return bool(high >= literal)
-        case "starts_with":
-            return bool(high >= literal and low[: len(literal)] <= literal)
-    return True
+    if operator == STARTS_WITH:
+        return bool(high >= literal and low[: len(literal)] <= literal)
+    ends = {"low": low, "high": high}
+    tests = BOUND_TESTS.get(EQUAL if operator in (IN, NULL_SAFE_EQUAL) else operator, ())
+    return all(FUNCTIONS[test](ends[end], literal) for end, test in tests)

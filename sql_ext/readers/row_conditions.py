@@ -7,72 +7,33 @@ BOOLEAN column, and IS [NOT] TRUE or FALSE of one. They mean what they mean in S
 
 from __future__ import annotations
 
-import base64
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, TooComplexError
+from catalog.predicates.conditions import Comparison, Condition, Not, Unknown, with_leaves
+from catalog.predicates.index_conditions import IndexCondition, StoredColumn
+from catalog.predicates.operators import EQUAL, IN, IS_NULL, NULL_SAFE_EQUAL, STARTS_WITH
+from catalog.predicates.sql_conditions import SqlConditions, literal_text, name_parts, unwrapped
 from sql_ext.readers.literals import literal
 from sql_ext.readers.table_columns import Column
 
-_OPERATORS: Mapping[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-}
-# What a node may say, where it is more than its operands.
-_PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
-    exp.Between: ("this", "low", "high"),
-    exp.In: ("this", "expressions"),
-    exp.Like: ("this", "expression", "negate"),
-    exp.Column: ("this", "table", "db", "catalog"),
-}
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DEEPEST = 50
 _ACCEPTED = (
     "AND, OR, NOT and comparisons of one column with literals (=, <>, <, <=, >, >=, <=>, BETWEEN, IN, IS NULL, "
     "LIKE 'prefix%')"
 )
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """A column compared with literals.
-
-    Attributes:
-        column: the column.
-        operator: ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``<=>``, ``in``, ``is_null`` or ``starts_with``.
-        values: the literals, see ``literals``.
-    """
-
-    column: Column
-    operator: str
-    values: tuple[Any, ...]
+RowCondition: TypeAlias = Condition[Column]
+"""Values are of the column's type, see ``literals``."""
 
 
-@dataclass(frozen=True)
-class Combination:
-    """``and``, ``or`` or ``not`` with its operands."""
-
-    operator: str
-    of: tuple[Condition, ...]
-
-
-Condition = Comparison | Combination
-
-
-def parsed(text: str, find: Callable[[Sequence[str]], Column]) -> Condition:
+def parsed(text: str, find: Callable[[Sequence[str]], Column]) -> RowCondition:
     """Parses a condition.
 
     Args:
@@ -90,7 +51,7 @@ def parsed(text: str, find: Callable[[Sequence[str]], Column]) -> Condition:
         raise TooComplexError.of("where", f"at most {_DEEPEST} levels of NOT and brackets") from error
 
 
-def _parsed(text: str, find: Callable[[Sequence[str]], Column]) -> Condition:
+def _parsed(text: str, find: Callable[[Sequence[str]], Column]) -> RowCondition:
     if not isinstance(text, str):
         raise InvalidArgumentError.of("where", text, "a text")
     try:
@@ -101,71 +62,27 @@ def _parsed(text: str, find: Callable[[Sequence[str]], Column]) -> Condition:
     where = statement.args.get("where") if isinstance(statement, exp.Select) else None
     if statement is None or where is None or {k for k, v in statement.args.items() if v} - {"expressions", "where"}:
         raise InvalidArgumentError.of("where", text, f"one condition: {_ACCEPTED}")
-    return _Parser(text, find).condition(where.this)
+    return SqlConditions(_Reading(text, find), _DEEPEST).condition(where.this)
 
 
 @dataclass(frozen=True)
-class _Parser:
+class _Reading:
+    """Refuses by name what is not understood."""
+
     text: str
     find: Callable[[Sequence[str]], Column]
 
-    def condition(self, node: exp.Expr, depth: int = 0) -> Condition:
-        if depth > _DEEPEST:
-            raise TooComplexError.of("where", f"at most {_DEEPEST} levels of NOT and brackets")
-        self._check_parts(node)
-        match node:
-            case exp.Paren():
-                return self.condition(node.this, depth + 1)
-            case exp.And() | exp.Or():
-                operator = "and" if isinstance(node, exp.And) else "or"
-                return Combination(operator, tuple(self.condition(part, depth + 1) for part in _operands(node)))
-            case exp.Not():
-                return _negated(self.condition(node.this, depth + 1))
-            case exp.Column():
-                column = self._column(node, node)
-                if column.sql_type == "boolean":
-                    return Comparison(column, "=", (True,))
-                raise self._refused(node)
-        return self._leaf(node)
-
-    def _leaf(self, node: exp.Expr) -> Condition:
-        match node:
-            case exp.Between():
-                low = self._comparison(node, node.this, ">=", [node.args["low"]])
-                high = self._comparison(node, node.this, "<=", [node.args["high"]])
-                return Combination("and", (low, high))
-            case exp.In() if node.expressions:
-                return self._comparison(node, node.this, "in", node.expressions)
-            case exp.Is():
-                return self._is(node)
-            case exp.Like():
-                like = self._like(node)
-                return _negated(like) if node.args.get("negate") else like
-            case exp.NullSafeNEQ():
-                return _negated(self._compared(node, "<=>"))
-            case _ if type(node) in _OPERATORS:
-                return self._compared(node, _OPERATORS[type(node)])
-        raise self._refused(node)
-
-    def _check_parts(self, node: exp.Expr) -> None:
-        """Refuses a node that says more than is understood, such as ``SYMMETRIC`` of BETWEEN."""
-        known = _PARTS.get(type(node), ("this", "expression"))
-        others = [name for name, value in node.args.items() if value and name not in known]
-        if others:
-            raise self._refused(node, f" ({', '.join(others)})")
-
-    def _compared(self, node: exp.Expr, operator: str) -> Comparison:
-        if isinstance(_unwrapped(node.this), exp.Column):
-            return self._comparison(node, node.this, operator, [node.expression])
-        return self._comparison(node, node.expression, _MIRRORED.get(operator, operator), [node.this])
-
-    def _comparison(self, node: exp.Expr, column: exp.Expr, operator: str, literals: Sequence[exp.Expr]) -> Comparison:
+    def comparison(
+        self, node: exp.Expr, column: exp.Expr, operator: str, literals: Sequence[exp.Expr]
+    ) -> Comparison[Column]:
         of = self._column(node, column)
+        if operator == IS_NULL:
+            return Comparison(of, operator)
         if of.collation is not None:
             raise self._refused(node, f": {of.name} has the collation {of.collation}")
-        values = tuple(self._value(literal, of, is_listed=operator == "in") for literal in literals)
+        values = tuple(self._value(literal, of, is_listed=operator == IN) for literal in literals)
         # Spark pads the literals of CHAR(n), but not those of BETWEEN.
-        if of.width is not None and operator == "in" and None in values:
+        if of.width is not None and operator == IN and None in values:
             raise self._refused(
                 node, f": {of.name} is CHAR({of.width}), and Spark pads a list with NULL in another way"
             )
@@ -173,28 +90,37 @@ class _Parser:
             values = tuple(self._padded(value, of.width, of) for value in values)
         return Comparison(of, operator, values)
 
-    def _is(self, node: exp.Is) -> Comparison:
-        column = self._column(node, node.this)
-        if isinstance(node.expression, exp.Null):
-            return Comparison(column, "is_null", ())
-        if isinstance(node.expression, exp.Boolean) and column.sql_type == "boolean":
-            return Comparison(column, "<=>", (bool(node.expression.this),))
-        raise self._refused(node)
+    def other(self, node: exp.Expr, detail: str = "") -> RowCondition:
+        match node:
+            case _ if detail:
+                pass
+            case exp.Column() if self._column(node, node).sql_type == "boolean":
+                return Comparison(self._column(node, node), EQUAL, (True,))
+            case exp.Is():
+                column = self._column(node, node.this)
+                if isinstance(node.expression, exp.Boolean) and column.sql_type == "boolean":
+                    return Comparison(column, NULL_SAFE_EQUAL, (bool(node.expression.this),))
+            case exp.Like():
+                like = self._like(node)
+                return Not(like) if node.args.get("negate") else like
+            case exp.NullSafeNEQ():
+                return Not(SqlConditions(self).compared(node, NULL_SAFE_EQUAL))
+        raise self._refused(node, detail)
 
-    def _like(self, node: exp.Like) -> Comparison:
-        pattern = _unwrapped(node.expression)
+    def _like(self, node: exp.Like) -> Comparison[Column]:
+        pattern = literal_text(unwrapped(node.expression))
         column = self._column(node, node.this)
-        is_text = isinstance(pattern, exp.RawString) or (isinstance(pattern, exp.Literal) and pattern.is_string)
-        prefix = str(pattern.this).removesuffix("%") if is_text else "%"
+        prefix = "%" if pattern is None else pattern.removesuffix("%")
         if set(prefix) & set("%_\\") or column.sql_type != "string" or column.collation is not None:
             raise self._refused(node)
-        return Comparison(column, "=" if prefix == pattern.this else "starts_with", (prefix,))
+        return Comparison(column, EQUAL if prefix == pattern else STARTS_WITH, (prefix,))
 
     def _column(self, node: exp.Expr, column: exp.Expr) -> Column:
-        column = _unwrapped(column)
-        if not isinstance(column, exp.Column) or not all(isinstance(part, exp.Identifier) for part in column.parts):
+        column = unwrapped(column)
+        parts = name_parts(column)
+        if not isinstance(column, exp.Column) or not parts:
             raise self._refused(node)
-        return self.find([part.name for part in column.parts])
+        return self.find(parts)
 
     def _value(self, node: exp.Expr, column: Column, *, is_listed: bool) -> Any:
         try:
@@ -210,66 +136,20 @@ class _Parser:
             raise InvalidArgumentError.of("where", self.text, accepted)
         return value if value is None else value.ljust(width)
 
-    def _refused(self, node: exp.Expr, reason: str = "") -> InvalidArgumentError:
-        accepted = f"{_ACCEPTED}, and not {node.sql(dialect='spark')}{reason}"
+    def _refused(self, node: exp.Expr, detail: str = "") -> InvalidArgumentError:
+        accepted = f"{_ACCEPTED}, and not {node.sql(dialect='spark')}{detail}"
         return InvalidArgumentError.of("where", self.text, accepted)
 
 
-def _negated(condition: Condition) -> Condition:
-    return Combination("not", (condition,))
+def index_condition(condition: RowCondition) -> IndexCondition:
+    """Returns a condition as the index judges it."""
+    return with_leaves(condition, _index_leaf)
 
 
-def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What AND or OR connects, without the brackets that change nothing."""
-    todo = [node]
-    while todo:
-        part = todo.pop()
-        if type(part) is type(node):
-            todo += [part.expression, part.this]
-        else:
-            yield part
-
-
-def _unwrapped(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
-# ------------------------------------------------------------------------------------- what the index understands
-
-
-def tree_of(condition: Condition) -> dict[str, Any]:
-    """Returns the condition as ``catalog.pruning.conditions`` reads it."""
-    if isinstance(condition, Combination):
-        return {"operator": condition.operator, "of": [tree_of(part) for part in condition.of]}
-    column, operator = condition.column, condition.operator
-    if column.width is not None and operator != "is_null":
-        return {"operator": "unknown"}  # files may have the values without their padding
-    if operator == "<>":
-        return {"operator": "not", "of": [tree_of(Comparison(column, "=", condition.values))]}
-    values = [_internal(value) for value in condition.values]
-    tree = {"operator": operator, "column": column.stored_name, "type": column.sql_type, "values": values}
+def _index_leaf(leaf: Comparison[Column] | Unknown) -> IndexCondition:
+    if isinstance(leaf, Unknown) or (leaf.column.width is not None and leaf.operator != IS_NULL):
+        return Unknown()  # files may have the values of CHAR without their padding
+    column = leaf.column
     # Spark compares FLOAT with a literal as DOUBLE.
-    return {**tree, "as": "double"} if column.sql_type == "float" else tree
-
-
-def _internal(value: Any) -> Any:
-    """A literal as the shim of Spark writes it."""
-    match value:
-        case float():
-            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(
-                value, "NaN" if math.isnan(value) else repr(value)
-            )
-        case Decimal():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode()
-    return value
-
-
-def columns_in(condition: Condition) -> list[Column]:
-    """Returns the columns of a condition."""
-    if isinstance(condition, Comparison):
-        return [condition.column]
-    return [column for part in condition.of for column in columns_in(part)]
+    of = StoredColumn(column.stored_name, column.sql_type, "double" if column.sql_type == "float" else None)
+    return Comparison(of, leaf.operator, leaf.values)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sql_ext.readers.row_conditions import Combination, Comparison, Condition
+from catalog.predicates.conditions import Comparison, Unknown, visit
+from catalog.predicates.operators import IS_NULL, NOT_EQUAL, NULL_SAFE_EQUAL, ORDERED, STARTS_WITH
+from sql_ext.readers.literals import FLOATING
+from sql_ext.readers.row_conditions import RowCondition
 from sql_ext.readers.table_columns import Column
 
 
-def mask_of(condition: Condition, column_of: Callable[[Column], pa.Array], rows: int) -> pa.Array:
+def mask_of(condition: RowCondition, column_of: Callable[[Column], pa.Array], rows: int) -> pa.Array:
     """Returns for each row whether the condition is true, false, or NULL.
 
     Args:
@@ -20,42 +24,36 @@ def mask_of(condition: Condition, column_of: Callable[[Column], pa.Array], rows:
         column_of: returns the values of a column.
         rows: number of rows.
     """
-    if isinstance(condition, Combination):
-        masks = [mask_of(part, column_of, rows) for part in condition.of]
-        if condition.operator == "not":
-            return pc.invert(masks[0])
-        combine = pc.and_kleene if condition.operator == "and" else pc.or_kleene
-        result = masks[0]
-        for mask in masks[1:]:
-            result = combine(result, mask)
-        return result
-    return _compared(condition, column_of(condition.column))
+
+    def leaf(of: Comparison[Column] | Unknown, _: bool) -> pa.Array:
+        return pa.nulls(rows, pa.bool_()) if isinstance(of, Unknown) else _compared(of, column_of(of.column))
+
+    def both(masks: Sequence[pa.Array]) -> pa.Array:
+        return reduce(pc.and_kleene, masks)
+
+    def either(masks: Sequence[pa.Array]) -> pa.Array:
+        return reduce(pc.or_kleene, masks)
+
+    return visit(condition, leaf, both, either, pc.invert)
 
 
-def _compared(comparison: Comparison, values: pa.Array) -> pa.Array:
-    operator, kind = comparison.operator, comparison.column.sql_type
-    if operator == "is_null":
+def _compared(comparison: Comparison[Column], values: pa.Array) -> pa.Array:
+    operator = comparison.operator
+    if operator == IS_NULL:
         return values.is_null()
-    if operator == "starts_with":
+    if operator == STARTS_WITH:
         return pc.starts_with(values, pattern=comparison.values[0])
     if all(value is None for value in comparison.values):
-        return values.is_null() if operator == "<=>" else pa.nulls(len(values), pa.bool_())
-    if kind in ("float", "double"):
+        return values.is_null() if operator == NULL_SAFE_EQUAL else pa.nulls(len(values), pa.bool_())
+    if comparison.column.sql_type in FLOATING:
         values = values.cast(pa.float64())
     literals = [pa.scalar(value, type=values.type) for value in comparison.values]
-    if operator == "in":
-        masks = [_equal(values, literal) for literal in literals]
-        result = masks[0]
-        for mask in masks[1:]:
-            result = pc.or_kleene(result, mask)
-        return result
-    (literal,) = literals
-    if operator == "<=>":
-        return pc.fill_null(_equal(values, literal), fill_value=False)
-    if operator in ("=", "<>"):
-        equal = _equal(values, literal)
-        return equal if operator == "=" else pc.invert(equal)
-    return _ordered(values, operator, literal)
+    if operator in ORDERED:
+        return _ordered(values, operator, literals[0])
+    equal = reduce(pc.or_kleene, (_equal(values, literal) for literal in literals))
+    if operator == NULL_SAFE_EQUAL:
+        return pc.fill_null(equal, fill_value=False)
+    return pc.invert(equal) if operator == NOT_EQUAL else equal
 
 
 def _is_nan(literal: pa.Scalar) -> bool:

@@ -14,12 +14,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from catalog.errors import InvalidArgumentError, MissingPackageError, NotSupportedError
+from catalog.predicates.conditions import AllOf, Comparison, leaves
+from catalog.predicates.index_conditions import IndexCondition, RowHash
 from catalog.pruning.read_planning import plan_read, plan_sample
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
 from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
-from sql_ext.readers.file_statistics import may_have_rows
-from sql_ext.readers.row_conditions import Condition, columns_in, parsed, tree_of
+from sql_ext.readers.file_statistics import file_test
+from sql_ext.readers.row_conditions import RowCondition, index_condition, parsed
 from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
 from sql_ext.readers.table_columns import Column, as_read, padded, stored_name
@@ -64,7 +66,7 @@ class Scan:
     columns: tuple[str, ...]
     _table: DeltaFiles
     _files: tuple[DeltaFile, ...]
-    _condition: Condition | None
+    _condition: RowCondition | None
     _weights: _Weights | None
 
     @property
@@ -178,7 +180,8 @@ class Scan:
 
     @cached_property
     def _columns_of_filters(self) -> tuple[Column, ...]:
-        of_condition = columns_in(self._condition) if self._condition is not None else []
+        comparisons = leaves(self._condition) if self._condition is not None else ()
+        of_condition = [leaf.column for leaf in comparisons if isinstance(leaf, Comparison)]
         return (*of_condition, *(self._weights.columns if self._weights is not None else ()))
 
     def _stored(self, parquet: pq.ParquetFile, names: Sequence[str]) -> list[str]:
@@ -284,12 +287,9 @@ def scan(
         names = tuple(table.columns.find([name]).path[0] for name in columns)
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
-    indexed = IndexedFiles(plan_read(json.dumps(dict(table.configuration)), json.dumps(_tree(condition, weights))))
-    chosen = tuple(
-        file
-        for file in table.files
-        if (condition is None or may_have_rows(file, condition)) and indexed.may_have_rows(file.tags)
-    )
+    indexed = IndexedFiles(plan_read(json.dumps(dict(table.configuration)), _read_condition(condition, weights)))
+    may_match = file_test(AllOf(()) if condition is None else condition)
+    chosen = tuple(file for file in table.files if may_match(file) and indexed.may_have_rows(file.tags))
     return Scan(
         path,
         table.version,
@@ -357,10 +357,9 @@ def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:
     return None if (first, last) == (MIN_WEIGHT, MAX_WEIGHT) else _Weights(known, first, last)
 
 
-def _tree(condition: Condition | None, weights: _Weights | None) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [] if condition is None else [tree_of(condition)]
+def _read_condition(condition: RowCondition | None, weights: _Weights | None) -> IndexCondition:
+    parts: list[IndexCondition] = [] if condition is None else [index_condition(condition)]
     if weights is not None:
-        of = {"hash_of": [c.stored_name for c in weights.columns], "types": [c.sql_type for c in weights.columns]}
-        parts.append({"operator": ">=", **of, "values": [weights.first]})
-        parts.append({"operator": "<=", **of, "values": [weights.last]})
-    return {"operator": "and", "of": parts} if parts else {"operator": "unknown"}
+        of = RowHash(tuple(c.stored_name for c in weights.columns), tuple(c.sql_type for c in weights.columns))
+        parts += [Comparison(of, ">=", (weights.first,)), Comparison(of, "<=", (weights.last,))]
+    return AllOf(tuple(parts))

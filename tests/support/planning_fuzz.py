@@ -23,6 +23,7 @@ if __name__ == "__main__":
 from condition_trees import CASTS, Conditions, as_json, draw, draw_focus, draw_type, leaves_of, near
 from sql_truth import DAY_MICROS, Fails, Operand, Row, Session, Zone, cast, digits, truth
 
+from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type
 from catalog.pruning.read_planning import plan_read
 from otree.errors import IndexFormatError
@@ -161,7 +162,7 @@ def _try_table(seed: int, outcome: Outcome) -> None:
         condition = conditions.single() if size == 1 and random.random() < 0.8 else conditions.tree(size)
         leaves = list(leaves_of(condition))
         session = Session(random.choice(("ansi", "legacy", "try")), _zone(random))
-        answer = plan_read(configuration, json.dumps(as_json(condition, today)))
+        answer = plan_read(configuration, condition_of_json(json.dumps(as_json(condition, today))))
         query = None if answer is None else json.loads(answer)["revisions"].get("3")
         boxes = None if query is None else query["boxes"]
         literals = {c: _literals(leaves, c) for c in made}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from procedures.insight.recommendation.conditions import EQUAL
+from catalog.predicates.operators import EQUAL
 from procedures.insight.recommendation.simulated_layout import SampledColumn, TableSample, indexed_files
 from procedures.insight.recommendation.workload import Workload
 

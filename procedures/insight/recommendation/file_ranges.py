@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from catalog.predicates.operators import BOUND_TESTS, EQUAL, FUNCTIONS
+
 # The values of a file reach beyond the sampled ones. Half of the distance to the fourth value from the end is 1.5 times
 # the mean of three spacings, and had the least error of the rules that were tried; see decision 075.
 _FOURTH = 3
@@ -71,13 +73,9 @@ class FileRanges:
             place: of the literal among the sampled values; between two places if the sample lacks it.
             is_sampled: whether the sample has the literal.
         """
-        match operator:
-            case "=":
-                return (self.low <= place) & (self.high >= place)
-            case "<":
-                return self.low < place if is_sampled else self.low <= place
-            case "<=":
-                return self.low <= place
-            case ">":
-                return self.high > place if is_sampled else self.high >= place
-        return self.high >= place
+        # A value between two places of the sample may be on either side of the literal.
+        tests = [
+            (end, test if is_sampled or operator == EQUAL else f"{test[0]}=") for end, test in BOUND_TESTS[operator]
+        ]
+        ends = {"low": self.low, "high": self.high}
+        return np.asarray(np.logical_and.reduce([FUNCTIONS[test](ends[end], place) for end, test in tests]), bool)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -11,31 +10,17 @@ from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError, first_line
 from catalog.jvm.metastore import quoted
+from catalog.predicates.conditions import AllOf, Comparison, Not, Unknown
+from catalog.predicates.operators import EQUAL, IN, NOT_EQUAL, NULL_SAFE_EQUAL, STARTS_WITH
+from catalog.predicates.sql_conditions import SqlConditions
 from catalog.table.near_names import name_parts
-from procedures.insight.recommendation.conditions import (
-    EQUAL,
-    IS_NOT_NULL,
-    IS_NULL,
-    AllOf,
-    AnyOf,
-    Comparison,
-    Condition,
-    Unusable,
-)
+from procedures.insight.recommendation.conditions import QueryCondition, without_negations
 from procedures.insight.recommendation.workload import WorkloadQuery
 
 ACCEPTED = "one SELECT over the table, such as SELECT * FROM t WHERE x > 1"
 _LONGEST = 100_000
-_OPERATORS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NullSafeEQ: "=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
-_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", IS_NULL: IS_NOT_NULL, IS_NOT_NULL: IS_NULL}
+# Levels of a condition; each AND and OR of a chain is one.
+_DEEPEST = 900
 
 
 def parse_query(
@@ -84,7 +69,7 @@ def _parsed(number: int, text: str, is_table: Callable[[str], bool], resolve: Ca
         raise _refused(number, text, f"it reads {name}, which is another table")
     _resolve_columns(number, select, table, resolve)
     where = select.args.get("where")
-    condition = _condition(where.this, wanted=True) if where is not None else AllOf(())
+    condition = _condition(where.this) if where is not None else AllOf(())
     text_of_condition = _sql_text(where.this) if where is not None else None
     return WorkloadQuery(number, condition, _fraction(number, text, table), where=text_of_condition)
 
@@ -134,37 +119,40 @@ def _fraction(number: int, text: str, table: exp.Table) -> float:
     return float(percent.this) / 100
 
 
-def _condition(node: exp.Expr, *, wanted: bool) -> Condition:
-    """Returns the condition that ``node`` is ``wanted``, with negations moved to the comparisons."""
-    match node:
-        case exp.Paren():
-            return _condition(node.this, wanted=wanted)
-        case exp.Not():
-            return _condition(node.this, wanted=not wanted)
-        case exp.And() | exp.Or():
-            parts = (_condition(node.this, wanted=wanted), _condition(node.expression, wanted=wanted))
-            return AllOf(parts) if isinstance(node, exp.And) == wanted else AnyOf(parts)
-        case exp.Between():
-            ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
-            both = tuple(_compared(node, node.this, op, (end,), wanted=wanted) for op, end in ends)
-            return AllOf(both) if wanted else AnyOf(both)
-        case exp.In() if node.expressions and not node.args.get("query"):
-            return _compared(node, node.this, EQUAL, tuple(node.expressions), wanted=wanted)
-        case exp.Like() if (prefix := _prefix(node)) is not None:
-            if wanted == bool(node.args.get("negate")):
-                return Unusable(node.sql("spark"), "almost all values satisfy its negation")
-            ends = ((">=", prefix), ("<", _after(prefix)))
-            literals = [(operator, exp.Literal.string(end)) for operator, end in ends if end is not None]
-            return AllOf(tuple(_compared(node, node.this, op, (end,), wanted=True) for op, end in literals))
-        case exp.Is() if isinstance(node.expression, exp.Null):
-            return _compared(node, node.this, IS_NULL, (), wanted=wanted)
-    operator = _OPERATORS.get(type(node))
-    if operator is None:
-        return _unusable(node)
-    left, right = node.this, node.expression
-    if isinstance(left, exp.Column):
-        return _compared(node, left, operator, (right,), wanted=wanted)
-    return _compared(node, right, _MIRRORED[operator], (left,), wanted=wanted)
+def _condition(where: exp.Expr) -> QueryCondition:
+    todo = [(where, 1)]
+    while todo:
+        node, depth = todo.pop()
+        if depth > _DEEPEST:
+            raise RecursionError
+        if isinstance(node, (exp.Connector, exp.Not, exp.Paren)):
+            todo += [(part, depth + 1) for part in node.iter_expressions()]
+    return without_negations(SqlConditions(_Reading()).condition(where))
+
+
+class _Reading:
+    """Says of what cannot select files why it cannot; literals stay SQL texts."""
+
+    def comparison(
+        self, node: exp.Expr, column: exp.Expr, operator: str, literals: Sequence[exp.Expr]
+    ) -> QueryCondition:
+        is_column = isinstance(column, exp.Column) and not any(literal.find(exp.Column) for literal in literals)
+        if not is_column or operator == NOT_EQUAL:
+            return self.other(node)
+        used = EQUAL if operator in (IN, NULL_SAFE_EQUAL) else operator
+        return Comparison(column.name, used, tuple(literal.sql("spark") for literal in literals), node.sql("spark"))
+
+    def other(self, node: exp.Expr, detail: str = "") -> QueryCondition:
+        if not detail and isinstance(node, exp.Like) and (prefix := _prefix(node)) is not None:
+            like = Comparison(node.this.name, STARTS_WITH, (prefix,), node.sql("spark"))
+            return Not(like) if node.args.get("negate") else like
+        if node.find(exp.Column) is None:
+            reason = "it compares no column"
+        elif isinstance(node, exp.NEQ):
+            reason = "almost all values satisfy it"
+        else:
+            reason = "only comparisons of a column itself with literals can"
+        return Unknown(node.sql("spark"), reason)
 
 
 def _prefix(node: exp.Like) -> str | None:
@@ -175,36 +163,3 @@ def _prefix(node: exp.Like) -> str | None:
     prefix = str(pattern.this).rstrip("%")
     is_prefix = len(prefix) > 0 and pattern.this != prefix and not set(prefix) & set("%_\\")
     return prefix if is_prefix else None
-
-
-def _after(prefix: str) -> str | None:
-    """Returns the least text above all that begin with a prefix, in the order of bytes; None if there is none."""
-    kept = prefix.rstrip(chr(sys.maxunicode))
-    if not kept:
-        return None
-    following = ord(kept[-1]) + 1
-    # The code points of surrogates are no characters.
-    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
-
-
-def _compared(
-    node: exp.Expr, column: exp.Expr, operator: str, literals: tuple[exp.Expr, ...], *, wanted: bool
-) -> Condition:
-    negated = _NEGATED.get(operator)
-    if not isinstance(column, exp.Column) or any(literal.find(exp.Column) for literal in literals):
-        return _unusable(node)
-    if not wanted and negated is None:
-        return Unusable(node.sql("spark"), "almost all values satisfy its negation")
-    used = operator if wanted or negated is None else negated
-    return Comparison(column.name, used, tuple(literal.sql("spark") for literal in literals))
-
-
-def _unusable(node: exp.Expr) -> Unusable:
-    column = node.find(exp.Column)
-    if column is None:
-        reason = "it compares no column"
-    elif isinstance(node, exp.NEQ):
-        reason = "almost all values satisfy it"
-    else:
-        reason = "only comparisons of a column itself with literals can"
-    return Unusable(node.sql("spark"), reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -12,39 +12,42 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, StringType, TimestampNTZType, TimestampType
 
 from catalog.columns.column_names import FoundColumn
-from procedures.insight.recommendation.conditions import IS_NOT_NULL, IS_NULL, AllOf, AnyOf, Comparison, Condition
+from catalog.predicates.conditions import Comparison, Unknown, visit
+from catalog.predicates.operators import FUNCTIONS, IS_NOT_NULL, IS_NULL
+from procedures.insight.recommendation.conditions import QueryCondition
 
 
-def column_of(condition: Condition, columns: Mapping[str, FoundColumn]) -> Column:
-    """Returns a condition as a column; an unusable condition is true.
+def column_of(condition: QueryCondition, columns: Mapping[str, FoundColumn]) -> Column:
+    """Returns a condition as a column; an unknown condition is true.
 
     Args:
         condition: with values in the order of their columns.
         columns: the table's columns, by name.
     """
-    match condition:
-        case AllOf(parts):
-            return reduce(and_, (column_of(part, columns) for part in parts), F.lit(True))
-        case AnyOf(parts):
-            return reduce(or_, (column_of(part, columns) for part in parts), F.lit(False))
-        case Comparison(name, operator, values):
-            column = F.col(columns[name].name)
-            if operator == IS_NULL:
-                return column.isNull()
-            if operator == IS_NOT_NULL:
-                return column.isNotNull()
-            literals = [_literal(value, columns[name].data_type) for value in values]
-            match operator:
-                case "<":
-                    return column < literals[0]
-                case "<=":
-                    return column <= literals[0]
-                case ">":
-                    return column > literals[0]
-                case ">=":
-                    return column >= literals[0]
-            return column.isin(*literals)
-    return F.lit(True)
+
+    def leaf(node: Comparison[str] | Unknown, _: bool) -> Column:
+        return F.lit(True) if isinstance(node, Unknown) else _compared(node, columns[node.column])
+
+    def all_of(parts: Sequence[Column]) -> Column:
+        return reduce(and_, parts, F.lit(True))
+
+    def any_of(parts: Sequence[Column]) -> Column:
+        return reduce(or_, parts, F.lit(False))
+
+    return visit(condition, leaf, all_of, any_of)
+
+
+def _compared(comparison: Comparison[str], found: FoundColumn) -> Column:
+    column, operator = F.col(found.name), comparison.operator
+    if operator == IS_NULL:
+        return column.isNull()
+    if operator == IS_NOT_NULL:
+        return column.isNotNull()
+    literals = [_literal(value, found.data_type) for value in comparison.values]
+    if operator in FUNCTIONS:
+        compared: Column = FUNCTIONS[operator](column, literals[0])
+        return compared
+    return column.isin(*literals)
 
 
 def _literal(value: Any, data_type: DataType) -> Column:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from catalog.predicates.conditions import Comparison, Unknown, visit
+from catalog.predicates.operators import IS_NOT_NULL, IS_NULL
 from otree.curve import Ranks, bits_per_dimension, hilbert_keys
 from otree.packing import Packing, pack
 from otree.weight import weight_of
-from procedures.insight.recommendation.conditions import IS_NOT_NULL, IS_NULL, AllOf, AnyOf, Comparison, Condition
+from procedures.insight.recommendation.conditions import QueryCondition
 from procedures.insight.recommendation.file_ranges import FileRanges
 from procedures.insight.recommendation.workload import Workload, WorkloadQuery
 
@@ -207,18 +209,21 @@ class SimulatedFiles:
         total = sum(query.weight for query in workload.queries)
         return sum(self.share_read(query) * query.weight for query in workload.queries) / total
 
-    def may_match(self, condition: Condition) -> NDArray[np.bool_]:
-        """Returns per file whether a row in it may satisfy the condition, according to the ranges of its columns."""
-        match condition:
-            case Comparison():
-                return self._may_match_comparison(condition)
-            case AllOf(parts):
-                return np.asarray(np.logical_and.reduce([np.ones(self.count, bool), *map(self.may_match, parts)]), bool)
-            case AnyOf(parts):
-                return np.asarray(np.logical_or.reduce([np.zeros(self.count, bool), *map(self.may_match, parts)]), bool)
-        return np.ones(self.count, bool)
+    def may_match(self, condition: QueryCondition) -> NDArray[np.bool_]:
+        """Returns per file whether a row in it may satisfy the condition, as the ranges of its columns tell."""
+        every, none = np.ones(self.count, bool), np.zeros(self.count, bool)
 
-    def _may_match_comparison(self, comparison: Comparison) -> NDArray[np.bool_]:
+        def leaf(node: Comparison[str] | Unknown, _: bool) -> NDArray[np.bool_]:
+            return every if isinstance(node, Unknown) else self._may_match_comparison(node)
+
+        return visit(
+            condition,
+            leaf,
+            lambda parts: np.logical_and.reduce([every, *parts]),
+            lambda parts: np.logical_or.reduce([none, *parts]),
+        )
+
+    def _may_match_comparison(self, comparison: Comparison[str]) -> NDArray[np.bool_]:
         ranges = self._ranges(comparison.column)
         if comparison.operator == IS_NULL:
             return ranges.has_null

@@ -14,8 +14,10 @@ from pyspark.sql.types import DataType, DateType, NumericType, StringType, Times
 
 from catalog.columns.column_names import FoundColumn
 from catalog.jvm.observed_rows import collect_observed
+from catalog.predicates.conditions import Comparison, Unknown, leaves, with_leaves
+from catalog.predicates.operators import sql_text
 from catalog.properties.index_properties import indexable_type
-from procedures.insight.recommendation.conditions import AllOf, AnyOf, Comparison, Condition, Unusable, bound, leaves
+from procedures.insight.recommendation.conditions import QueryCondition, bound
 from procedures.insight.recommendation.simulated_layout import SampledColumn, TableSample
 from procedures.insight.recommendation.workload import WorkloadQuery
 from procedures.layout.row_measures import ordered_value
@@ -84,7 +86,7 @@ def _sampled_column(table: pa.Table, number: int, smallest: Any, largest: Any) -
     return SampledColumn(values, nulls, table.column(f"h{number}").to_numpy(), smallest, largest)
 
 
-def with_values(spark: SparkSession, query: WorkloadQuery, columns: Mapping[str, FoundColumn]) -> Condition:
+def with_values(spark: SparkSession, query: WorkloadQuery, columns: Mapping[str, FoundColumn]) -> QueryCondition:
     """Returns the condition of a query with the values of its literals; no Spark job runs.
 
     Args:
@@ -99,7 +101,14 @@ def with_values(spark: SparkSession, query: WorkloadQuery, columns: Mapping[str,
         for text in comparison.values:
             values.setdefault((comparison.column, text), _value(spark, text, data_type))
     condition = bound(query.condition, lambda column, text: values[column, text])
-    return _of_ranges(condition, columns)
+
+    def leaf(node: Comparison[str] | Unknown) -> QueryCondition:
+        if isinstance(node, Unknown) or has_ranges(columns[node.column].data_type):
+            return node
+        type_name = columns[node.column].type_name
+        return Unknown(f"{node.column} {sql_text(node.operator)}", f"files have no ranges of {type_name}")
+
+    return with_leaves(condition, leaf)
 
 
 def _value(spark: SparkSession, text: str, data_type: DataType) -> Any:
@@ -117,14 +126,3 @@ def _value(spark: SparkSession, text: str, data_type: DataType) -> Any:
     except PySparkException:
         return None
     return bytes(value) if isinstance(value, bytearray) else value
-
-
-def _of_ranges(condition: Condition, columns: Mapping[str, FoundColumn]) -> Condition:
-    match condition:
-        case Comparison(column) if not has_ranges(columns[column].data_type):
-            return Unusable(f"{column} {condition.operator}", f"files have no ranges of {columns[column].type_name}")
-        case AllOf(parts):
-            return AllOf(tuple(_of_ranges(part, columns) for part in parts))
-        case AnyOf(parts):
-            return AnyOf(tuple(_of_ranges(part, columns) for part in parts))
-    return condition

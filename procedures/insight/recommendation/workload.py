@@ -8,17 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from procedures.insight.recommendation.conditions import (
-    EQUAL,
-    IS_NOT_NULL,
-    IS_NULL,
-    AllOf,
-    Comparison,
-    Condition,
-    Unusable,
-    deciding_comparisons,
-    leaves,
-)
+from catalog.predicates.conditions import AllOf, Comparison, Unknown, leaves
+from catalog.predicates.operators import EQUAL, IS_NOT_NULL, IS_NULL
+from procedures.insight.recommendation.conditions import QueryCondition, deciding_comparisons
 
 _SEED = 42
 # Each fraction adds a division to the files of every layout.
@@ -42,7 +34,7 @@ class WorkloadQuery:
     """
 
     number: int
-    condition: Condition
+    condition: QueryCondition
     fraction: float = 1.0
     weight: float = 1.0
     where: str | None = None
@@ -65,10 +57,10 @@ class Workload:
         return any(query.fraction < 1.0 for query in self.queries)
 
     @property
-    def unusable(self) -> tuple[tuple[int, Unusable], ...]:
+    def unusable(self) -> tuple[tuple[int, Unknown], ...]:
         """Conditions that cannot select files, with the numbers of their queries."""
         return tuple(
-            (q.number, leaf) for q in self.queries for leaf in leaves(q.condition) if isinstance(leaf, Unusable)
+            (q.number, leaf) for q in self.queries for leaf in leaves(q.condition) if isinstance(leaf, Unknown)
         )
 
     def operators(self, column: str) -> frozenset[str]:
@@ -113,10 +105,10 @@ def workload_of_consumption(rows: Sequence[Mapping[str, Any]], quantiles: Mappin
         selectivity = row.get("selectivity")
         share = 1.0 if selectivity is None else min(max(float(selectivity), 0.0), 1.0) ** (1 / max(len(names), 1))
         operators: dict[str, list[str]] = {}
-        parts: list[Condition] = []
+        parts: list[QueryCondition] = []
         for column, operator in filters:
             if operator is None or column not in names:
-                parts.append(Unusable(str(column), "no range of values is known for it"))
+                parts.append(Unknown(str(column), "no range of values is known for it"))
             else:
                 operators.setdefault(column, []).append(operator)
         for column, used in operators.items():
@@ -128,7 +120,7 @@ def workload_of_consumption(rows: Sequence[Mapping[str, Any]], quantiles: Mappin
 
 def _drawn(
     column: str, operators: Sequence[str], share: float, values: Sequence[Any], chance: random.Random
-) -> list[Condition]:
+) -> list[QueryCondition]:
     """Draws comparisons of a column that a share of its values satisfies together."""
     if EQUAL in operators:
         return [Comparison(column, EQUAL, (values[chance.randrange(len(values))],))]

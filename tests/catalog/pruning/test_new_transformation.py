@@ -7,6 +7,7 @@ from parity import EVEN, NULL, ODD, ParityKind, ParityTransformation
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from catalog.errors import IndexConfigurationError, UnknownNameError
+from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.index_properties import COLUMNS_KEY, COMPATIBILITY_KEY, IndexConfiguration, transformations_of
 from catalog.pruning.read_planning import plan_read
 from catalog.virtual_tables.spaces import descriptions, value_at
@@ -36,7 +37,7 @@ def _revision():
 
 def _lower_and_upper(column, operator, *values):
     condition = {"column": column, "type": "int", "operator": operator, "values": list(values)}
-    answer = plan_read(json.dumps(configuration_of([_revision()])), json.dumps(condition))
+    answer = plan_read(json.dumps(configuration_of([_revision()])), condition_of_json(json.dumps(condition)))
     return (
         None
         if answer is None

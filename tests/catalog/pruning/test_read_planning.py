@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import TooComplexError
+from catalog.predicates.index_conditions import condition_of_json
+from catalog.predicates.operators import after_prefix
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type
-from catalog.pruning.conditions import _successor
 from catalog.pruning.read_planning import plan_read, plan_sample
 from otree.region import Region
 from otree.revision import Revision, configuration_of
@@ -81,7 +82,7 @@ def _not(condition):
 
 def _boxes(condition, conf=None):
     """The boxes of each revision, None where everything is read."""
-    answer = plan_read(conf or _conf(), json.dumps(condition))
+    answer = plan_read(conf or _conf(), condition_of_json(json.dumps(condition)))
     return None if answer is None else {n: query["boxes"] for n, query in json.loads(answer)["revisions"].items()}
 
 
@@ -527,7 +528,7 @@ def test_only_casts_that_keep_the_order_skip(column, sql_type, compared_as, valu
 
 def test_a_prefix_is_a_range_of_texts():
     for prefix in ("a", "aé", "x\ud7ff", "\U0010ffff", "a\U0010ffff", "퟿"):
-        end = _successor(prefix)
+        end = after_prefix(prefix)
         for tail in ("", "a", "\U0010ffff" * 3):
             assert end is None or prefix + tail <= end
         assert end is None or not end.startswith(prefix)
@@ -641,7 +642,7 @@ def test_a_deep_condition_is_understood():
 def test_what_json_cannot_hold_is_refused_by_a_code():
     deep = '{"operator": "not", "of": [' * 100_000
     with pytest.raises(TooComplexError, match="USE_TOO_COMPLEX"):
-        plan_read(_conf(), deep)
+        condition_of_json(deep)
 
 
 def test_many_conditions_over_many_revisions_judge_the_newest(caplog):

@@ -4,14 +4,19 @@ import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from catalog.errors import TooComplexError
-from catalog.pruning.file_conditions import _Translation
-from catalog.pruning.row_predicate import RowPredicate, name_parts
+from catalog.predicates.conditions import leaves
+from catalog.predicates.sql_conditions import SqlConditions, name_parts
+from catalog.pruning import file_conditions
+from catalog.pruning.row_predicate import RowPredicate
 
 SCHEMA = StructType([StructField("a", IntegerType()), StructField("b", IntegerType())])
 
 
 def _possible(text):
-    return _Translation(None, SCHEMA).possible(RowPredicate.parse("where", text).tree, wanted=True)
+    tree = RowPredicate.parse("where", text).tree
+    condition = SqlConditions(file_conditions._Reading(None, SCHEMA)).condition(tree)
+    columns = {leaf.column: None for leaf in leaves(condition) if hasattr(leaf, "column")}
+    return file_conditions._possible(condition, list(columns))
 
 
 @pytest.mark.parametrize(("connective", "negation"), [("OR", ""), ("AND", ""), ("OR", "NOT "), ("AND", "NOT ")])

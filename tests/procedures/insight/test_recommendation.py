@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
+from catalog.predicates.conditions import AllOf, AnyOf, Comparison, Unknown, leaves
 from procedures.insight.recommendation.candidates import ranked_candidates, transformation_of
-from procedures.insight.recommendation.conditions import (
-    AllOf,
-    AnyOf,
-    Comparison,
-    Unusable,
-    bound,
-    deciding_comparisons,
-    leaves,
-)
+from procedures.insight.recommendation.conditions import bound, deciding_comparisons
 from procedures.insight.recommendation.file_ranges import FileRanges
 from procedures.insight.recommendation.query_parser import parse_query
 from procedures.insight.recommendation.simulated_layout import (
@@ -56,8 +49,8 @@ def _parse(text, number=1):
         ("a NOT BETWEEN 1 AND 2", AnyOf((Comparison("a", "<", ("1",)), Comparison("a", ">", ("2",))))),
         ("a IN (1, 2)", Comparison("a", "=", ("1", "2"))),
         ("d >= DATE '2024-01-01'", Comparison("d", ">=", ("CAST('2024-01-01' AS DATE)",))),
-        ("a IS NULL", Comparison("a", "is null")),
-        ("a IS NOT NULL", Comparison("a", "is not null")),
+        ("a IS NULL", Comparison("a", "is_null")),
+        ("a IS NOT NULL", Comparison("a", "is_not_null")),
         ("r.x = 3", Comparison("r.x", "=", ("3",))),
         ("a = 1 OR b = 2", AnyOf((Comparison("a", "=", ("1",)), Comparison("b", "=", ("2",))))),
         ("NOT (a > 1 OR b > 2)", AllOf((Comparison("a", "<=", ("1",)), Comparison("b", "<=", ("2",))))),
@@ -84,7 +77,7 @@ def test_conditions_are_parsed(where, expected):
 )
 def test_conditions_that_select_no_files_say_why(where):
     condition = _parse(f"SELECT * FROM t WHERE {where}").condition
-    assert isinstance(condition, Unusable)
+    assert isinstance(condition, Unknown)
     assert condition.reason
 
 
@@ -140,7 +133,7 @@ def test_an_unknown_column_is_named_with_its_query():
 
 
 def test_an_or_with_an_unusable_part_excludes_no_file():
-    a, unusable = Comparison("a", "=", ("1",)), Unusable("f(b)", "function")
+    a, unusable = Comparison("a", "=", ("1",)), Unknown("f(b)", "function")
     assert list(deciding_comparisons(AnyOf((a, unusable)))) == []
     assert list(deciding_comparisons(AllOf((a, unusable)))) == [a]
     assert list(leaves(AnyOf((a, unusable)))) == [a, unusable]
@@ -148,7 +141,7 @@ def test_an_or_with_an_unusable_part_excludes_no_file():
 
 def test_a_literal_without_a_value_makes_a_comparison_unusable():
     condition = bound(Comparison("a", "=", ("1", "'x'")), lambda _, text: 1.0 if text == "1" else None)
-    assert isinstance(condition, Unusable)
+    assert isinstance(condition, Unknown)
 
 
 # --------------------------------------------------------------------------------------------- consumption
@@ -192,7 +185,7 @@ def test_consumption_of_points_samples_and_unknown_columns():
     point, sample, box = workload_of_consumption(rows, {"a": [float(i) for i in range(11)]}).queries
     assert point.condition.parts[0].operator == "="
     assert sample.fraction == 0.1
-    assert all(isinstance(part, Unusable) for part in sample.condition.parts)
+    assert all(isinstance(part, Unknown) for part in sample.condition.parts)
     assert [part.operator for part in box.condition.parts] == [">", "<"]
     assert box.condition.parts[1].values[0] - box.condition.parts[0].values[0] == pytest.approx(1)
 
@@ -275,7 +268,7 @@ def test_samples_alone_are_served_by_the_column_with_most_values(sample):
 
 
 def test_without_filters_and_for_tiny_tables_no_index_is_best(sample):
-    unusable = _workload(Unusable("upper(s) = 'A'", "function"))
+    unusable = _workload(Unknown("upper(s) = 'A'", "function"))
     assert [c.columns for c in ranked_candidates(sample, unusable, list(sample.columns), 1.0)] == [()]
     tiny = TableSample(sample.columns, (), ROWS, 10 * ROWS)
     assert ranked_candidates(tiny, _workload(_box("x", 0.1, 0.01)), ["x"], 1.0)[0].columns == ()
@@ -283,9 +276,9 @@ def test_without_filters_and_for_tiny_tables_no_index_is_best(sample):
 
 def test_nulls_are_read_where_files_have_them(sample):
     files = indexed_files(sample, ["none"])
-    nulls = files.share_read(WorkloadQuery(1, Comparison("none", "is null")))
+    nulls = files.share_read(WorkloadQuery(1, Comparison("none", "is_null")))
     assert 0.1 <= nulls < 0.3
-    assert files.share_read(WorkloadQuery(1, Comparison("none", "is not null"))) > 0.8
+    assert files.share_read(WorkloadQuery(1, Comparison("none", "is_not_null"))) > 0.8
 
 
 def test_no_file_with_a_matching_row_is_left_out(sample):

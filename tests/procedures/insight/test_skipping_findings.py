@@ -7,6 +7,7 @@ from pyspark.sql.types import StructType
 
 from catalog.jvm.read_report import PlannedSample
 from catalog.jvm.skipping_report import PlannedCondition, RevisionFiles, SkippingPlan, SkippingScan
+from catalog.predicates.index_conditions import condition_of_json
 from otree.revision import Revision, configuration_of
 from otree.transformation.hashing import HashTransformation
 from otree.transformation.linear import LinearTransformation
@@ -39,7 +40,8 @@ def leaf(column, comparison="<", value=5, *, type_="BIGINT", **more):
     text = f"{column} {comparison} {value}"
     return PlannedCondition(
         **{
-            "text": text, "tree": json.dumps(tree), "subject": "column", "comparison": comparison, "columns": (column,),
+            "text": text, "tree": condition_of_json(json.dumps(tree)),
+            "subject": "column", "comparison": comparison, "columns": (column,),
             "constants": (str(value),), "column": column, "type": type_, **more,
         }
     )  # fmt: skip
