@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UnknownNameError, UseError
 from procedures.calls.cancel import CANCEL
+from procedures.calls.resume import RESUME
+from procedures.calls.suspend import SUSPEND
 from procedures.declare.result_rows import (
     CancelRow,
     CheckRow,
@@ -20,11 +22,10 @@ from procedures.declare.result_rows import (
     ProtectRow,
     PurgeRow,
     QuantilesRow,
-    ResumeRow,
-    SuspendRow,
     UnprotectRow,
     VacuumRow,
 )
+from sql_ext.facade.operation_methods import operation_method
 from sql_ext.facade.session_access import consolidation_plan, report, status_rows
 
 _UNKNOWN_RUN = "USE_UNKNOWN_RUN"
@@ -419,21 +420,8 @@ class Maintenance:
             raise UnknownNameError.of("run", run_id, runs)
         return report(self.spark, CancelRow, "cancel", id=run_id)
 
-    def suspend(self) -> SuspendRow:
-        """Blocks automatic optimization of the table in every process until ``resume``.
-
-        Raises:
-            UseError: the table does not exist.
-        """
-        return report(self.spark, SuspendRow, "suspend", table=self.name)[0]
-
-    def resume(self) -> ResumeRow:
-        """Ends the suspension of the table.
-
-        Raises:
-            UseError: the table does not exist.
-        """
-        return report(self.spark, ResumeRow, "resume", table=self.name)[0]
+    suspend = operation_method(SUSPEND)
+    resume = operation_method(RESUME)
 
     def _cancel_if_running(self, run: str) -> list[CancelRow]:
         try:
