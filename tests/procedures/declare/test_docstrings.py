@@ -29,8 +29,8 @@ def test_a_docstring_has_parts():
 
 def test_the_arguments_of_a_text_are_replaced():
     parsed = Docstring.of(TEXT)
-    written = parsed.text({"third": "x" * 90 + " and " + "y" * 30})
-    assert Docstring.of(written).arguments == {"third": "x" * 90 + " and " + "y" * 30}
+    written = parsed.text({"third": "x" * 80 + " and " + "y" * 30})
+    assert Docstring.of(written).arguments == {"third": "x" * 80 + " and " + "y" * 30}
     assert written.startswith("Does it, on\ntwo lines.\n\nMore.\n\nArgs:\n    third:")
     assert written.endswith("\n\nReturns:\n    A row.\n\nRaises:\n    UseError: it failed.")
     assert Docstring.of("Does it.").text({}) == "Does it."
