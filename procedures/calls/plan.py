@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import described_jobs
 from catalog.pruning.row_predicate import RowPredicate
 from catalog.state.plan_files import StoredGroup, StoredPlan, new_plan_id, store_plan
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import PlanRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import PlanRow
 from procedures.process.application import application
 from procedures.selection.step_consolidation import MAX_FILE_BYTES
 from procedures.selection.table_plan import PlannedGroup, PlanSettings, column_names, planned_groups
 
 
-def _settings(arguments: Mapping[str, Any]) -> PlanSettings:
-    size, columns, where = (arguments[name] for name in ("max_file_bytes", "columns", "where"))
+def _settings(size: int, columns: str | None, where: str | None) -> PlanSettings:
     if size < 1:
         raise InvalidArgumentError.of("max_file_bytes", size, "a whole number of at least 1")
     if columns is not None:
@@ -29,19 +27,42 @@ def _settings(arguments: Mapping[str, Any]) -> PlanSettings:
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    _settings(arguments)
+    _settings(arguments["max_file_bytes"], arguments["columns"], arguments["where"])
 
 
-def _run(call: Call) -> DataFrame:
-    settings = _settings(call.arguments)
-    table = ManagedTable.find(call.spark, call["table"])
-    snapshot = table.snapshot()
-    if call["store"]:
-        table.check_writable()
-    with described_jobs(call.spark, f"USE plan: {table.name}"):
+def plan(
+    call: Call,
+    table: TableName,
+    *,
+    max_file_bytes: int = MAX_FILE_BYTES,
+    columns: str | None = None,
+    where: str | None = None,
+    store: bool = False,
+) -> list[PlanRow]:
+    """Plans from metadata which files to rewrite together: files that overlap, small ones, and large ones to divide. A
+    stored plan is executed by use.optimize, group by group, in any number of processes at once.
+
+    Args:
+        max_file_bytes: Bytes that a file should have.
+        columns: Columns by whose ranges files overlap, separated by commas; the indexed ones by default.
+        where: Plans only files that may contain rows that match this predicate.
+        store: Stores the plan below the table, for use.optimize.
+
+    Returns:
+        A row per group, with the id of the plan if it is stored.
+
+    Raises:
+        UseError: an argument is invalid, or nothing can be written below the table.
+    """
+    settings = _settings(max_file_bytes, columns, where)
+    found = ManagedTable.find(call.spark, table)
+    snapshot = found.snapshot()
+    if store:
+        found.check_writable()
+    with described_jobs(call.spark, f"USE plan: {found.name}"):
         groups = planned_groups(snapshot, settings)
-        if not call["store"]:
-            return data_frame_of(call.spark, PlanRow, [_row(None, group) for group in groups])
+        if not store:
+            return [_row(None, group) for group in groups]
         rows: list[PlanRow] = []
         plan_id = new_plan_id()
 
@@ -51,11 +72,11 @@ def _run(call: Call) -> DataFrame:
                 yield group.stored
 
         created_at = application().clock.now()
-        plan = StoredPlan(
+        stored_plan = StoredPlan(
             plan_id, snapshot.table_id, snapshot.version, created_at, settings.max_file_bytes, 0, first_groups=()
         )
-        store_plan(table, plan, stored())
-    return data_frame_of(call.spark, PlanRow, rows)
+        store_plan(found, stored_plan, stored())
+    return rows
 
 
 def _row(plan_id: str | None, group: PlannedGroup) -> PlanRow:
@@ -75,23 +96,4 @@ def _row(plan_id: str | None, group: PlannedGroup) -> PlanRow:
     )
 
 
-PLAN = Procedure(
-    "plan",
-    "Plans from metadata which files to rewrite together: files that overlap, small ones, and large ones to divide. A "
-    "stored plan is executed by use.optimize, group by group, in any number of processes at once.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("max_file_bytes", "BIGINT", "Bytes that a file should have.", MAX_FILE_BYTES),
-        Parameter(
-            "columns",
-            "STRING",
-            "Columns by whose ranges files overlap, separated by commas; the indexed ones by default.",
-            None,
-        ),
-        Parameter("where", "STRING", "Plans only files that may contain rows that match this predicate.", None),
-        Parameter("store", "BOOLEAN", "Stores the plan below the table, for use.optimize.", False),
-    ),
-    ddl_of(PlanRow),
-    _run,
-    _validate,
-)
+PLAN = operation(plan, validate=_validate)
