@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.java_errors import as_one_line
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import ApproximateRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, operation
+from procedures.declare.result_rows import ApproximateRow, data_frame_of
 from procedures.insight.approximation.answer import ON_MISS, Answer, Request
 from procedures.insight.approximation.estimation import Goal
 from procedures.insight.approximation.group_rows import rows_by_group
@@ -62,49 +63,42 @@ def answer_by_group(data: DataFrame, request: Request) -> DataFrame:
     return rows_by_group(data.sparkSession, answer.rows(), answer.source.query.outputs, data.schema)
 
 
-def _run(call: Call) -> DataFrame:
-    query = checked_query(call.spark, call["query"])
+def approximate(
+    call: Call,
+    query: Annotated[str, Constraint(not_blank=QUERY)],
+    tolerance: float = 0.05,
+    confidence: float = 0.95,
+    max_fraction: float = 0.5,
+    on_miss: str = "exact",
+    *,
+    absolute: bool = False,
+    per_group: bool = False,
+    dry_run: bool = False,
+    by_group: bool = False,
+) -> DataFrame:
+    """Answers an aggregate query from samples of an indexed table, with a confidence interval for each aggregate.
+
+    Args:
+        query: SELECT with aggregates over an indexed table.
+        tolerance: Half the length of each interval at most, in proportion to the estimate.
+        confidence: Probability with which the intervals contain the exact answer.
+        max_fraction: Fraction of the rows to sample at most.
+        on_miss: What happens if the tolerance is not reached: exact answers exactly, error raises an error, estimate
+            returns what was reached.
+        absolute: Whether the tolerance is in the unit of the aggregates.
+        per_group: Whether each interval has the confidence, else all intervals together.
+        dry_run: Read the first sample only, and show the fraction expected.
+        by_group: Returns the columns of the query, one row per group, and the ends of each interval in columns _lower
+            and _upper, with met and fraction.
+    """
+    text = checked_query(call.spark, query)
+    goal = Goal(tolerance, confidence, absolute, per_group)
+    request = Request(goal, max_fraction, on_miss, dry_run)
     with as_one_line(call.spark):
-        data, request = call.spark.sql(query), request_of(call.arguments)
-        if call["by_group"]:
+        data = call.spark.sql(text)
+        if by_group:
             return answer_by_group(data, request)
         return data_frame_of(call.spark, ApproximateRow, Answer.of(data, request).rows())
 
 
-APPROXIMATE = Procedure(
-    "approximate",
-    "Answers an aggregate query from samples of an indexed table, with a confidence interval for each aggregate.",
-    (
-        Parameter("query", "STRING", "SELECT with aggregates over an indexed table.", not_blank=QUERY),
-        Parameter(
-            "tolerance", "DOUBLE", "Half the length of each interval at most, in proportion to the estimate.", 0.05
-        ),
-        Parameter("confidence", "DOUBLE", "Probability with which the intervals contain the exact answer.", 0.95),
-        Parameter("max_fraction", "DOUBLE", "Fraction of the rows to sample at most.", 0.5),
-        Parameter(
-            "on_miss",
-            "STRING",
-            "What happens if the tolerance is not reached: exact answers exactly, error raises an error, estimate "
-            "returns what was reached.",
-            "exact",
-        ),
-        Parameter("absolute", "BOOLEAN", "Whether the tolerance is in the unit of the aggregates.", default=False),
-        Parameter(
-            "per_group",
-            "BOOLEAN",
-            "Whether each interval has the confidence, else all intervals together.",
-            default=False,
-        ),
-        Parameter("dry_run", "BOOLEAN", "Read the first sample only, and show the fraction expected.", default=False),
-        Parameter(
-            "by_group",
-            "BOOLEAN",
-            "Returns the columns of the query, one row per group, and the ends of each interval in columns _lower and "
-            "_upper, with met and fraction.",
-            default=False,
-        ),
-    ),
-    ddl_of(ApproximateRow),
-    _run,
-    _validate,
-)
+APPROXIMATE = operation(approximate, row=ApproximateRow, validate=_validate)

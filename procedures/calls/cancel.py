@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from typing import Annotated
 
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import CancelRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, operation
+from procedures.declare.result_rows import CancelRow
 from procedures.process.application import application
 
 
-def _run(call: Call) -> DataFrame:
-    run = application().runs.cancel(call["id"].strip())
-    return data_frame_of(call.spark, CancelRow, [CancelRow(run.run_id, run.table, "stopping")])
+def cancel(
+    _: Call,
+    id: Annotated[str, Constraint(not_blank="the id of a run")],  # noqa: A002, as SQL names it
+) -> list[CancelRow]:
+    """Asks a run to stop at the next boundary between groups. Committed groups stay.
+
+    Args:
+        id: The run's id, as use.status shows it.
+
+    Raises:
+        UnknownNameError: no live run has this id.
+    """
+    run = application().runs.cancel(id.strip())
+    return [CancelRow(run.run_id, run.table, "stopping")]
 
 
-CANCEL = Procedure(
-    "cancel",
-    "Asks a run to stop at the next boundary between groups. Committed groups stay.",
-    (Parameter("id", "STRING", "The run's id, as use.status shows it.", not_blank="the id of a run"),),
-    ddl_of(CancelRow),
-    _run,
-)
+CANCEL = operation(cancel)

@@ -3,38 +3,50 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.session import described_jobs, work_session
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.declare.declaration import Call, Parameter, Procedure
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import CheckRow
 from procedures.insight.checking import metadata, rows
-from procedures.insight.checking.problem import ERROR, SCHEMA, UNTAGGING_HELPS, WARNING
+from procedures.insight.checking.problem import ERROR, UNTAGGING_HELPS, WARNING
 from procedures.rewrite.untag import Untagging, tagged, untag
 
 MAX_PROBLEMS_SHOWN = 1000
 SUMMARY = "SUMMARY"
 
 
-def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
+def check(call: Call, table: TableName, *, deep: bool = False, repair: bool = False) -> list[CheckRow]:
+    """Verifies the index: tags, cubes, weights, counts and files from the log, and with deep every row.
+
+    Args:
+        deep: Reads the indexed columns of every indexed file and places each row.
+        repair: Removes the index tags of files with errors, in one commit, so that use.optimize indexes them again.
+
+    Returns:
+        A row per problem, at most 1,000, and a summary.
+
+    Raises:
+        UseError: a concurrent commit conflicts with the repair, or the table does not exist.
+    """
+    found = ManagedTable.find(call.spark, table)
     session = work_session(call.spark)
-    snapshot = TableSnapshot.of(table.state(session))
-    with described_jobs(session, f"USE check: {table.name}"):
-        problems = _problems(table, snapshot, call["deep"])
+    snapshot = TableSnapshot.of(found.state(session))
+    with described_jobs(session, f"USE check: {found.name}"):
+        problems = _problems(found, snapshot, deep)
         repaired: set[str] = set()
         version = None
         shown = problems.orderBy("severity", "check", "path", "cube_id").limit(MAX_PROBLEMS_SHOWN).collect()
         totals = {(r.check, r.severity): r["count"] for r in problems.groupBy("check", "severity").count().collect()}
-        if call["repair"]:
+        if repair:
             failing = problems.where(F.col("check").isin(*UNTAGGING_HELPS)).select("path").distinct()
             commit = untag(
-                table,
+                found,
                 lambda now: Untagging(tagged(now.log_files).join(failing, "path", "left_semi").select(*_columns(now))),
                 "USE CHECK",
                 "USE check: repairing",
@@ -42,9 +54,18 @@ def _run(call: Call) -> DataFrame:
             if commit is not None:
                 version = commit.version
                 repaired = set(UNTAGGING_HELPS)
-        result = [(*r[:5], r.message + (_REPAIRED if r.check in repaired else "")) for r in shown]
-        result.append(_summary(snapshot, totals, call["deep"], version))
-    return local_data_frame(call.spark, result, SCHEMA)
+        rows_shown = [
+            CheckRow(
+                r.check,
+                r.severity,
+                r.path,
+                r.revision_id,
+                r.cube_id,
+                r.message + (_REPAIRED if r.check in repaired else ""),
+            )
+            for r in shown
+        ]
+        return [*rows_shown, _summary(snapshot, totals, deep, version)]
 
 
 _REPAIRED = "; repaired: the file is unindexed now, and use.optimize indexes it again"
@@ -75,9 +96,7 @@ def _problems(table: ManagedTable, snapshot: TableSnapshot, deep: bool) -> DataF
     return reduce(DataFrame.unionByName, parts, from_log)
 
 
-def _summary(
-    snapshot: TableSnapshot, totals: dict[tuple[str, str], int], deep: bool, version: int | None
-) -> tuple[Any, ...]:
+def _summary(snapshot: TableSnapshot, totals: dict[tuple[str, str], int], deep: bool, version: int | None) -> CheckRow:
     """Returns the last row: what was checked, by which checks, and the number of problems of each."""
     counted = snapshot.files.agg(
         F.count(F.lit(1)).alias("files"), F.count_if(F.col("revision") > 0).alias("indexed")
@@ -94,22 +113,7 @@ def _summary(
         message += f"; the first {MAX_PROBLEMS_SHOWN} problems are shown"
     if version is not None:
         message += f"; repaired by version {version}"
-    return SUMMARY, severity, None, None, None, message
+    return CheckRow(SUMMARY, severity, None, None, None, message)
 
 
-CHECK = Procedure(
-    "check",
-    "Verifies the index: tags, cubes, weights, counts and files from the log, and with deep every row.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("deep", "BOOLEAN", "Reads the indexed columns of every indexed file and places each row.", False),
-        Parameter(
-            "repair",
-            "BOOLEAN",
-            "Removes the index tags of files with errors, in one commit, so that use.optimize indexes them again.",
-            False,
-        ),
-    ),
-    SCHEMA,
-    _run,
-)
+CHECK = operation(check)

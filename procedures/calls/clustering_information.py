@@ -27,8 +27,9 @@ from catalog.errors import IndexConfigurationError, InvalidArgumentError, Unknow
 from catalog.jvm.session import described_jobs
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import ClusteringInformationRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import ClusteringInformationRow
 from procedures.insight.checking.clustering_overlap import Overlap, overlap_of
 from procedures.selection.table_plan import column_names
 
@@ -100,8 +101,7 @@ class _MeasuredColumn:
         return column
 
 
-def _columns(call: Call, snapshot: TableSnapshot, table: ManagedTable) -> list[_MeasuredColumn]:
-    text = call["columns"]
+def _columns(text: str | None, snapshot: TableSnapshot, table: ManagedTable) -> list[_MeasuredColumn]:
     if text is None:
         index = snapshot.index_configuration
         if index is None:
@@ -120,11 +120,22 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         column_names(arguments["columns"])
 
 
-def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
-    snapshot = table.snapshot()
-    columns = _columns(call, snapshot, table)
-    with described_jobs(call.spark, f"USE clustering_information: {table.name}"):
+def clustering_information(call: Call, table: TableName, columns: str | None = None) -> list[ClusteringInformationRow]:
+    """Shows from metadata how well some columns, indexed or not, separate the files of a table.
+
+    Args:
+        columns: Columns separated by commas; the indexed columns by default.
+
+    Returns:
+        A row per column, and for several columns one more row for all of them.
+
+    Raises:
+        UseError: a column does not exist or has no ranges, or no column is given and none is indexed.
+    """
+    found = ManagedTable.find(call.spark, table)
+    snapshot = found.snapshot()
+    chosen = _columns(columns, snapshot, found)
+    with described_jobs(call.spark, f"USE clustering_information: {found.name}"):
         unindexed = F.col("revision") == 0
         totals = snapshot.files.agg(
             F.count(F.lit(1)).alias("files"),
@@ -133,7 +144,7 @@ def _run(call: Call) -> DataFrame:
             F.count_if(unindexed).alias("unindexed_files"),
             F.coalesce(F.sum(F.when(unindexed, F.col("size"))), F.lit(0)).alias("unindexed_bytes"),
         ).collect()[0]
-        measured = [(column.name, overlap_of(column.ranges(snapshot))) for column in columns]
+        measured = [(column.name, overlap_of(column.ranges(snapshot))) for column in chosen]
     if len(measured) > 1:
         measured.append((", ".join(name for name, _ in measured), _combined([o for _, o in measured], totals.files)))
     shares = (
@@ -141,8 +152,8 @@ def _run(call: Call) -> DataFrame:
         totals.unindexed_bytes / totals.bytes if totals.bytes else 0.0,
     )
     indexed = snapshot.latest_revision.columns if snapshot.latest_revision else ()
-    is_indexed = all(".".join(c.path) in indexed for c in columns)
-    rows = [
+    is_indexed = all(".".join(c.path) in indexed for c in chosen)
+    return [
         ClusteringInformationRow(
             name,
             totals.files,
@@ -156,11 +167,10 @@ def _run(call: Call) -> DataFrame:
             overlap.average_depth,
             overlap.max_depth,
             overlap.histogram,
-            *_advice(table.name, overlap, totals.files, shares[1], is_indexed=is_indexed),
+            *_advice(found.name, overlap, totals.files, shares[1], is_indexed=is_indexed),
         )
         for name, overlap in measured
     ]
-    return data_frame_of(call.spark, ClusteringInformationRow, rows)
 
 
 def _combined(per_column: list[Overlap], files: int) -> Overlap:
@@ -203,14 +213,4 @@ def _advice(name: str, overlap: Overlap, files: int, unindexed_share: float, *, 
     return "OTHER_COLUMNS", f"{depth}, and these columns are not indexed: index them with CALL use.index."
 
 
-CLUSTERING_INFORMATION = Procedure(
-    "clustering_information",
-    "Shows from metadata how well some columns, indexed or not, separate the files of a table.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("columns", "STRING", "Columns separated by commas; the indexed columns by default.", None),
-    ),
-    ddl_of(ClusteringInformationRow),
-    _run,
-    _validate,
-)
+CLUSTERING_INFORMATION = operation(clustering_information, validate=_validate)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from pyspark.sql import DataFrame
+from typing import Annotated, Any
 
 from catalog.columns.key_columns import names_text
 from catalog.errors import InvalidArgumentError
-from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER, MIN_DELETED_RATIO
+from catalog.settings.strategy_options import MIN_DELETED_RATIO
 from procedures.calls.optimize import SHORT, run_optimize
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import OptimizeRow, ddl_of
-from procedures.loop.optimize_parameters import SHOW_DETAILS
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, Int, TableName, operation
+from procedures.declare.result_rows import OptimizeRow
+from procedures.loop.optimize_parameters import MaxBytes, MaxDuration, Parallelism, RowsWhere
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.rewrite.outdated_rows import ALL_TIES
 from procedures.selection.delete_compaction import MIN_DELETED_ROWS
@@ -58,64 +57,59 @@ def _validate(arguments: Mapping[str, Any]) -> None:
     _settings(arguments)
 
 
-def _run(call: Call) -> DataFrame:
-    return run_optimize(call, _settings(call.arguments))
+def compact(
+    call: Call,
+    table: TableName,
+    *,
+    min_deleted_ratio: float = MIN_DELETED_RATIO.value({}),
+    min_deleted_rows: int | None = None,
+    primary_key: Annotated[list[str] | tuple[str, ...] | None, Constraint(not_blank=_KEY)] = None,
+    order_by: Annotated[str | None, Constraint(not_blank="the name of one column")] = None,
+    ties: str = ALL_TIES,
+    where: RowsWhere = None,
+    bytes_per_iter: int | None = None,
+    max_iterations: Int | None = None,
+    max_bytes: MaxBytes = None,
+    max_duration: MaxDuration = None,
+    parallelism: Parallelism = 1,
+    dry_run: bool = False,
+) -> list[OptimizeRow]:
+    """Rewrites files many of whose rows are deleted, without these rows; with primary_key, only the latest row of each
+    key stays. Tables need no index for it.
+
+    Args:
+        min_deleted_ratio: Rewrites a file if deletion vectors hide more than this share of its rows.
+        min_deleted_rows: Also rewrites a file if so many of its rows are hidden.
+        primary_key: Columns that together name a row. Of the rows of one key only the latest stays; the others are
+            removed.
+        order_by: With primary_key: the column whose greatest value is the latest.
+        ties: With primary_key: whether all rows with the greatest value of a key stay, or any one of them.
+        bytes_per_iter: Bytes of files rewritten in a commit; 1000000000 by default.
+        max_iterations: Maximum number of commits.
+        dry_run: Shows what would be read, written and freed, and changes nothing.
+
+    Returns:
+        A row per group and outcome; in a dry run, a row per group.
+
+    Raises:
+        UseError: an argument is invalid, before any data is read; or a group failed for a reason other than a conflict.
+            Earlier commits stay.
+    """
+    arguments = {
+        "min_deleted_ratio": min_deleted_ratio,
+        "min_deleted_rows": min_deleted_rows,
+        "primary_key": primary_key,
+        "order_by": order_by,
+        "ties": ties,
+        "where": where,
+        "bytes_per_iter": bytes_per_iter,
+        "max_iterations": max_iterations,
+        "max_bytes": max_bytes,
+        "max_duration": max_duration,
+        "parallelism": parallelism,
+        "dry_run": dry_run,
+    }
+    return run_optimize(call, table, _settings(arguments))
 
 
-COMPACT = Procedure(
-    "compact",
-    "Rewrites files many of whose rows are deleted, without these rows; with primary_key, only the latest row of each "
-    "key stays. Tables need no index for it.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter(
-            "min_deleted_ratio",
-            "DOUBLE",
-            "Rewrites a file if deletion vectors hide more than this share of its rows.",
-            MIN_DELETED_RATIO.value({}),
-        ),
-        Parameter("min_deleted_rows", "BIGINT", "Also rewrites a file if so many of its rows are hidden.", None),
-        Parameter(
-            "primary_key",
-            "ARRAY<STRING>",
-            "Columns that together name a row. Of the rows of one key only the latest stays; the others are removed.",
-            None,
-            not_blank=_KEY,
-        ),
-        Parameter(
-            "order_by",
-            "STRING",
-            "With primary_key: the column whose greatest value is the latest.",
-            None,
-            not_blank="the name of one column",
-        ),
-        Parameter(
-            "ties",
-            "STRING",
-            "With primary_key: whether all rows with the greatest value of a key stay, or any one of them.",
-            ALL_TIES,
-        ),
-        Parameter("where", "STRING", "Rewrites only files that may contain rows that match this predicate.", None),
-        Parameter(
-            "bytes_per_iter",
-            "BIGINT",
-            f"Bytes of files rewritten in a commit; {DEFAULT_BYTES_PER_ITER} by default.",
-            None,
-        ),
-        Parameter("max_iterations", "INT", "Maximum number of commits.", None),
-        Parameter("max_bytes", "BIGINT", "Starts no further group after this many bytes were rewritten.", None),
-        Parameter("max_duration", "STRING", "Starts no further group after this time, for example '10 minutes'.", None),
-        Parameter("parallelism", "INT", "Groups rewritten at the same time.", 1),
-        Parameter(
-            "dry_run",
-            "BOOLEAN",
-            "Shows what would be read, written and freed, and changes nothing.",
-            False,
-        ),
-        SHOW_DETAILS,
-    ),
-    ddl_of(OptimizeRow),
-    _run,
-    _validate,
-    SHORT,
-)
+COMPACT = operation(compact, validate=_validate, short=SHORT)

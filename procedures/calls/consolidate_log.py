@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.jvm.metastore import tables_of_schema
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import ConsolidateLogRow, data_frame_of, ddl_of
-from procedures.lifecycle.log.consolidation import LogRequest, consolidate_log, consolidate_logs
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, Int, operation
+from procedures.declare.result_rows import ConsolidateLogRow
+from procedures.lifecycle.log import consolidation
+from procedures.lifecycle.log.consolidation import LogRequest
 from procedures.lifecycle.log.log_mode import TIMESTAMP_END, TIMESTAMP_START, LogMode
 from procedures.lifecycle.log.modes import DEFAULT_MODES, MODES
 from procedures.selection.timestamps import WrittenTime, instant
@@ -64,67 +66,54 @@ def _validate(arguments: Mapping[str, Any]) -> None:
                 raise InvalidArgumentError.of(name, text, f"the mode {mode.name} does not accept it; {accepting} do")
 
 
-def _tables(call: Call) -> list[ManagedTable]:
+def _tables(spark: SparkSession, names: Sequence[str], schema: str | None) -> list[ManagedTable]:
     """Returns the tables; each must exist before the first one is changed."""
-    if call[SCHEMA] is None:
-        names = call[TABLES] or [call[TABLE]]
-        found = {table.location: table for table in (ManagedTable.find(call.spark, name) for name in names)}
+    if schema is None:
+        found = {table.location: table for table in (ManagedTable.find(spark, name) for name in names)}
         return list(found.values())
-    return [ManagedTable.find(call.spark, known.full_name) for known in tables_of_schema(call.spark, call[SCHEMA])]
+    return [ManagedTable.find(spark, known.full_name) for known in tables_of_schema(spark, schema)]
 
 
-def _run(call: Call) -> DataFrame:
-    limits = {
-        name: None if call[name] is None else instant(call.spark, name, call[name])
-        for name in (TIMESTAMP_START, TIMESTAMP_END)
-    }
-    start, end = limits[TIMESTAMP_START], limits[TIMESTAMP_END]
+def consolidate_log(
+    call: Call,
+    table: str | None = None,
+    tables: list[str] | tuple[str, ...] | None = None,
+    schema: Annotated[str | None, Constraint(not_blank="the name of a schema")] = None,
+    *,
+    modes: list[str] | tuple[str, ...] | None = None,
+    timestamp_start: str | None = None,
+    timestamp_end: str | None = None,
+    parallelism: Int = _TABLES_AT_ONCE,
+    dry_run: bool = False,
+) -> list[ConsolidateLogRow]:
+    """Makes the logs of tables quick to load: checkpoints, statistics and tags of files, old revisions, events.
+
+    Args:
+        table: Table name, delta.`path` or path.
+        tables: Several tables, in place of one.
+        schema: All Delta tables of this schema, in place of one table.
+        modes: Any of table_metadata, file_metadata, events, commits; events and commits by default.
+        timestamp_start: Considers files and events of this time or later; for file_metadata, events.
+        timestamp_end: Considers files and events of this time or earlier, and writes a checkpoint of the version at
+            this time.
+        parallelism: How many tables at a time.
+        dry_run: Shows what would be done, and changes nothing.
+
+    Returns:
+        A row per table and mode, with what a new session reads to load the table before and after.
+
+    Raises:
+        UseError: an argument is invalid, or another run optimizes the table; modes before are done.
+    """
+    times = {TIMESTAMP_START: timestamp_start, TIMESTAMP_END: timestamp_end}
+    start, end = (None if text is None else instant(call.spark, name, text) for name, text in times.items())
     if start is not None and end is not None and start.millis > end.millis:
         raise InvalidArgumentError.of(TIMESTAMP_START, start.text, f"a time before {TIMESTAMP_END}, {end.text}")
-    request = LogRequest(_modes(call["modes"]), start, end, call["dry_run"], call.trigger)
-    tables = _tables(call)
-    if call[TABLE] is not None:
-        rows = consolidate_log(tables[0], request)
-    else:
-        rows = consolidate_logs(call.spark, tables, request, call["parallelism"])
-    return data_frame_of(call.spark, ConsolidateLogRow, rows)
+    request = LogRequest(_modes(modes), start, end, dry_run, call.trigger)
+    if table is not None:
+        return consolidation.consolidate_log(ManagedTable.find(call.spark, table), request)
+    found = _tables(call.spark, tables or (), schema)
+    return consolidation.consolidate_logs(call.spark, found, request, parallelism)
 
 
-CONSOLIDATE_LOG = Procedure(
-    "consolidate_log",
-    "Makes the logs of tables quick to load: checkpoints, statistics and tags of files, old revisions, events.",
-    (
-        Parameter(TABLE, "STRING", "Table name, delta.`path` or path.", None),
-        Parameter(TABLES, "ARRAY<STRING>", "Several tables, in place of one.", None),
-        Parameter(
-            SCHEMA,
-            "STRING",
-            "All Delta tables of this schema, in place of one table.",
-            None,
-            not_blank="the name of a schema",
-        ),
-        Parameter(
-            "modes",
-            "ARRAY<STRING>",
-            f"Any of {', '.join(mode.name for mode in MODES)}; {' and '.join(DEFAULT_MODES)} by default.",
-            None,
-        ),
-        Parameter(
-            TIMESTAMP_START,
-            "STRING",
-            "Considers files and events of this time or later; for file_metadata, events.",
-            None,
-        ),
-        Parameter(
-            TIMESTAMP_END,
-            "STRING",
-            "Considers files and events of this time or earlier, and writes a checkpoint of the version at this time.",
-            None,
-        ),
-        Parameter("parallelism", "INT", "How many tables at a time.", _TABLES_AT_ONCE),
-        Parameter("dry_run", "BOOLEAN", "Shows what would be done, and changes nothing.", False),
-    ),
-    ddl_of(ConsolidateLogRow),
-    _run,
-    _validate,
-)
+CONSOLIDATE_LOG = operation(consolidate_log, validate=_validate)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import IndexConfigurationError
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import LAST_REVISION_KEY
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import DropIndexRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import DropIndexRow
 from procedures.rewrite.untag import Untagging, tagged, untag
 
 _PREFIXES = ("use.index.", "qbeast.")
@@ -25,34 +24,33 @@ def index_properties(snapshot: TableSnapshot) -> tuple[str, ...]:
     return tuple(sorted(key for key in keys if key.startswith(_PREFIXES) or key in displayed))
 
 
-def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
+def drop_index(call: Call, table: TableName) -> DropIndexRow:
+    """Removes the index of a table: its properties and the tags of its files. Rows and files stay as they are.
+
+    Raises:
+        UseError: the table has no index.
+    """
+    found = ManagedTable.find(call.spark, table)
     removed: list[str] = []
 
     def everything(snapshot: TableSnapshot) -> Untagging:
         removed[:] = index_properties(snapshot)
         return Untagging(tagged(snapshot.log_files), tuple(removed))
 
-    commit = untag(table, everything, "USE DROP INDEX", "USE drop_index")
+    commit = untag(found, everything, "USE DROP INDEX", "USE drop_index")
     if commit is None:
-        raise IndexConfigurationError.not_indexed(table.name)
+        raise IndexConfigurationError.not_indexed(found.name)
     properties = list(removed)
     # A writer that read the properties earlier may have committed tagged files in between. None can follow, because
     # its commit would conflict with the change of the properties.
-    late = untag(table, everything, "USE DROP INDEX", "USE drop_index")
+    late = untag(found, everything, "USE DROP INDEX", "USE drop_index")
     files, size = commit.files + (late.files if late else 0), commit.bytes + (late.bytes if late else 0)
     version = late.version if late else commit.version
     message = (
         f"removed the tags of {counted(files, 'file')} and {len(properties)} table "
         f"{agreeing(len(properties), 'property', 'properties')}; no row was changed"
     )
-    return data_frame_of(call.spark, DropIndexRow, [DropIndexRow(version, files, size, properties, message)])
+    return DropIndexRow(version, files, size, properties, message)
 
 
-DROP_INDEX = Procedure(
-    "drop_index",
-    "Removes the index of a table: its properties and the tags of its files. Rows and files stay as they are.",
-    (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
-    ddl_of(DropIndexRow),
-    _run,
-)
+DROP_INDEX = operation(drop_index)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from typing import Annotated
 
 from catalog.jvm.session import described_jobs
 from catalog.settings.session_settings import PRUNING_ENABLED
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import ExplainSkippingRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, operation
+from procedures.declare.result_rows import ExplainSkippingRow
 from procedures.insight.skipping.explanation import explanation_rows
 from procedures.insight.skipping.queries import QUERY, planned_query
 from procedures.insight.skipping.table_steps import advice_rows
 
 
-def _run(call: Call) -> DataFrame:
+def explain_skipping(call: Call, query: Annotated[str, Constraint(not_blank=QUERY)]) -> list[ExplainSkippingRow]:
+    """Plans a query without executing it, and shows which files it skips and which conditions do not help.
+
+    Args:
+        query: One query. Commands are refused.
+    """
     with described_jobs(call.spark, "USE explain_skipping"):
-        plan = planned_query(call.spark, call["query"])
+        plan = planned_query(call.spark, query)
     rows = explanation_rows(plan, pruning_enabled=PRUNING_ENABLED.of_conf_or_default(call.spark.conf.get))
     rows += advice_rows(call.spark, plan)
-    return data_frame_of(call.spark, ExplainSkippingRow, rows)
+    return rows
 
 
-EXPLAIN_SKIPPING = Procedure(
-    "explain_skipping",
-    "Plans a query without executing it, and shows which files it skips and which conditions do not help.",
-    (Parameter("query", "STRING", "One query. Commands are refused.", not_blank=QUERY),),
-    ddl_of(ExplainSkippingRow),
-    _run,
-)
+EXPLAIN_SKIPPING = operation(explain_skipping)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import HealthRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import HealthRow
 from procedures.insight.health.health import Diagnosis, diagnosis_of
 from procedures.insight.health.score import SCALES, Part
 from procedures.process.application import application
 
 
-def _run(call: Call) -> DataFrame:
-    diagnosis = diagnosis_of(ManagedTable.find(call.spark, call["table"]), application().clock)
-    return data_frame_of(call.spark, HealthRow, health_rows(diagnosis))
+def health(call: Call, table: TableName) -> list[HealthRow]:
+    """Scores the health of a table from 0 to 100, and says what each part costs and what mends it; reads metadata only.
+
+    Returns:
+        A row with the score, and a row for each part, the worst first.
+
+    Raises:
+        UseError: the table does not exist.
+    """
+    return health_rows(diagnosis_of(ManagedTable.find(call.spark, table), application().clock))
 
 
 def health_rows(diagnosis: Diagnosis) -> list[HealthRow]:
@@ -35,10 +41,4 @@ def _row(part: Part, advice: str | None) -> HealthRow:
     return HealthRow(part.name, part.value, scale.unit, scale.fine, part.lost, part.cost_bytes, advice)
 
 
-HEALTH = Procedure(
-    "health",
-    "Scores the health of a table from 0 to 100, and says what each part costs and what mends it; reads metadata only.",
-    (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
-    ddl_of(HealthRow),
-    _run,
-)
+HEALTH = operation(health)

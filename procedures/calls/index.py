@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, TableError
@@ -24,8 +24,9 @@ from catalog.properties.index_properties import (
 )
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import IndexRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, operation
+from procedures.declare.result_rows import IndexRow
 from procedures.rewrite.parquet_source import ParquetSource
 
 OPERATION = "USE INDEX"
@@ -44,50 +45,65 @@ def _validate(arguments: Mapping[str, Any]) -> None:
     check_text(arguments["column_stats"])
 
 
-def _requested_properties(call: Call) -> dict[str, str]:
-    """Returns the table properties that the arguments request."""
-    values = {
-        COLUMNS_KEY: call["columns"],
-        CUBE_SIZE_KEY: call["cube_size"],
-        TARGET_FILE_BYTES_KEY: call["target_file_bytes"],
-        COLUMN_STATS_KEY: call["column_stats"],
-    }
-    return {key: str(value) for key, value in values.items() if value is not None}
-
-
 def _checked(configuration: dict[str, str], snapshot: TableSnapshot) -> None:
     IndexConfiguration.of(configuration, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns)
 
 
-def _find(call: Call, requested: dict[str, str]) -> tuple[ManagedTable, bool]:
+def _find(spark: SparkSession, table: str, requested: dict[str, str], *, convert: bool) -> tuple[ManagedTable, bool]:
     """Returns the table and whether it was converted; validates all arguments before a conversion."""
-    source = ParquetSource.find(call.spark, call["table"]) if call["convert"] else None
+    source = ParquetSource.find(spark, table) if convert else None
     if source is None:
         try:
-            return ManagedTable.find(call.spark, call["table"]), False
+            return ManagedTable.find(spark, table), False
         except TableError as error:
-            if error.code == "USE_NOT_A_DELTA_TABLE" and not call["convert"]:
+            if error.code == "USE_NOT_A_DELTA_TABLE" and not convert:
                 error.message += " To convert a Parquet table in place, add convert => true."
             raise
     IndexConfiguration.of(requested, source.schema, None, source.partition_columns)
-    with described_jobs(call.spark, f"USE index: converting {call['table']}"):
+    with described_jobs(spark, f"USE index: converting {table}"):
         source.convert()
-    return ManagedTable.find(call.spark, source.delta_name), True
+    return ManagedTable.find(spark, source.delta_name), True
 
 
-def _run(call: Call) -> DataFrame:
-    requested = _requested_properties(call)
-    table, converted = _find(call, requested)
-    transaction = table.transaction(call.spark)
-    snapshot = TableSnapshot.of(transaction.state(), table.location)
+def index(
+    call: Call,
+    table: Annotated[str, Constraint(doc="Table name, delta.`path` or path; parquet.`path` with convert.")],
+    columns: str,
+    *,
+    cube_size: int | None = None,
+    target_file_bytes: int | None = None,
+    column_stats: str | None = None,
+    convert: bool = False,
+) -> IndexRow:
+    """Sets the index properties of a Delta table. No data file changes; use.optimize indexes the existing files.
+
+    Args:
+        columns: Columns to index, separated by commas, such as 'a,b:hashing'.
+        cube_size: Rows per inner cube. By default, the property does not change.
+        target_file_bytes: Target size of data files, in bytes. By default, the property does not change.
+        column_stats: Known ranges as JSON, such as {"a_min": 0, "a_max": 100}.
+        convert: First converts a Parquet table to Delta in place.
+
+    Raises:
+        UseError: a column does not exist or cannot be indexed, or a concurrent commit conflicts; no property was set.
+    """
+    values = {
+        COLUMNS_KEY: columns,
+        CUBE_SIZE_KEY: cube_size,
+        TARGET_FILE_BYTES_KEY: target_file_bytes,
+        COLUMN_STATS_KEY: column_stats,
+    }
+    requested = {key: str(value) for key, value in values.items() if value is not None}
+    found, converted = _find(call.spark, table, requested, convert=convert)
+    transaction = found.transaction(call.spark)
+    snapshot = TableSnapshot.of(transaction.state(), found.location)
     _checked(snapshot.configuration | requested, snapshot)
     changed = {key: value for key, value in requested.items() if snapshot.configuration.get(key) != value}
     version = _set(transaction, changed) if changed else None
-    with described_jobs(call.spark, f"USE index: {table.name}"):
+    with described_jobs(call.spark, f"USE index: {found.name}"):
         unindexed = snapshot.unindexed_total
-    advice, message = _advice(table.name, snapshot, requested, changed, unindexed.files)
-    row = IndexRow(table.name, requested, version, converted, unindexed.files, unindexed.bytes, advice, message)
-    return data_frame_of(call.spark, IndexRow, [row])
+    advice, message = _advice(found.name, snapshot, requested, changed, unindexed.files)
+    return IndexRow(found.name, requested, version, converted, unindexed.files, unindexed.bytes, advice, message)
 
 
 def _set(transaction: TableTransaction, changed: dict[str, str]) -> int:
@@ -109,12 +125,12 @@ def _advice(
     call = f"CALL use.optimize(table => '{name.replace(chr(39), chr(39) * 2)}'"
     latest = snapshot.latest_revision
     if latest is not None and COLUMNS_KEY in changed:
-        index = IndexConfiguration.of(
+        configuration = IndexConfiguration.of(
             snapshot.configuration | requested, snapshot.schema, latest, snapshot.partition_columns
         )
-        if index is None:
+        if configuration is None:
             raise IndexConfigurationError.no_columns(name, OPERATION)
-        if index.transformers != latest.transformers:
+        if configuration.transformers != latest.transformers:
             return "NEW_REVISION", (
                 f"The next data that is indexed starts revision {latest.revision_id + 1}; older files stay "
                 f"in their revisions until {call}, revision_rewrite => true)."
@@ -127,23 +143,4 @@ def _advice(
     )
 
 
-INDEX = Procedure(
-    "index",
-    "Sets the index properties of a Delta table. No data file changes; use.optimize indexes the existing files.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path; parquet.`path` with convert."),
-        Parameter("columns", "STRING", "Columns to index, separated by commas, such as 'a,b:hashing'."),
-        Parameter("cube_size", "BIGINT", "Rows per inner cube. By default, the property does not change.", None),
-        Parameter(
-            "target_file_bytes",
-            "BIGINT",
-            "Target size of data files, in bytes. By default, the property does not change.",
-            None,
-        ),
-        Parameter("column_stats", "STRING", 'Known ranges as JSON, such as {"a_min": 0, "a_max": 100}.', None),
-        Parameter("convert", "BOOLEAN", "First converts a Parquet table to Delta in place.", False),
-    ),
-    ddl_of(IndexRow),
-    _run,
-    _validate,
-)
+INDEX = operation(index, validate=_validate)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import described_jobs
 from catalog.pruning.row_predicate import RowPredicate
 from catalog.settings.strategy_options import DEFAULT_FILE_BYTES
 from catalog.state.plan_files import StoredPlan, new_plan_id, store_plan
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import PlanRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import PlanRow
 from procedures.groups.group import Concatenate
 from procedures.groups.plan import Plan
 from procedures.process.application import application
@@ -22,8 +21,7 @@ from procedures.selection.stored_groups import stored_group
 from procedures.selection.table_plan import PlanSettings, column_names, table_plan
 
 
-def _settings(arguments: Mapping[str, Any]) -> PlanSettings:
-    size, columns, where = (arguments[name] for name in ("max_file_bytes", "columns", "where"))
+def _settings(size: int, columns: str | None, where: str | None) -> PlanSettings:
     if size < 1:
         raise InvalidArgumentError.of("max_file_bytes", size, "a whole number of at least 1")
     if columns is not None:
@@ -32,19 +30,42 @@ def _settings(arguments: Mapping[str, Any]) -> PlanSettings:
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    _settings(arguments)
+    _settings(arguments["max_file_bytes"], arguments["columns"], arguments["where"])
 
 
-def _run(call: Call) -> DataFrame:
-    settings = _settings(call.arguments)
-    table = ManagedTable.find(call.spark, call["table"])
-    snapshot = table.snapshot()
-    if call["store"]:
-        table.check_writable()
-    with described_jobs(call.spark, f"USE plan: {table.name}"):
-        plan = table_plan(snapshot, settings)
-        plan_id = _store(table, plan, snapshot.table_id, settings.max_file_bytes) if call["store"] else None
-    return data_frame_of(call.spark, PlanRow, list(_rows(plan, plan_id)))
+def plan(
+    call: Call,
+    table: TableName,
+    *,
+    max_file_bytes: int = DEFAULT_FILE_BYTES,
+    columns: str | None = None,
+    where: str | None = None,
+    store: bool = False,
+) -> list[PlanRow]:
+    """Plans from metadata which files to rewrite together: files that overlap, small ones, and large ones to divide. A
+    stored plan is executed by use.optimize, group by group, in any number of processes at once.
+
+    Args:
+        max_file_bytes: Bytes that a file should have.
+        columns: Columns by whose ranges files overlap, separated by commas; the indexed ones by default.
+        where: Plans only files that may contain rows that match this predicate.
+        store: Stores the plan below the table, for use.optimize.
+
+    Returns:
+        A row per group, with the id of the plan if it is stored.
+
+    Raises:
+        UseError: an argument is invalid, or nothing can be written below the table.
+    """
+    settings = _settings(max_file_bytes, columns, where)
+    of_table = ManagedTable.find(call.spark, table)
+    snapshot = of_table.snapshot()
+    if store:
+        of_table.check_writable()
+    with described_jobs(call.spark, f"USE plan: {of_table.name}"):
+        made = table_plan(snapshot, settings)
+        plan_id = _store(of_table, made, snapshot.table_id, settings.max_file_bytes) if store else None
+    return list(_rows(made, plan_id))
 
 
 def _store(table: ManagedTable, plan: Plan, table_id: str, max_file_bytes: int) -> str:
@@ -74,23 +95,4 @@ def _rows(plan: Plan, plan_id: str | None) -> Iterator[PlanRow]:
         )
 
 
-PLAN = Procedure(
-    "plan",
-    "Plans from metadata which files to rewrite together: files that overlap, small ones, and large ones to divide. A "
-    "stored plan is executed by use.optimize, group by group, in any number of processes at once.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("max_file_bytes", "BIGINT", "Bytes that a file should have.", DEFAULT_FILE_BYTES),
-        Parameter(
-            "columns",
-            "STRING",
-            "Columns by whose ranges files overlap, separated by commas; the indexed ones by default.",
-            None,
-        ),
-        Parameter("where", "STRING", "Plans only files that may contain rows that match this predicate.", None),
-        Parameter("store", "BOOLEAN", "Stores the plan below the table, for use.optimize.", False),
-    ),
-    ddl_of(PlanRow),
-    _run,
-    _validate,
-)
+PLAN = operation(plan, validate=_validate)

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.epoch_millis import moment
 from catalog.errors import InvalidArgumentError, VersionError
 from catalog.jvm.table_versions import TableVersions
-from catalog.state.protection import check_name, protect, unprotect
+from catalog.state import protection
 from catalog.state.reclaimed import check_not_reclaimed
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import FilesTotal
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import ProtectRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import ProtectRow
 from procedures.process.application import application
 
 _TASKS_PER_CORE = 4
@@ -29,7 +29,7 @@ _NOTE = (
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    check_name(arguments["name"])
+    protection.check_name(arguments["name"])
     if arguments["version"] < 0:
         raise InvalidArgumentError.of("version", arguments["version"], "a whole number of at least 0")
 
@@ -52,45 +52,37 @@ def _own_files(versions: TableVersions, version: int, newest: int, tasks: int) -
     return total
 
 
-def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
+def protect(call: Call, table: TableName, version: int, name: str) -> ProtectRow:
+    """Keeps a version of a table readable: use.purge and use.vacuum keep its files until use.unprotect.
+
+    Args:
+        version: The version.
+        name: Name of the protection: letters, digits, '.', '_' and '-', used once per table.
+
+    Raises:
+        UseError: the version does not exist or was reclaimed, or the name is invalid or used already.
+    """
+    found = ManagedTable.find(call.spark, table)
     # A damaged log raises the error that all procedures raise.
-    table.snapshot()
-    versions, version, name = table.handle.versions(call.spark), call["version"], call["name"]
+    found.snapshot()
+    versions = found.handle.versions(call.spark)
     tasks = _TASKS_PER_CORE * call.spark.sparkContext.defaultParallelism
     oldest, newest = versions.oldest(), versions.newest()
-    check_not_reclaimed(table, version)
+    check_not_reclaimed(found, version)
     if not oldest <= version <= newest:
         raise VersionError.missing(version, oldest, newest)
     _own_files(versions, version, newest, tasks)
-    protect(table, name, version, application().clock.now())
+    protection.protect(found, name, version, application().clock.now())
     try:
         # A purge that began before the file was written has recorded which versions it ends. One that begins later
         # sees the file. The files are looked at again for other vacuums.
-        check_not_reclaimed(table, version, besides=name)
+        check_not_reclaimed(found, version, besides=name)
         total = _own_files(versions, version, newest, tasks)
     except BaseException:
-        unprotect(table, name)
+        protection.unprotect(found, name)
         raise
     committed = moment(versions.time_of(version)) or datetime.fromtimestamp(0, timezone.utc)
-    return data_frame_of(
-        call.spark, ProtectRow, [ProtectRow(name, version, committed, total.files, total.bytes, _NOTE)]
-    )
+    return ProtectRow(name, version, committed, total.files, total.bytes, _NOTE)
 
 
-PROTECT = Procedure(
-    "protect",
-    "Keeps a version of a table readable: use.purge and use.vacuum keep its files until use.unprotect.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("version", "BIGINT", "The version."),
-        Parameter(
-            "name",
-            "STRING",
-            "Name of the protection: letters, digits, '.', '_' and '-', used once per table.",
-        ),
-    ),
-    ddl_of(ProtectRow),
-    _run,
-    _validate,
-)
+PROTECT = operation(protect, validate=_validate)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.columns.column_names import FoundColumn, find_column
@@ -17,8 +16,9 @@ from catalog.table.managed_table import ManagedTable
 from otree.data_types import STRING
 from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
 from otree.transformer import QUANTILES, Transformer
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import QuantilesRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Int, TableName, operation
+from procedures.declare.result_rows import QuantilesRow
 from procedures.layout.index_columns import finite_value
 from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
 
@@ -38,31 +38,42 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
-    snapshot = table.snapshot()
-    column = find_column(snapshot.schema, call["column"])
-    if column is None:
-        raise UnknownNameError.of("column", call["column"], snapshot.schema.names)
-    if QUANTILES not in transformations_of(column.data_type):
+def quantiles(
+    call: Call, table: TableName, column: str, *, n: Int = 50, relative_error: float = 0.01, store: bool = False
+) -> list[QuantilesRow]:
+    """Estimates the quantiles of a column and returns them. With store, the index uses them for <column>:quantiles.
+
+    Args:
+        column: Column of numbers, dates, timestamps or strings; a nested field as a.b.
+        n: Number of quantiles, including the smallest and the largest value.
+        relative_error: Maximum error of a quantile's rank, as a share of the rows.
+        store: Stores the quantiles in the table property use.index.columnStats.
+
+    Raises:
+        UseError: an argument is invalid, or a concurrent commit conflicts; nothing was stored.
+    """
+    managed = ManagedTable.find(call.spark, table)
+    snapshot = managed.snapshot()
+    found = find_column(snapshot.schema, column)
+    if found is None:
+        raise UnknownNameError.of("column", column, snapshot.schema.names)
+    if QUANTILES not in transformations_of(found.data_type):
         raise IndexConfigurationError.unindexable(
-            column.plain_name,
-            f"{column.type_name} as {QUANTILES}",
+            found.plain_name,
+            f"{found.type_name} as {QUANTILES}",
             "numbers, dates, timestamps and strings have quantiles",
         )
-    if call["store"]:
+    if store:
         # Checked before the data is read, so that an invalid property is an early error.
         declared_stats(snapshot.configuration.get(COLUMN_STATS_KEY), snapshot.schema)
-    count = call["n"]
-    quantiles = _estimated(table, column, count, call["relative_error"])
-    if call["store"]:
-        _store(table, column, quantiles)
-    values: Sequence[float | str] = quantiles
-    rows = [
-        QuantilesRow(position, fraction, str(written(value, column.data_type)))
-        for position, (fraction, value) in enumerate(zip(fractions(count), values, strict=False))
+    estimated = _estimated(managed, found, n, relative_error)
+    if store:
+        _store(managed, found, estimated)
+    values: Sequence[float | str] = estimated
+    return [
+        QuantilesRow(position, fraction, str(written(value, found.data_type)))
+        for position, (fraction, value) in enumerate(zip(fractions(n), values, strict=False))
     ]
-    return data_frame_of(call.spark, QuantilesRow, rows)
 
 
 def _estimated(
@@ -106,17 +117,4 @@ def _store(table: ManagedTable, column: FoundColumn, quantiles: tuple[float, ...
     session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('{COLUMN_STATS_KEY}' = '{text}')")
 
 
-QUANTILES_PROCEDURE = Procedure(
-    "quantiles",
-    "Estimates the quantiles of a column and returns them. With store, the index uses them for <column>:quantiles.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter("column", "STRING", "Column of numbers, dates, timestamps or strings; a nested field as a.b."),
-        Parameter("n", "INT", "Number of quantiles, including the smallest and the largest value.", 50),
-        Parameter("relative_error", "DOUBLE", "Maximum error of a quantile's rank, as a share of the rows.", 0.01),
-        Parameter("store", "BOOLEAN", "Stores the quantiles in the table property use.index.columnStats.", False),
-    ),
-    ddl_of(QuantilesRow),
-    _run,
-    _validate,
-)
+QUANTILES_PROCEDURE = operation(quantiles, validate=_validate)

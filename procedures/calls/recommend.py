@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from catalog.columns.column_names import FoundColumn, find_column, written_name
@@ -24,8 +23,9 @@ from catalog.properties.index_properties import (
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.transformation import kinds_for
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import RecommendRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, Int, TableName, operation
+from procedures.declare.result_rows import RecommendRow
 from procedures.insight.health.adviser import NOTHING_TO_DO, MeasuredIndex, index_statement
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.recommendation.candidates import (
@@ -76,33 +76,49 @@ class _Shares:
     no_index: float
 
 
-def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
-    snapshot = table.snapshot()
+def recommend(
+    call: Call,
+    table: TableName,
+    queries: Annotated[list[str] | tuple[str, ...] | None, Constraint(not_blank=f"queries, each {ACCEPTED}")] = None,
+    *,
+    sample_rows: Int = 100_000,
+) -> list[RecommendRow]:
+    """Measures on a sample of the rows which index columns save some queries the most bytes, and whether any do.
+
+    Args:
+        queries: Queries, each one SELECT over the table.
+        sample_rows: Rows of the sample, 1,000 to 1,000,000.
+
+    Returns:
+        A row per candidate, the best first.
+
+    Raises:
+        UseError: a query cannot be used, or the table is empty.
+    """
+    found = ManagedTable.find(call.spark, table)
+    snapshot = found.snapshot()
     columns: dict[str, FoundColumn] = {}
-    with described_jobs(call.spark, f"USE recommend: {table.name}"):
-        if call["queries"] is None:
-            recorded = _recorded(call, table, snapshot, columns)
-            sample = _sample(call, table, snapshot, tuple(columns), columns)
+    with described_jobs(call.spark, f"USE recommend: {found.name}"):
+        if queries is None:
+            recorded = _recorded(found, snapshot, columns)
+            sample = _sample(found, snapshot, tuple(columns), columns, sample_rows)
             workload = workload_of_consumption(recorded, {name: sample.columns[name].quantiles for name in columns})
         else:
-            queries = [_query(call, table, snapshot, n, text, columns) for n, text in enumerate(call["queries"], 1)]
-            queries = [replace(query, condition=with_values(call.spark, query, columns)) for query in queries]
-            workload = Workload(tuple(queries))
-            sample = _sample(call, table, snapshot, workload.columns, columns)
-        today = _today_share(call, table, workload, columns)
+            parsed = [_query(found, snapshot, n, text, columns) for n, text in enumerate(queries, 1)]
+            parsed = [replace(query, condition=with_values(call.spark, query, columns)) for query in parsed]
+            workload = Workload(tuple(parsed))
+            sample = _sample(found, snapshot, workload.columns, columns, sample_rows)
+        today = _today_share(found, workload, columns)
         indexed = snapshot.latest_revision is not None
         shares = _Shares(today, unordered_files(sample).mean_share(workload) if indexed else today)
-        rows = _rows(table.name, snapshot, sample, workload, shares, columns)
-    rows[0] = _with_steps(rows[0], table, snapshot, shares, recorded_fractions(workload))
-    return data_frame_of(call.spark, RecommendRow, rows)
+        rows = _rows(found.name, snapshot, sample, workload, shares, columns)
+    rows[0] = _with_steps(rows[0], found, snapshot, shares, recorded_fractions(workload))
+    return rows
 
 
-def _recorded(
-    call: Call, table: ManagedTable, snapshot: TableSnapshot, columns: dict[str, FoundColumn]
-) -> list[dict[str, Any]]:
+def _recorded(table: ManagedTable, snapshot: TableSnapshot, columns: dict[str, FoundColumn]) -> list[dict[str, Any]]:
     """Returns the recorded consumption and adds the columns that it names, as far as files have ranges of them."""
-    recorded = _consumption_of(call, table)
+    recorded = _consumption_of(table)
     if not recorded:
         text = f"there is no recorded consumption of {table.name}; give queries, each {ACCEPTED}"
         raise InvalidArgumentError.missing("queries", text)
@@ -114,14 +130,14 @@ def _recorded(
     return recorded
 
 
-def _consumption_of(call: Call, table: ManagedTable) -> list[dict[str, Any]]:
+def _consumption_of(table: ManagedTable) -> list[dict[str, Any]]:
     """Returns the newest recorded scans; their selectivity is the share of the rows of the table."""
     # What the scan skipped has no rows of the query either.
     kept = F.coalesce("selectivity", F.when(F.col("rows_read") == 0, F.lit(0.0)))
     # A scan of an empty version has no bytes.
     share = kept * F.col("read.bytes") / F.nullif(F.col("table_size.bytes"), F.lit(0))
     rows = (
-        call.spark.table(f"{table.name}.consumption")
+        table.spark.table(f"{table.name}.consumption")
         .orderBy(F.col("time").desc())
         .limit(_MOST_QUERIES)
         .select("filters", F.coalesce(share, kept).alias("selectivity"), F.col("sample_fraction").alias("fraction"))
@@ -130,7 +146,7 @@ def _consumption_of(call: Call, table: ManagedTable) -> list[dict[str, Any]]:
 
 
 def _query(
-    call: Call, table: ManagedTable, snapshot: TableSnapshot, number: int, text: str, columns: dict[str, FoundColumn]
+    table: ManagedTable, snapshot: TableSnapshot, number: int, text: str, columns: dict[str, FoundColumn]
 ) -> WorkloadQuery:
     """Parses a query and adds the columns that it names."""
 
@@ -144,19 +160,19 @@ def _query(
 
     def is_table(name: str) -> bool:
         try:
-            return ManagedTable.find(call.spark, name).location == table.location
+            return ManagedTable.find(table.spark, name).location == table.location
         except UseError:
             return False
 
     return parse_query(number, text, is_table, resolve)
 
 
-def _today_share(call: Call, table: ManagedTable, workload: Workload, columns: dict[str, FoundColumn]) -> float:
+def _today_share(table: ManagedTable, workload: Workload, columns: dict[str, FoundColumn]) -> float:
     """Returns the share of the bytes that the queries read in the present layout, as Spark plans them."""
     read = 0.0
     for query in workload.queries:
         try:
-            rows = call.spark.table(table.name)
+            rows = table.spark.table(table.name)
             rows = rows.where(column_of(query.condition, columns) if query.where is None else query.where)
             rows = rows if query.fraction >= 1.0 else rows.sample(query.fraction)
             scans = planned_reads(rows).scans
@@ -170,7 +186,11 @@ def _today_share(call: Call, table: ManagedTable, workload: Workload, columns: d
 
 
 def _sample(
-    call: Call, table: ManagedTable, snapshot: TableSnapshot, names: tuple[str, ...], columns: dict[str, FoundColumn]
+    table: ManagedTable,
+    snapshot: TableSnapshot,
+    names: tuple[str, ...],
+    columns: dict[str, FoundColumn],
+    sample_rows: int,
 ) -> TableSample:
     """Takes the sample of the columns that candidates need."""
     chosen = {name: columns[name] for name in names}
@@ -193,11 +213,11 @@ def _sample(
     if size == 0 or expected == 0:
         raise InvalidArgumentError.of("table", table.name, "a table with rows; this one is empty")
     return take_sample(
-        call.spark.table(table.name),
+        table.spark.table(table.name),
         chosen,
         partitions,
         expected,
-        call["sample_rows"],
+        sample_rows,
         lambda rows: max(1, int(target_bytes * rows / size)),
     )
 
@@ -308,21 +328,4 @@ def _message(name: str | None, text: str | None, candidate: Candidate, shares: _
     return f"The queries read about {candidate.share:.1%} of the bytes, and {shares.today:.1%} today{statement}."
 
 
-RECOMMEND = Procedure(
-    "recommend",
-    "Measures on a sample of the rows which index columns save some queries the most bytes, and whether any do.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path."),
-        Parameter(
-            "queries",
-            "ARRAY<STRING>",
-            "Queries, each one SELECT over the table.",
-            None,
-            not_blank=f"queries, each {ACCEPTED}",
-        ),
-        Parameter("sample_rows", "INT", "Rows of the sample, 1,000 to 1,000,000.", 100_000),
-    ),
-    ddl_of(RecommendRow),
-    _run,
-    _validate,
-)
+RECOMMEND = operation(recommend, validate=_validate)

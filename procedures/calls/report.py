@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError, WriteDeniedError
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import ReportRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import Constraint, operation
+from procedures.declare.result_rows import ReportRow
 from procedures.insight.health.health import health_of
 from procedures.insight.report.facts import gather
 from procedures.insight.report.lake import gather_lake, lake_page
@@ -55,52 +56,44 @@ def _is_page(path: Path) -> bool:
         return False
 
 
-def _page(call: Call) -> tuple[str, int | None]:
+def _page(spark: SparkSession, name: str | None, columns: Sequence[str] | None) -> tuple[str, int | None]:
     """The page, and the score of the table or the lowest one of all tables."""
     app = application()
-    if call["table"] is None:
-        lines = gather_lake(call.spark, app.automations, app.clock, partial(health_of, clock=app.clock))
+    if name is None:
+        lines = gather_lake(spark, app.automations, app.clock, partial(health_of, clock=app.clock))
         scores = [line.health for line in lines if line.health is not None]
         return lake_page(lines, app.clock.now()), min(scores, default=None)
-    table, columns = ManagedTable.find(call.spark, call["table"]), call["columns"]
-    facts = gather(table, app.clock, None if columns is None else tuple(columns))
+    facts = gather(ManagedTable.find(spark, name), app.clock, None if columns is None else tuple(columns))
     return page(facts), facts.score
 
 
-def _run(call: Call) -> DataFrame:
-    (text, score), out = _page(call), call["out"]
+def report(
+    call: Call,
+    table: str | None = None,
+    out: str | None = None,
+    columns: Annotated[list[str] | tuple[str, ...] | None, Constraint(not_blank="one or two indexed columns")] = None,
+) -> ReportRow:
+    """Makes a page about a table with its health, index, files and optimizations, or about all tables; reads metadata
+    only.
+
+    Args:
+        table: Table name, delta.`path` or path; all tables by default.
+        out: File on the driver to write, such as report.html; a column of the result by default.
+        columns: The one or two indexed columns over which cubes are drawn; the first two.
+
+    Raises:
+        UseError: a column is not indexed, the package that draws the pictures is not installed, or the file cannot be
+            written.
+    """
+    text, score = _page(call.spark, table, columns)
     if out is None:
-        return data_frame_of(call.spark, ReportRow, [ReportRow(None, len(text.encode()), score, text)])
+        return ReportRow(None, len(text.encode()), score, text)
     path = Path(out).absolute()
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WriteDeniedError(f"{path} cannot be written: {error.strerror or error}.") from error
-    row = ReportRow(str(path), len(text.encode()), score, None)
-    return data_frame_of(call.spark, ReportRow, [row])
+    return ReportRow(str(path), len(text.encode()), score, None)
 
 
-REPORT = Procedure(
-    "report",
-    "Makes a page about a table with its health, index, files and optimizations, or about all tables; reads metadata "
-    "only.",
-    (
-        Parameter("table", "STRING", "Table name, delta.`path` or path; all tables by default.", None),
-        Parameter(
-            "out",
-            "STRING",
-            "File on the driver to write, such as report.html; a column of the result by default.",
-            None,
-        ),
-        Parameter(
-            "columns",
-            "ARRAY<STRING>",
-            "The one or two indexed columns over which cubes are drawn; the first two.",
-            None,
-            not_blank="one or two indexed columns",
-        ),
-    ),
-    ddl_of(ReportRow),
-    _run,
-    _validate,
-)
+REPORT = operation(report, validate=_validate)

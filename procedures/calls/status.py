@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from catalog.epoch_millis import moment
 from catalog.errors import TableError, UseError
@@ -17,14 +17,14 @@ from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call, Parameter, Procedure, details_parameter
-from procedures.declare.result_rows import StatusRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import operation
+from procedures.declare.result_rows import StatusRow
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.process.application import application
 
 IDLE = "idle"
 _SHORT = ("table", "state", "run_id", "current", "last_run", "next_run", "last_error", "message")
-_DETAILS = tuple(f.name for f in fields(StatusRow) if f.name not in _SHORT)
 
 
 def status_row(
@@ -136,19 +136,19 @@ def _of_files(spark: SparkSession, name: str) -> _Facts:
         return _Facts(problem=error_text(error))
 
 
-def _run(call: Call) -> DataFrame:
-    rows = sorted(_rows(call.spark, call["table"]), key=lambda row: (row.table, row.run_id or ""))
-    return data_frame_of(call.spark, StatusRow, rows)
+def status(call: Call, table: str | None = None) -> list[StatusRow]:
+    """Shows the runs of this process, the tables that its service optimizes, and the leases on them.
+
+    Args:
+        table: Shows only this table; all by default.
+
+    Returns:
+        A row per run, and a row per table without a run.
+
+    Raises:
+        UseError: the table does not exist.
+    """
+    return sorted(_rows(call.spark, table), key=lambda row: (row.table, row.run_id or ""))
 
 
-STATUS = Procedure(
-    "status",
-    "Shows the runs of this process, the tables that its service optimizes, and the leases on them.",
-    (
-        Parameter("table", "STRING", "Shows only this table; all by default.", None),
-        details_parameter(*_DETAILS, default=False),
-    ),
-    ddl_of(StatusRow),
-    _run,
-    short=_SHORT,
-)
+STATUS = operation(status, short=_SHORT, details=False)

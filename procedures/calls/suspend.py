@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
-from catalog.state.suspension import suspend, suspension_of
+from catalog.state import suspension
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call, Parameter, Procedure
-from procedures.declare.result_rows import SuspendRow, data_frame_of, ddl_of
+from procedures.declare.declaration import Call
+from procedures.declare.operation import TableName, operation
+from procedures.declare.result_rows import SuspendRow
 from procedures.process.application import application
 from procedures.process.running_services import SUSPENDED, CatalogChange
 
 
-def _run(call: Call) -> DataFrame:
-    table = ManagedTable.find(call.spark, call["table"])
-    earlier = suspension_of(table)
-    suspension = suspend(table, application().clock.now())
-    application().services.notify(CatalogChange(SUSPENDED, table.name, table.location))
+def suspend(call: Call, table: TableName) -> SuspendRow:
+    """Suspends automatic optimization of a table in every process. A run in progress stops after the current group.
+
+    Raises:
+        UseError: the table does not exist.
+    """
+    found = ManagedTable.find(call.spark, table)
+    earlier = suspension.suspension_of(found)
+    now = suspension.suspend(found, application().clock.now())
+    application().services.notify(CatalogChange(SUSPENDED, found.name, found.location))
     message = (
-        f"It was already suspended by {suspension.by}."
+        f"It was already suspended by {now.by}."
         if earlier is not None
         else "Automatic optimization and manual triggers are off; CALL use.optimize still works."
     )
-    return data_frame_of(call.spark, SuspendRow, [SuspendRow(table.name, "suspended", message)])
+    return SuspendRow(found.name, "suspended", message)
 
 
-SUSPEND = Procedure(
-    "suspend",
-    "Suspends automatic optimization of a table in every process. A run in progress stops after the current group.",
-    (Parameter("table", "STRING", "Table name, delta.`path` or path."),),
-    ddl_of(SuspendRow),
-    _run,
-)
+SUSPEND = operation(suspend)

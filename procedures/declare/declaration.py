@@ -170,7 +170,7 @@ class Call:
         return self.arguments[name]
 
 
-def _accept(arguments: Mapping[str, Any]) -> None:
+def accept_all(arguments: Mapping[str, Any]) -> None:
     """Accepts all arguments: the default for procedures that need only the check of types."""
 
 
@@ -193,7 +193,7 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     result: str
     run: Callable[[Call], DataFrame]
-    validate: Callable[[Mapping[str, Any]], None] = _accept
+    validate: Callable[[Mapping[str, Any]], None] = accept_all
     short: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -522,6 +522,23 @@ class ApproximateRow(ShownRow):
 
 
 @dataclass(frozen=True)
+class HelpRow(ShownRow):
+    """A procedure, one of its parameters, or its result columns.
+
+    Attributes:
+        name: of the procedure or parameter.
+        type: SQL type of a parameter; ``procedure`` or ``columns``.
+        default: of a parameter, as SQL.
+        description: a sentence, or the columns as DDL.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    description: str
+
+
+@dataclass(frozen=True)
 class SuspendRow(ShownRow):
     """A suspended table.
 

@@ -21,6 +21,7 @@ from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.calls.optimize import OPTIMIZE
 from procedures.declare.declaration import DETAILS, Procedure
 from procedures.declare.runs import CLI
+from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.process.application import Application, application
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
@@ -76,7 +77,9 @@ class Runner:
         Raises:
             UseError: as ``CALL use.optimize``; arguments are checked before a session is created.
         """
+        # The settings are not checked with the declaration: a client does not know the strategies of its server.
         checked = OPTIMIZE.checked({**arguments, DETAILS: True})
+        OptimizeSettings.of(checked)
         if checked["dry_run"] or is_small(checked["table"], session_settings.warehouse):
             session_settings = for_metadata(session_settings)
         with (

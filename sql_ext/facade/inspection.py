@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.declare.result_rows import (
-    CheckRow,
-    ClusteringInformationRow,
-    HealthRow,
-    OptimizeRow,
-    PlanRow,
-    QuantilesRow,
-    RecommendRow,
-    ReportRow,
-    StatusRow,
-)
-from sql_ext.facade.session_access import consolidation_plan, report, status_rows, table_rows
+from catalog.settings.strategy_options import DEFAULT_FILE_BYTES
+from procedures.calls.check import CHECK
+from procedures.calls.clustering_information import CLUSTERING_INFORMATION
+from procedures.calls.health import HEALTH
+from procedures.calls.optimize import OPTIMIZE
+from procedures.calls.plan import PLAN
+from procedures.calls.quantiles import QUANTILES_PROCEDURE
+from procedures.calls.recommend import RECOMMEND
+from procedures.calls.report import REPORT
+from procedures.declare.result_rows import CheckRow, OptimizeRow, PlanRow, QuantilesRow, StatusRow
+from sql_ext.facade.operation_methods import operation_method, rows_of, with_arguments_of
+from sql_ext.facade.session_access import status_rows, table_rows
 from sql_ext.facade.table_report import TableReport
 
 
@@ -68,22 +68,21 @@ class Inspect:
         """One row per scan of the table by a finished query, if ``use.insights.consumption.enabled`` is set."""
         return self._virtual_table("consumption")
 
-    def health(self) -> list[HealthRow]:
-        """The score of the table's health, and its parts: ``use.health``."""
-        return report(self.spark, HealthRow, "health", table=self.name)
+    health = operation_method(HEALTH)
+    clustering_information = operation_method(CLUSTERING_INFORMATION)
+    recommend = operation_method(RECOMMEND)
 
+    @with_arguments_of(REPORT)
     def report(self, columns: list[str] | tuple[str, ...] | None = None) -> TableReport:
         """A page about the table with its health, index, files and optimizations: ``use.report``.
-
-        Args:
-            columns: the one or two indexed columns over which cubes are drawn; the first two by default.
 
         Raises:
             UseError: a column is not indexed, or the package that draws the pictures is not installed.
         """
-        (row,) = report(self.spark, ReportRow, "report", table=self.name, columns=columns)
+        row = rows_of(self.spark, REPORT, self.name, columns=columns)
         return TableReport(self.name, row.health or 0, row.html or "")
 
+    @with_arguments_of(OPTIMIZE)
     def plan(
         self,
         *,
@@ -103,32 +102,16 @@ class Inspect:
     ) -> list[OptimizeRow]:
         """The groups that ``maintenance.optimize`` would rewrite next: ``use.optimize`` with ``dry_run``.
 
-        Args:
-            strategy: as for ``maintenance.optimize``, like all other arguments.
-            revision_id: revision to optimize.
-            bytes_per_iter: bytes after which an iteration takes no further file.
-            max_iterations: maximum number of groups.
-            max_bytes: bytes after which no further group starts.
-            max_duration: time after which no further group starts.
-            where: only files that may contain rows that match this predicate.
-            files: only these files.
-            revision_rewrite: whether files of older revisions come first.
-            parallelism: number of concurrent groups.
-            options: options of the strategies.
-            plan: shows groups of this stored plan, in place of what strategies choose.
-            groups: with ``plan``: only these groups.
-
         Returns:
             A row per group with the state ``planned``, or ``skipped`` for skipped groups.
 
         Raises:
             UseError: an argument is invalid, or the table cannot be optimized.
         """
-        return report(
+        return rows_of(
             self.spark,
-            OptimizeRow,
-            "optimize",
-            table=self.name,
+            OPTIMIZE,
+            self.name,
             strategy=strategy,
             revision_id=revision_id,
             bytes_per_iter=bytes_per_iter,
@@ -145,15 +128,11 @@ class Inspect:
             groups=groups,
         )
 
+    @with_arguments_of(PLAN)
     def consolidation_plan(
-        self, *, max_file_bytes: int = 1_073_741_824, columns: str | None = None, where: str | None = None
+        self, *, max_file_bytes: int = DEFAULT_FILE_BYTES, columns: str | None = None, where: str | None = None
     ) -> list[PlanRow]:
         """Plans from metadata which files to rewrite together; ``maintenance.store_consolidation_plan`` also stores it.
-
-        Args:
-            max_file_bytes: bytes that a file should have.
-            columns: columns by whose ranges files overlap, separated by commas; the indexed ones by default.
-            where: only files that may contain rows that match this predicate.
 
         Returns:
             A row per group.
@@ -161,44 +140,11 @@ class Inspect:
         Raises:
             UseError: an argument is invalid.
         """
-        return consolidation_plan(self.spark, self.name, max_file_bytes, columns, where, store=False)
+        return rows_of(self.spark, PLAN, self.name, max_file_bytes=max_file_bytes, columns=columns, where=where)
 
-    def clustering_information(self, columns: str | None = None) -> list[ClusteringInformationRow]:
-        """Shows from metadata how well some columns separate the files.
-
-        Args:
-            columns: column names separated by commas; the indexed columns by default.
-
-        Returns:
-            A row per column, and for several columns one more row for all of them.
-
-        Raises:
-            UseError: a column does not exist or has no ranges, or no column is given and none is indexed.
-        """
-        return report(self.spark, ClusteringInformationRow, "clustering_information", table=self.name, columns=columns)
-
-    def recommend(
-        self, queries: list[str] | tuple[str, ...] | None = None, *, sample_rows: int = 100000
-    ) -> list[RecommendRow]:
-        """Measures on a sample of the rows which index columns save some queries the most bytes.
-
-        Args:
-            queries: queries, each one SELECT over the table.
-            sample_rows: rows of the sample, 1,000 to 1,000,000.
-
-        Returns:
-            A row per candidate, the best first.
-
-        Raises:
-            UseError: a query cannot be used, or the table is empty.
-        """
-        return report(self.spark, RecommendRow, "recommend", table=self.name, queries=queries, sample_rows=sample_rows)
-
+    @with_arguments_of(CHECK)
     def check(self, *, deep: bool = False) -> list[CheckRow]:
         """Verifies the index; ``maintenance.repair`` also repairs it.
-
-        Args:
-            deep: whether to read the indexed columns of every indexed file and place each row.
 
         Returns:
             A row per problem, at most 1,000, and a summary.
@@ -206,29 +152,16 @@ class Inspect:
         Raises:
             UseError: the table does not exist.
         """
-        return report(self.spark, CheckRow, "check", table=self.name, deep=deep, repair=False)
+        return rows_of(self.spark, CHECK, self.name, deep=deep)
 
+    @with_arguments_of(QUANTILES_PROCEDURE)
     def quantiles(self, column: str, *, n: int = 50, relative_error: float = 0.01) -> list[QuantilesRow]:
         """Estimates the quantiles of a column; ``maintenance.store_quantiles`` also stores them for the index.
-
-        Args:
-            column: column of numbers, dates, timestamps or strings; a nested field as ``a.b``.
-            n: number of quantiles, 2 to 10,000, including the smallest and the largest value.
-            relative_error: maximum error of a quantile's rank, as a share of the rows: 0.0001 to 0.5.
 
         Raises:
             UseError: an argument is invalid.
         """
-        return report(
-            self.spark,
-            QuantilesRow,
-            "quantiles",
-            table=self.name,
-            column=column,
-            n=n,
-            relative_error=relative_error,
-            store=False,
-        )
+        return rows_of(self.spark, QUANTILES_PROCEDURE, self.name, column, n=n, relative_error=relative_error)
 
     def status(self) -> list[StatusRow]:
         """Runs, schedule and lease of the table: a row per run, or one row if there is no run."""

@@ -18,7 +18,6 @@ ACCEPTED = (
     "a day-time interval above 0 such as INTERVAL '3' DAY or '3 days' (months and years have no fixed length), a time "
     "in the past such as TIMESTAMP '2026-01-31 00:00:00', or the number of a version"
 )
-PYTHON_TYPES = (int, timedelta, datetime, date)
 
 _DURATION = duration(ACCEPTED)
 _NUMBER = re.compile(r"[+-]?\d{1,19}", re.ASCII)

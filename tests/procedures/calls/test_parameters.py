@@ -10,6 +10,7 @@ from tables import NUMBERS, numbers
 from catalog.errors import UseError
 from procedures.calls.optimize import OPTIMIZE
 from procedures.calls.registry import procedures
+from procedures.declare.declaration import DETAILS
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
@@ -18,6 +19,12 @@ from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
 
 DEFAULTS = DEFAULT_ARGUMENTS
+
+
+def test_a_run_has_the_defaults_of_the_call():
+    declared = {p.name: p.default for p in OPTIMIZE.parameters if p.name not in {"table", DETAILS}}
+    assert declared == DEFAULTS
+    assert list(declared) == list(DEFAULTS)
 
 
 @pytest.fixture(scope="module")

@@ -233,7 +233,10 @@ def test_short_results_need_the_parameter_that_shows_all_columns():
 
 
 def test_help_lists_every_declared_parameter(monkeypatch):
-    monkeypatch.setattr("procedures.calls.help.local_data_frame", lambda spark, rows, schema: rows)
+    monkeypatch.setattr(
+        "procedures.declare.operation.data_frame_of",
+        lambda spark, kind, rows: [dataclasses.astuple(row) for row in rows],
+    )
     found = registry.procedures()
     listed = help_procedure(lambda: found).call(None, {})
     assert [r[0] for r in listed] == sorted(found)
