@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidArgumentError
-from catalog.jvm.java_errors import as_one_line
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
 from procedures.declare.result_rows import ApproximateRow, data_frame_of
@@ -94,11 +93,10 @@ def approximate(
     text = checked_query(call.spark, query)
     goal = Goal(tolerance, confidence, absolute, per_group)
     request = Request(goal, max_fraction, on_miss, dry_run)
-    with as_one_line(call.spark):
-        data = call.spark.sql(text)
-        if by_group:
-            return answer_by_group(data, request)
-        return data_frame_of(call.spark, ApproximateRow, Answer.of(data, request).rows())
+    data = call.spark.sql(text)
+    if by_group:
+        return answer_by_group(data, request)
+    return data_frame_of(call.spark, ApproximateRow, Answer.of(data, request).rows())
 
 
 APPROXIMATE = operation(approximate, row=ApproximateRow, validate=_validate)

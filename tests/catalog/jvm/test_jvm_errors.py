@@ -3,9 +3,17 @@
 import pytest
 from pyspark.errors import AnalysisException
 
-from catalog.errors import FileSystemError, InvalidArgumentError, SparkFailedError, TableError, UseError
+from catalog.errors import (
+    FileSystemError,
+    IndexUnreadableError,
+    InvalidArgumentError,
+    SparkFailedError,
+    TableError,
+    UseError,
+)
 from catalog.jvm.java_errors import (
     Cause,
+    as_one_line,
     failure,
     file_system_trouble,
     is_cancellation,
@@ -13,6 +21,7 @@ from catalog.jvm.java_errors import (
     one_line,
     table_failure,
 )
+from otree.errors import IndexFormatError
 
 _S3A = "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 
@@ -129,3 +138,11 @@ def test_errors_are_one_line_whatever_was_given(end):
     assert "'a b'" in error.message
     assert "(x y)" in str(error)
     assert UseError(f"a{end}").message == "a"
+
+
+def test_an_error_of_the_index_format_is_translated():
+    error = IndexFormatError.of_property("qbeast.revision.1", "it is no JSON")
+    with pytest.raises(IndexUnreadableError) as raised, as_one_line(None):
+        raise error
+    assert raised.value.message == str(error)
+    assert raised.value.__cause__ is error
