@@ -134,8 +134,12 @@ class ReadCosts:
     def relative_to(self, fresh: ReadCosts) -> Floats:
         """Bytes and files of each read in proportion to what is allowed; 1 = the most that is allowed."""
         many = (slice(None),) + (None,) * (self.bytes.ndim - 1)
-        in_bytes = self.bytes / (fresh.bytes[many] * MOST_BYTES)
-        return np.concatenate([in_bytes, self.files / (fresh.files[many] * MOST_FILES)])
+        reads = len(self.bytes)
+        # Without copies in between: there may be a million files.
+        relative = np.empty((2 * reads, *self.bytes.shape[1:]))
+        np.divide(self.bytes, fresh.bytes[many] * MOST_BYTES, out=relative[:reads])
+        np.divide(self.files, fresh.files[many] * MOST_FILES, out=relative[reads:])
+        return relative
 
 
 def overall(relative: Floats) -> float:
@@ -158,18 +162,18 @@ def costs_per_file(files: Regions, mix: Sequence[Read], page_rows: int = PAGE_RO
     Returns:
         Arrays of the shape (reads, files).
     """
+    costs = ReadCosts(np.empty((len(mix), len(files))), np.empty((len(mix), len(files))))
     extent = np.clip(files.high - files.low, 0.0, 1.0)
     _, write = np.unique(files.write, return_inverse=True)
     of_write = np.bincount(write, files.rows)[write].astype(np.float64)
     pages = files.rows / page_rows_of(of_write, float(files.rows.sum()), page_rows)
     page = divided(extent, pages)
-    read_bytes, opened = [], []
-    for read in mix:
+    for n, read in enumerate(mix):
         sampled = files.first < read.fraction
         sides = np.asarray(read.sides)
-        opened.append(np.where(sampled, _hit(sides, extent), 0.0))
-        read_bytes.append(files.size * np.where(sampled, _hit(sides, page), 0.0))
-    return ReadCosts(np.array(read_bytes), np.array(opened))
+        costs.files[n] = np.where(sampled, _hit(sides, extent), 0.0)
+        costs.bytes[n] = files.size * np.where(sampled, _hit(sides, page), 0.0)
+    return costs
 
 
 def divided(extents: Floats, parts: Floats) -> Floats:
@@ -307,13 +311,20 @@ class Judge:
         """Where the bands of a fresh layout begin, as fractions, and 1."""
         return [(first - MIN_WEIGHT) / 2.0**32 for first, _ in self._fresh_files.bands(self._target_rows)] + [1.0]
 
-    def without(self, positions: Integers) -> Floats:
-        """The costs of each read over the other files.
+    def without_first(self, positions: Integers, counts: Sequence[int]) -> Floats:
+        """The costs of each read over all files but the first ones of a list, for growing numbers of them.
 
         Args:
-            positions: of the files that are left out.
+            positions: of the files of the list.
+            counts: how many files are left out, ascending and at least 1.
+
+        Returns:
+            An array of the shape (counts, reads).
         """
-        return np.asarray(np.maximum(self._today - self._per_file[:, positions].sum(axis=1), 0.0), np.float64)
+        starts = [0, *counts[:-1]]
+        listed = positions[: counts[-1]]
+        left_out = np.cumsum([np.add.reduceat(of_read[listed], starts) for of_read in self._per_file], axis=1)
+        return np.asarray(np.maximum(self._today - left_out.T, 0.0), np.float64)
 
     def of_group(self, positions: Integers, span: float) -> Floats:
         """The costs of each read over the files that a group would become.
@@ -371,8 +382,8 @@ def _weights(first: Floats, end: Floats, rows: Floats) -> NDArray[np.int32]:
     ends = np.unique(np.concatenate([first, end]))
     slope = np.zeros(len(ends))
     density = rows / np.maximum(end - first, 1e-9)
-    np.add.at(slope, np.searchsorted(ends, first), density)
-    np.add.at(slope, np.searchsorted(ends, end), -density)
+    slope += np.bincount(np.searchsorted(ends, first), density, len(ends))
+    slope -= np.bincount(np.searchsorted(ends, end), density, len(ends))
     below = np.concatenate([[0.0], np.cumsum(np.cumsum(slope)[:-1] * np.diff(ends))])
     if below[-1] <= 0:
         return np.zeros(0, np.int32)

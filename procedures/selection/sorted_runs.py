@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import Integers
+from catalog.files.file_table import Floats, Integers
 from procedures.groups.read_costs import Judge
 
 # A merge must save at least this share of the allowed cost.
@@ -95,9 +95,8 @@ def choose(
         return Choice(None, None, None, 1.0, 0.0)
     rewrites = rewritten_bytes / total
     merges = []
-    for indices, first, end in _candidates(judge):
+    for indices, first, end, staying in _candidates(judge):
         size = float(files.size[indices].sum())
-        staying = judge.without(indices)
         most = judge.gain(staying)
         if most < SMALLEST_GAIN or most * total < SMALLEST_RATIO * size:
             continue
@@ -156,8 +155,12 @@ def price(rewrites: float, share: float, most: float) -> float:
     return PRICE * most / left if left > 0 else float("inf")
 
 
-def _candidates(judge: Judge) -> Iterator[tuple[Integers, float, float]]:
-    """Yields groups of files of at least two writes within a range of weights, the smallest runs first."""
+def _candidates(judge: Judge) -> Iterator[tuple[Integers, float, float, Floats]]:
+    """Yields groups of files of at least two writes within a range of weights, the smallest runs first.
+
+    Yields:
+        Their indices, both ends of the range, and what each read costs over the other files.
+    """
     files, limits = judge.files, judge.limits
     for i, first in enumerate(limits[:-1]):
         for end in limits[i + 1 :]:
@@ -170,12 +173,15 @@ def _candidates(judge: Judge) -> Iterator[tuple[Integers, float, float]]:
             writes, run = np.unique(files.write[inside], return_inverse=True)
             if len(writes) < 2:
                 continue
-            sizes = np.bincount(run, files.size[inside])
-            order = np.argsort(sizes, kind="stable")
+            order = np.argsort(np.bincount(run, files.size[inside]), kind="stable")
             rank = np.empty(len(order), np.int64)
             rank[order] = np.arange(len(order))
-            for count in _steps(len(writes)):
-                yield inside[rank[run] < count], first, end
+            # Files by their runs, so that the first runs are the first files.
+            ordered = inside[np.argsort(rank[run], kind="stable")]
+            ends = np.cumsum(np.bincount(rank[run]))
+            counts = [int(ends[number - 1]) for number in _steps(len(writes))]
+            for count, staying in zip(counts, judge.without_first(ordered, counts), strict=True):
+                yield np.sort(ordered[:count]), first, end, staying
 
 
 def _steps(most: int) -> list[int]:
