@@ -240,7 +240,7 @@ def test_a_table_named_by_its_path(spark, tmp_path):
 HOSTILE_NAMES = ("a,b", "a`b", "a.b c", 'A"[b]')
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_a_renamed_column_with_an_odd_name_is_checked_and_explained(spark, new_table, name):
     properties = {"delta.columnMapping.mode": "name"}
@@ -267,6 +267,7 @@ def test_a_renamed_column_with_an_odd_name_is_checked_and_explained(spark, new_t
         assert spark.table(f"{made.name}.{view}").collect(), view
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("strategy", ["SizeTieredClustering", "StepConsolidation"])
 def test_merged_files_without_an_index_are_no_problem(spark, new_table, strategy):
     made = new_table(NUMBERS, index="x,y", cube_size=100)
