@@ -98,7 +98,7 @@ class Runs:
         self._on_stop: Callable[[], None] | None = None
 
     @contextmanager
-    def observed(self, on_stop: Callable[[], None]) -> Iterator[None]:
+    def announcing_stops(self, on_stop: Callable[[], None]) -> Iterator[None]:
         """Calls a function when a run that begins within the block is first asked to stop.
 
         Args:

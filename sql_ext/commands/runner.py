@@ -85,7 +85,7 @@ class Runner:
         with (
             session(session_settings) as spark,
             as_one_line(spark),
-            application().runs.observed(_announce_stop),
+            application().runs.announcing_stops(_announce_stop),
             on_signals(partial(_stop_runs, signal.SIGTERM), (signal.SIGTERM,)),
         ):
             rows: list[Row] = [row.asDict() for row in OPTIMIZE.call(spark, checked, CLI).collect()]
