@@ -7,7 +7,10 @@ WORKERS ?= 2
 
 QUICK := not slow and not clients and not cluster
 
-VENV := .venv
+# The line of Spark (catalog/jvm/spark_lines.py), and which of its versions: the oldest Spark and Delta, or the newest.
+LINE ?= 4.2
+EDGE ?= oldest
+VENV := .venv$(if $(filter-out 4.2-oldest,$(LINE)-$(EDGE)),-$(LINE)-$(EDGE))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 SHIM := jars-build/build_shim.py
@@ -24,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -40,6 +43,14 @@ test: java $(INSTALLED) test-shim ## run the quick tests (ARGS="-k name" chooses
 
 test-unit: java $(INSTALLED) ## run the tests that need no Spark
 	@$(BIN)/python -m pytest -q -m "not spark and $(QUICK)" -n $(WORKERS) $(ARGS) || [ $$? -eq 5 ]
+
+test-smoke: java $(INSTALLED) test-shim ## run the main jobs once, on a line of Spark (LINE=4.0 EDGE=newest)
+	@$(BIN)/python -m pytest -q tests/lines/test_smoke.py $(ARGS)
+
+test-lines: ## run the smoke suite on the oldest and the newest versions of every line, and the quick tests on the oldest
+	@for edge in oldest newest; do for line in 4.0 4.1 4.2; do \
+	    echo "== Spark $$line, $$edge"; $(MAKE) test-smoke LINE=$$line EDGE=$$edge || exit 1; done; done
+	@for line in 4.0 4.1 4.2; do echo "== Spark $$line"; $(MAKE) test LINE=$$line || exit 1; done
 
 SHARD ?= 1/1
 test-slow: java $(INSTALLED) test-shim ## run the slow tests, or a part of them (SHARD=1/3)
@@ -161,9 +172,10 @@ $(VENV)/.created:
 	@touch $@
 
 # pyspark comes first, so that the shim is compiled against it and no build environment needs a second one.
-$(VENV)/.spark: pyproject.toml $(VENV)/.created
+$(VENV)/.spark: pyproject.toml catalog/jvm/spark_lines.py $(VENV)/.created
 	@echo "installing Spark into $(VENV)"
-	@$(PIP) install "$$(sed -n 's/^ *"\(pyspark==[^"]*\)".*/\1/p' pyproject.toml)"
+	@$(PIP) install py4j importlib-metadata
+	@$(PIP) install --no-deps $$($(PYTHON) catalog/jvm/spark_lines.py $(LINE) $(EDGE))
 	@touch $@
 
 # This asks the script each time, which starts nothing if the sources are those of the last build.
@@ -177,6 +189,7 @@ $(INSTALLED): pyproject.toml hatch_build.py $(VENV)/.spark | shim
 	@echo "installing use-spark and the tools into $(VENV)"
 	@mkdir -p build
 	@$(PIP) install --editable '.[dev]'
+	@$(PIP) install --no-deps $$($(PYTHON) catalog/jvm/spark_lines.py $(LINE) $(EDGE))
 	@touch $@
 
 scalafmt-check: build/.scalafmt

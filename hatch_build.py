@@ -51,23 +51,21 @@ def _build_shim(root: str) -> ModuleType:
 
 
 class ShimHook(BuildHookInterface[Any]):
-    """Builds the shim if it is stale or missing."""
+    """Builds the shims that are stale or missing.
+
+    A wheel has those of all pairs of Spark and Delta. An editable install has the one of the installed pair.
+    """
 
     def dependencies(self) -> list[str]:
-        """Asks for pyspark, against which the shim is compiled, only where the shim has to be built."""
-        shim = _build_shim(self.root)
-        if shim.is_fresh():
-            return []
-        try:
-            shim.find_java()  # before pyspark is downloaded
-            return [f"pyspark=={shim.pinned('pyspark')}"]
-        except shim.ShimError as error:
-            raise SystemExit(f"build_shim: {error}") from None
+        """Asks for pip, which downloads the Sparks that the shims are compiled against."""
+        return ["pip"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - the hook's interface
-        """Builds the shim if it is stale or missing."""
+        """Builds the shims."""
+        if version == "editable":
+            return  # made by the Makefile, for the versions that are installed
         shim = _build_shim(self.root)
         try:
-            shim.ensure()
+            shim.ensure(shim.all_pairs())
         except shim.ShimError as error:
             raise SystemExit(f"build_shim: {error}") from None

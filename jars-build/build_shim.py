@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Builds the shim, the jar through which Spark's JVM and the Python code meet.
 
-Needs the standard library, Java and an installed pyspark only: sbt's launcher and Delta's jars come by coordinates
-through the Ivy inside pyspark, and Spark's classes are pyspark's own jars. Where nothing changed since the last build,
-nothing is started. The Makefile runs this file, the build hook of the wheel imports it.
+There is a jar for each pair of a Spark line and a minor release of Delta, since the shim uses internal classes of both.
+``src/main/scala`` is the same for all. A file of ``scala-spark-4.1`` takes the place of one of the same name in
+``scala-spark-4.0``, from Spark 4.1 on; the folders ``scala-delta-*`` do the same by the release of Delta.
+
+Needs the standard library, Java and an installed pyspark only: Spark's jars contain the compiler, and Delta's jars come
+by coordinates through the Ivy inside pyspark. Where nothing changed since the last build, nothing is started. The
+Makefile runs this file, the build hook of the wheel imports it. Only the formatter needs sbt.
 
 Environment:
     JAVA_HOME: the Java to use; without it, the one on PATH.
@@ -18,6 +22,7 @@ import argparse
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -26,11 +31,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from types import ModuleType
 
 try:
     import fcntl
@@ -39,12 +47,10 @@ except ImportError:  # no such locks on this system: two builds at once are then
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-JAR = ROOT / "sql_ext" / "jars" / "use-shim.jar"
-STAMP = JAR.with_suffix(".sha256")
+SOURCES = HERE / "src" / "main"
 TEST_JAR = HERE / "target" / "use-shim-test.jar"
 TEST_STAMP = TEST_JAR.with_suffix(".sha256")
 
-SCALA = "2.13"
 JAVA_VERSIONS = (17, 21)
 SCALAFMT_CHECK = ("scalafmtCheckAll", "scalafmtSbtCheck")
 SCALAFMT_WRITE = ("scalafmtAll", "scalafmtSbt")
@@ -57,17 +63,93 @@ class ShimError(Exception):
 # -------------------------------------------------------------------------------------------- versions
 
 
-def pinned(distribution: str) -> str:
-    """Returns the version that ``pyproject.toml``, the one place that states it, pins for a distribution.
+def _spark_lines() -> ModuleType:
+    """Imports the module that knows the lines, without its package."""
+    path = ROOT / "catalog" / "jvm" / "spark_lines.py"
+    spec = importlib.util.spec_from_file_location("spark_lines", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(str(path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+LINES = _spark_lines()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A Spark line and a release of Delta.
+
+    Attributes:
+        spark: version of Spark that the shim is compiled against.
+        delta: version of Delta.
+    """
+
+    spark: str
+    delta: str
+
+    @property
+    def jar(self) -> Path:
+        """The shim's jar."""
+        name: str = LINES.shim_name(self.spark, self.delta)
+        return ROOT / "sql_ext" / "jars" / name
+
+    @property
+    def stamp(self) -> Path:
+        """The file with the hash of the sources that the jar was built from."""
+        return self.jar.with_name(self.jar.name.removesuffix(".jar") + ".sha256")
+
+    def sources(self) -> list[Path]:
+        """Returns the files that the jar is compiled from."""
+        chosen: dict[tuple[str, str], list[Path]] = {}
+        for family, version in (("spark", self.spark), ("delta", self.delta)):
+            for folder in sorted(SOURCES.glob(f"scala-{family}-*"), key=lambda f: _numbers(f.name.rpartition("-")[2])):
+                if _numbers(folder.name.rpartition("-")[2]) > _numbers(version)[:2]:
+                    continue
+                newer: dict[tuple[str, str], list[Path]] = {}
+                for file in _source_files(folder):
+                    newer.setdefault((family, file.stem), []).append(file)
+                chosen |= newer
+        common = [*_source_files(SOURCES / "scala"), *_source_files(SOURCES / "java")]
+        return sorted([*common, *(file for files in chosen.values() for file in files)])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _source_files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.suffix in (".scala", ".java")]
+
+
+def all_pairs() -> list[Pair]:
+    """Returns all supported pairs."""
+    return [Pair(line.oldest, delta) for line in LINES.LINES for delta in line.deltas]
+
+
+def installed_pair() -> Pair:
+    """Returns the pair of the installed pyspark and delta-spark; without a delta-spark, the newest for this Spark.
 
     Raises:
-        ShimError: ``pyproject.toml`` has no such pin.
+        ShimError: pyspark is missing, or no line has these versions.
     """
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    match = re.search(rf'"{re.escape(distribution)}==([^"\s;]+)', text)
-    if match is None:
-        raise ShimError(f"pyproject.toml pins no version of {distribution}")
-    return match[1]
+    try:
+        spark = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        raise ShimError(f"pyspark is not installed for {sys.executable}") from None
+    try:
+        line = LINES.line_of(spark)
+        try:
+            delta = importlib.metadata.version("delta-spark")
+        except importlib.metadata.PackageNotFoundError:
+            delta = line.deltas[-1]
+        pair = Pair(spark, delta)
+        pair.jar  # noqa: B018 - refuses a Delta that the line does not have
+    except ValueError as error:
+        raise ShimError(str(error)) from None
+    return pair
 
 
 def project_version() -> str:
@@ -87,17 +169,15 @@ def sbt_version() -> str:
 # ------------------------------------------------------------------------------------------- freshness
 
 
-def source_hash(*trees: str) -> str:
-    """Returns a hash over what decides the bytes of a jar: sources, build files and pinned versions.
+def source_hash(files: list[Path]) -> str:
+    """Returns a hash over what decides the bytes of a jar: sources, this file and the version of the project.
 
     Args:
-        trees: The source folders below ``jars-build``.
+        files: The sources.
     """
-    files = [HERE / "build.sbt", HERE / "project" / "build.properties", HERE / "project" / "plugins.sbt"]
-    for tree in trees:
-        files += (f for f in (HERE / tree).rglob("*") if f.is_file() and not f.name.startswith("."))
+    files = [HERE / "build_shim.py", *files]
     digest = hashlib.sha256()
-    digest.update(f"{pinned('pyspark')} {pinned('delta-spark')} {project_version()}\n".encode())
+    digest.update(f"{project_version()}\n".encode())
     for file in sorted(files, key=lambda f: f.relative_to(HERE).as_posix()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(HERE).as_posix()} {len(content)}\n".encode())
@@ -105,21 +185,29 @@ def source_hash(*trees: str) -> str:
     return digest.hexdigest()
 
 
-def main_hash() -> str:
-    """Returns the hash of the shim's sources."""
-    return source_hash("src/main")
+def _resources(tree: str) -> list[Path]:
+    folder = HERE / "src" / tree / "resources"
+    return [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
 
 
-def test_hash() -> str:
-    """Returns the hash of the test jar's sources, which are compiled against the shim's."""
-    return source_hash("src/main", "src/test")
+def main_hash(pair: Pair) -> str:
+    """Returns the hash of the sources of a shim."""
+    return source_hash([*pair.sources(), *_resources("main")])
 
 
-def is_fresh(jar: Path = JAR, stamp: Path = STAMP, wanted: Callable[[], str] = main_hash) -> bool:
+def test_hash(pair: Pair) -> str:
+    """Returns the hash of the test jar's sources, which are compiled against a shim."""
+    return source_hash([*pair.sources(), *_resources("main"), *_source_files(HERE / "src" / "test")])
+
+
+def is_fresh(jar: Path, stamp: Path, wanted: str) -> bool:
     """Tells whether a jar was built from the sources as they are now."""
-    if not (jar.is_file() and stamp.is_file()):
-        return False
-    return stamp.read_text(encoding="utf-8").strip() == wanted()
+    return jar.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8").strip() == wanted
+
+
+def is_shim_fresh(pair: Pair) -> bool:
+    """Tells whether the shim of a pair was built from the sources as they are now."""
+    return is_fresh(pair.jar, pair.stamp, main_hash(pair))
 
 
 # ------------------------------------------------------------------------------------------------ Java
@@ -155,19 +243,28 @@ def _require_compiler(java: str) -> None:
 # ------------------------------------------------------------------------------------------- downloads
 
 
-def spark_jars() -> Path:
-    """Returns the folder with Spark's jars.
+def spark_jars(version: str, cache: Path) -> Path:
+    """Returns a folder with the jars of a version of Spark: of the installed pyspark, or of one that pip downloads.
+
+    Args:
+        version: Version of Spark.
+        cache: The folder for downloads.
 
     Raises:
-        ShimError: pyspark is not installed here, or in another version than the pinned one.
+        ShimError: pip cannot download it.
     """
     spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise ShimError(f"pyspark is not installed for {sys.executable}: pip install pyspark=={pinned('pyspark')}")
-    jars = Path(spec.origin).parent / "jars"
-    if not list(jars.glob(f"spark-sql_{SCALA}-{pinned('pyspark')}.jar")):
-        raise ShimError(f"the shim is built against pyspark=={pinned('pyspark')}, which {jars.parent} is not")
-    return jars
+    installed = Path(spec.origin).parent / "jars" if spec and spec.origin else None
+    if installed and list(installed.glob(f"spark-sql_*-{version}.jar")):
+        return installed
+    target = cache / f"pyspark-{version}"
+    if not target.is_dir():
+        print(f"downloading pyspark {version}", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=cache) as work:
+            pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps")
+            _run([*pip, "--target", f"{work}/package", f"pyspark=={version}"], "pip", Path(work), quiet=r"\s*$")
+            shutil.move(f"{work}/package/pyspark/jars", target)
+    return target
 
 
 @functools.cache
@@ -206,11 +303,11 @@ def _run(command: list[str], what: str, cwd: Path, *, quiet: str) -> None:
         raise ShimError(f"{what} failed (exit code {run.returncode}); all of its output is in {log}")
 
 
-def _ivy(java: str, cache: Path, target: Path, what: str, *arguments: str) -> None:
+def _ivy(java: str, spark: Path, cache: Path, target: Path, what: str, *arguments: str) -> None:
     """Retrieves artifacts into a folder, which exists only when all of them are there."""
     if target.is_dir():
         return
-    ivy = next(spark_jars().glob("ivy-*.jar"))
+    ivy = next(spark.glob("ivy-*.jar"))
     settings = os.environ.get("USE_IVY_SETTINGS")
     with tempfile.TemporaryDirectory(dir=cache) as work:
         _run(
@@ -231,14 +328,23 @@ def sbt_launcher(java: str, cache: Path) -> Path:
     """Returns sbt's launcher, downloaded once."""
     version = sbt_version()
     target = cache / f"sbt-{version}"
-    _ivy(java, cache, target, "sbt", "-dependency", "org.scala-sbt", "sbt-launch", version)
+    _ivy(
+        java,
+        spark_jars(LINES.LINES[-1].oldest, cache),
+        cache,
+        target,
+        "sbt",
+        "-dependency",
+        "org.scala-sbt",
+        "sbt-launch",
+        version,
+    )
     return target / f"sbt-launch-{version}.jar"
 
 
-def delta_jars(java: str, cache: Path) -> Path:
+def delta_jars(pair: Pair, java: str, cache: Path) -> Path:
     """Returns a folder with the jars of Delta, downloaded once; what they need besides is in Spark's."""
-    spark, delta = pinned("pyspark"), pinned("delta-spark")
-    name = f"delta-spark_{spark.rpartition('.')[0]}_{SCALA}"
+    _, name, delta = LINES.delta_coordinates(LINES.line_of(pair.spark), pair.delta).split(":")
     target = cache / f"{name}-{delta}"
     if not target.is_dir():
         request = cache / "delta.xml"
@@ -254,8 +360,79 @@ def delta_jars(java: str, cache: Path) -> Path:
 """,
             encoding="utf-8",
         )
-        _ivy(java, cache, target, "Delta", "-ivy", str(request))
+        _ivy(java, spark_jars(pair.spark, cache), cache, target, "Delta", "-ivy", str(request))
     return target
+
+
+# -------------------------------------------------------------------------------------------- compiling
+
+SCALAC_OPTIONS = ("-release", "17", "-encoding", "UTF-8", "-deprecation", "-feature", "-unchecked", "-Xlint")
+JAVAC_OPTIONS = ("--release", "17", "-encoding", "UTF-8", "-Xlint:all,-processing,-path,-classfile")
+
+
+def _class_path(*folders: Path) -> str:
+    jars = [str(jar) for folder in folders for jar in sorted(folder.glob("*.jar"))]
+    return os.pathsep.join([*jars, *(str(folder) for folder in folders)])
+
+
+def _compile(java: str, spark: Path, sources: list[Path], class_path: str, classes: Path) -> None:
+    """Compiles Scala and Java by the compiler that Spark brings along."""
+    tools = os.pathsep.join(
+        str(next(spark.glob(f"scala-{name}-2*.jar"))) for name in ("compiler", "reflect", "library")
+    )
+    here = [str(file.relative_to(HERE)) for file in sources]
+    scalac = (java, "-Xmx1g", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", tools)
+    options = ("-classpath", class_path, "-d", str(classes))
+    if any(name.endswith(".scala") for name in here):
+        _run([*scalac, "scala.tools.nsc.Main", *SCALAC_OPTIONS, *options, *here], "scalac", HERE, quiet=r"\s*$")
+    if ofjava := [name for name in here if name.endswith(".java")]:
+        javac = str(Path(java).resolve().with_name("javac"))
+        _run([javac, *JAVAC_OPTIONS, *options, *ofjava], "javac", HERE, quiet=r"\s*$")
+
+
+def _pack(classes: Path, resources: Path, jar: Path) -> None:
+    """Writes a jar. The same classes give the same bytes."""
+    entries = {file.relative_to(folder).as_posix(): file for folder in (classes, resources) for file in _files(folder)}
+    manifest = (
+        f"Manifest-Version: 1.0\nImplementation-Title: {jar.stem}\nImplementation-Version: {project_version()}\n\n"
+    )
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), manifest)
+        for name in sorted(entries):
+            archive.writestr(zipfile.ZipInfo(name), entries[name].read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
+
+
+def _build(pair: Pair) -> None:
+    """Compiles the shim of a pair and puts it in place."""
+    java, cache = find_java(), cache_dir()
+    _require_compiler(java)
+    digest = main_hash(pair)  # before the build: a file that is changed meanwhile makes the jar stale
+    spark = spark_jars(pair.spark, cache)
+    with tempfile.TemporaryDirectory(dir=cache) as work:
+        classes, jar = Path(work, "classes"), Path(work, pair.jar.name)
+        classes.mkdir()
+        path = _class_path(spark, delta_jars(pair, java, cache), classes)
+        _compile(java, spark, pair.sources(), path, classes)
+        _pack(classes, SOURCES / "resources", jar)
+        _install(jar, pair.jar, pair.stamp, digest)
+
+
+def _build_test_jar(pair: Pair) -> None:
+    """Compiles what only tests need, such as a file system that fails on demand; it is never shipped."""
+    java, cache = find_java(), cache_dir()
+    digest = test_hash(pair)
+    spark = spark_jars(pair.spark, cache)
+    with tempfile.TemporaryDirectory(dir=cache) as work:
+        classes, jar = Path(work, "classes"), Path(work, TEST_JAR.name)
+        classes.mkdir()
+        path = os.pathsep.join([_class_path(spark, delta_jars(pair, java, cache), classes), str(pair.jar)])
+        _compile(java, spark, _source_files(HERE / "src" / "test"), path, classes)
+        _pack(classes, HERE / "src" / "test" / "resources", jar)
+        _install(jar, TEST_JAR, TEST_STAMP, digest)
 
 
 # ------------------------------------------------------------------------------------------------- sbt
@@ -265,12 +442,8 @@ def sbt(*tasks: str) -> None:
     """Runs tasks of sbt, which is started with everything it writes in the cache folder."""
     java = find_java()
     _require_compiler(java)
-    spark = spark_jars()
     cache = cache_dir()
     options = {
-        "use.version": project_version(),
-        "use.spark.jars": spark,
-        "use.delta.jars": delta_jars(java, cache),
         "sbt.global.base": cache / "sbt",
         "sbt.boot.directory": cache / "sbt" / "boot",
         "sbt.ivy.home": cache / "sbt" / "ivy",
@@ -315,21 +488,22 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
-def ensure(*, force: bool = False, test_jar: bool = False) -> None:
-    """Builds the shim, and the test jar where asked for, unless they are fresh.
+def ensure(pairs: list[Pair], *, force: bool = False, test_jar: bool = False) -> None:
+    """Builds the shims of some pairs, and the test jar where asked for, unless they are fresh.
 
     Args:
+        pairs: Spark lines with releases of Delta.
         force: Build even what is fresh.
-        test_jar: Build the jar of the test sources too.
+        test_jar: Build the jar of the test sources too, against the first of the pairs.
 
     Raises:
         ShimError: Something that the build needs is missing, or the sources do not compile.
     """
 
-    def stale() -> tuple[bool, bool]:
+    def stale() -> tuple[list[Pair], bool]:
         return (
-            force or not is_fresh(),
-            test_jar and (force or not is_fresh(TEST_JAR, TEST_STAMP, test_hash)),
+            [pair for pair in pairs if force or not is_shim_fresh(pair)],
+            test_jar and (force or not is_fresh(TEST_JAR, TEST_STAMP, test_hash(pairs[0]))),
         )
 
     if not any(stale()):
@@ -337,20 +511,17 @@ def ensure(*, force: bool = False, test_jar: bool = False) -> None:
     find_java()
     with _one_at_a_time():
         main, test = stale()  # another process may have built it meanwhile
-        if not (main or test):
-            return
-        print("building the shim (the first time, this downloads sbt and Delta)", file=sys.stderr)
-        digests = main_hash(), test_hash()  # before the build: a file changed during it makes the jar stale
-        sbt(*(["Compile/packageBin"] if main else []), *(["Test/packageBin"] if test else []))
-        if main:
-            _install(HERE / "target" / "use-shim.jar", JAR, STAMP, digests[0])
+        for pair in main:
+            print(f"building {pair.jar.name} (the first time, this downloads Delta)", file=sys.stderr)
+            _build(pair)
         if test:
-            _install(TEST_JAR, TEST_JAR, TEST_STAMP, digests[1])
+            _build_test_jar(pairs[0])
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
-    parser = argparse.ArgumentParser(description="Builds the shim jar if its sources changed.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(description="Builds the shim's jar if its sources changed.", allow_abbrev=False)
+    parser.add_argument("--all", action="store_true", help="build the jars of all supported pairs of Spark and Delta")
     parser.add_argument("--force", action="store_true", help="build even if nothing changed")
     parser.add_argument("--test-jar", action="store_true", help="build the jar of the test sources too")
     parser.add_argument("--scalafmt", choices=["check", "write"], help="check or write the Scala format, build nothing")
@@ -363,7 +534,8 @@ def main(arguments: list[str] | None = None) -> int:
             with _one_at_a_time():
                 sbt(*(SCALAFMT_CHECK if options.scalafmt == "check" else SCALAFMT_WRITE))
         else:
-            ensure(force=options.force, test_jar=options.test_jar)
+            pairs = all_pairs() if options.all else [installed_pair()]
+            ensure(pairs, force=options.force, test_jar=options.test_jar)
     except ShimError as error:
         print(f"build_shim: {error}", file=sys.stderr)
         return 1

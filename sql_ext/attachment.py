@@ -12,6 +12,7 @@ from catalog.errors import NotSupportedError, UseError
 from catalog.jvm.python_handler import PythonHandler
 from catalog.jvm.session import give_jars_to_executors, has_jvm, is_stopped
 from catalog.jvm.shim_bridge import ShimBridge
+from catalog.jvm.spark_lines import UnsupportedVersionError, shim_name
 from procedures.calls.registry import procedure, register
 from procedures.declare.declaration import Procedure
 from procedures.process.application import application
@@ -43,7 +44,7 @@ def attach(spark: SparkSession) -> None:
 
     Raises:
         UseError: the session lacks our settings.
-        NotSupportedError: a kind of session that cannot be attached.
+        NotSupportedError: a kind of session that cannot be attached, or versions that USE does not run on.
         InvalidArgumentError: a setting of the service is not accepted.
     """
     refuse_client(spark, "attach")
@@ -55,6 +56,7 @@ def attach(spark: SparkSession) -> None:
             "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it so, "
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
+    _check_versions(spark)
     give_jars_to_executors(spark)
     start_callback_server(spark.sparkContext)
     ShimBridge(spark).attach(PythonHandler(answer))
@@ -68,6 +70,19 @@ def attach(spark: SparkSession) -> None:
         application().services.start_attached(lambda: Service(spark))
     elif application().services.attached is None:
         ShimBridge(spark).listen(False)
+
+
+def _check_versions(spark: SparkSession) -> None:
+    """Raises an error if the session's Spark, Delta and shim do not belong together."""
+    shim, delta = ShimBridge(spark).versions()
+    try:
+        wanted = shim_name(spark.version, delta)
+    except UnsupportedVersionError as error:
+        raise NotSupportedError(str(error)) from None
+    if shim != wanted.removesuffix(".jar"):
+        raise NotSupportedError(
+            f"The session has {shim}.jar, but Spark {spark.version} with Delta {delta} needs {wanted}."
+        )
 
 
 def register_procedure(spark: SparkSession, declared: Procedure) -> None:

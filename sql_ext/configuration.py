@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 from pathlib import Path
 
@@ -10,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UseError
 from sql_ext.delta_jars import downloaded_jars
+from sql_ext.installed_versions import installed_versions
 
-JAR = Path(__file__).parent / "jars" / "use-shim.jar"
+JARS = Path(__file__).parent / "jars"
 
 EXTENSION = "io.usespark.UseSessionExtension"
 _CATALOGS = {
@@ -32,24 +32,32 @@ _SCHEDULER_POOLS = "spark.scheduler.allocation.file"
 
 
 def jar() -> Path:
-    """Returns the path of the shim's jar in the installed package.
+    """Returns the path of the shim's jar for the Spark and the Delta of a session.
 
     Raises:
+        NotSupportedError: USE does not run on these versions.
         UseError: the jar is missing, for example in a checkout where it was not built.
     """
-    if not JAR.is_file():
-        raise UseError(f"{JAR} is missing: run make shim in the checkout, or reinstall use-spark.")
-    return JAR
+    path = JARS / installed_versions(os.environ).shim
+    if not path.is_file():
+        raise UseError(f"{path} is missing: run make shim in the checkout, or reinstall use-spark.")
+    return path
 
 
 def spark_conf() -> dict[str, str]:
-    """Returns all settings that USE needs, for ``spark-submit --conf`` or ``spark-defaults.conf``."""
-    delta = importlib.metadata.version("delta-spark")
-    spark = ".".join(importlib.metadata.version("pyspark").split(".")[:2])
+    """Returns all settings that USE needs, for ``spark-submit --conf`` or ``spark-defaults.conf``.
+
+    Delta's packages are among them, unless Delta's jar is among Spark's jars.
+
+    Raises:
+        NotSupportedError: USE does not run on these versions of Spark and Delta.
+        UseError: the shim's jar is missing.
+    """
+    versions = installed_versions(os.environ)
+    delta = {} if versions.has_delta else {_PACKAGES: versions.delta_coordinates, _EXCLUDES: _PROVIDED}
     return {
         "spark.jars": str(jar()),
-        _PACKAGES: f"io.delta:delta-spark_{spark}_2.13:{delta}",
-        _EXCLUDES: _PROVIDED,
+        **delta,
         "spark.sql.extensions": EXTENSION,
         **_CATALOGS,
         _SCHEDULER_MODE: "FAIR",
@@ -74,13 +82,18 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Returns:
         The same builder.
+
+    Raises:
+        NotSupportedError: USE does not run on the installed Spark and Delta.
     """
     present: dict[str, str] = dict(builder._options)
     settings = spark_conf()
     if _SCHEDULER_MODE in present or _SCHEDULER_POOLS in present:
         # Do not mix with a scheduler of the caller.
         del settings[_SCHEDULER_MODE], settings[_SCHEDULER_POOLS]
-    if _delta_jar(settings[_PACKAGES]) in present.get("spark.jars", ""):
+    if _PACKAGES not in settings:
+        pass  # Delta is among Spark's jars
+    elif _delta_jar(settings[_PACKAGES]) in present.get("spark.jars", ""):
         # Delta is given as a file, for example on a machine without a network.
         del settings[_PACKAGES], settings[_EXCLUDES]
     elif jars := downloaded_jars(settings[_PACKAGES], present, os.environ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +27,18 @@ def local_data_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema:
     """
     # The static type of what fromDDL returns is that of any data type.
     columns: Any = StructType.fromDDL(schema) if isinstance(schema, str) else schema
-    arrow = to_arrow_schema(columns, timezone="UTC")
+    arrow = _arrow_schema(columns)
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
     arrays = [pa.array(map(_entries, column), field.type) for column, field in zip(values, arrow, strict=True)]
     table = pa.Table.from_arrays(arrays, schema=arrow)
     # Spark hands the rows over in a file, and a thread that is asked to stop cannot read files.
     return despite_interrupt(spark, lambda: spark.createDataFrame(table, schema=columns))
+
+
+def _arrow_schema(columns: StructType) -> pa.Schema:
+    # Before Spark 4.2, UTC is the only time zone.
+    zone: Any = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(columns, **zone)
 
 
 def _entries(value: Any) -> Any:

@@ -35,6 +35,11 @@ class ShimBridge:
         except TypeError:  # what Py4J raises when the JVM has no such class
             return False
 
+    def versions(self) -> tuple[str, str]:
+        """Returns the title of the shim's jar, which names the versions that it is for, and the version of Delta."""
+        title = self._java.instance().getClass().getPackage().getImplementationTitle()
+        return str(title), str(java_class(self.spark, "io.delta.package").VERSION())
+
     def declare(self, declarations: str) -> None:
         """Sends the names, parameters and schemas of procedures and virtual tables, as JSON."""
         self._java.instance().declare(declarations)

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.files.file_rows import TEXT_BYTES
+from catalog.jvm.partition_numbers import repartition_by_number
 from catalog.jvm.row_expressions import RowExpressions
 from otree.cube import CubeId
 from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
@@ -170,7 +171,7 @@ def arranged(rows: DataFrame, layout: Layout, columns: IndexColumns) -> DataFram
     """The same rows, one Spark partition per file, each sorted along the curve so that pages can be skipped."""
     keyed = rows.withColumn(_KEY, layout.order.key)
     file = layout.order.file(layout.packing, columns.weight, F.col(_KEY), _spread(rows, layout.packing))
-    return keyed.repartitionById(layout.packing.files, file).sortWithinPartitions(_KEY).drop(_KEY)
+    return repartition_by_number(keyed, layout.packing.files, file).sortWithinPartitions(_KEY).drop(_KEY)
 
 
 def _spread(rows: DataFrame, packing: Packing) -> Column:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from typing import Any
 import click
 import pyspark
 
+from catalog.errors import NotSupportedError
 from sql_ext.commands.doctor_checks import folders, network, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, WARN, Finding
 from sql_ext.commands.doctor_checks.live_session import findings_about, session_findings
@@ -22,20 +22,9 @@ from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.options import checked_name, examples, format_options, output_format_of, session_options
 from sql_ext.commands.output import print_rows
 from sql_ext.commands.sessions import SessionSettings, session_settings_of
-from sql_ext.configuration import JAR, spark_conf
+from sql_ext.configuration import JARS
 from sql_ext.installation import DISTRIBUTION, other_owners
-
-_PINNED = ("pyspark", "delta-spark")
-
-
-def pins(requirements: list[str]) -> dict[str, str]:
-    """Returns the pinned versions of the two packages that the shim depends on.
-
-    Args:
-        requirements: the requirements in the package's metadata.
-    """
-    matches = (re.match(r"([\w-]+)==([\w.]+)", text) for text in requirements)
-    return {pin[1]: pin[2] for pin in matches if pin and pin[1] in _PINNED}
+from sql_ext.installed_versions import installed_versions, spark_home
 
 
 def findings_without_session(environment: Mapping[str, str], session_settings: SessionSettings) -> Iterator[Finding]:
@@ -45,31 +34,33 @@ def findings_without_session(environment: Mapping[str, str], session_settings: S
         environment: variables.
         session_settings: settings of the session.
     """
-    pinned = pins(importlib.metadata.requires(DISTRIBUTION) or [])
     package = Path(pyspark.__file__).parent
     yield programs.python_version(sys.version_info[:3])
     yield programs.java(environment)
-    yield from programs.packages({name: _installed(name) for name in pinned}, pinned)
-    home = Path(environment.get("SPARK_HOME") or package)
+    home = spark_home(environment)
     yield programs.package_names(other_owners())
-    yield spark_setup.spark_home(environment, package, pinned["pyspark"])
-    yield spark_setup.shim(JAR, importlib.metadata.version(DISTRIBUTION))
+    yield spark_setup.spark_home(environment, package)
+    yield from _pair(environment, home, session_settings)
     yield spark_setup.pinned_threads(environment)
     yield from spark_setup.class_path(environment, home)
-    if JAR.is_file():
-        conf = spark_conf()
-        yield spark_setup.delta_jars(environment, home, conf["spark.jars.packages"], session_settings.conf)
     yield network.loopback()
     yield network.host_name(environment)
     yield network.ports()
     yield from folders.check_folders(environment, session_settings.conf, session_settings.warehouse)
 
 
-def _installed(name: str) -> str | None:
+def _pair(environment: Mapping[str, str], home: Path, session_settings: SessionSettings) -> Iterator[Finding]:
+    """Yields the findings about the pair of Spark and Delta, and about the jars for it."""
     try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+        versions = installed_versions(environment)
+    except NotSupportedError as error:
+        yield Finding("versions", FAIL, str(error), "install a Spark and a Delta of one line")
+        return
+    yield spark_setup.versions(versions.spark, spark_setup.scala_version(home), versions.delta)
+    jar = JARS / versions.shim
+    yield spark_setup.shim(jar, importlib.metadata.version(DISTRIBUTION))
+    if jar.is_file() and not versions.has_delta:
+        yield spark_setup.delta_jars(environment, home, versions.delta_coordinates, session_settings.conf)
 
 
 def findings(session_settings: SessionSettings, tables: tuple[str, ...], with_session: bool) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ import sql_ext
 from procedures.calls import registry
 from procedures.calls.optimize import OPTIMIZE
 from procedures.process.application import application
+from sql_ext.installed_versions import installed_versions
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +210,7 @@ def test_configure_keeps_what_the_caller_set(tmp_path, monkeypatch):
     builder.config("spark.jars", "/mine.jar").config("spark.sql.extensions", "my.Extension")
     options = sql_ext.configure(builder)._options
     assert options["spark.jars"].split(",")[0] == "/mine.jar"
-    assert options["spark.jars"].endswith("use-shim.jar")
+    assert options["spark.jars"].endswith(installed_versions({}).shim)
     assert options["spark.sql.extensions"] == "my.Extension,io.usespark.UseSessionExtension"
     assert set(sql_ext.spark_conf()) <= set(options)
 

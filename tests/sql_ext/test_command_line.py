@@ -36,6 +36,7 @@ from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.rows_command import command_name, rows_command
 from sql_ext.commands.runner import Runner
 from sql_ext.commands.sessions import SessionSettings
+from sql_ext.installed_versions import installed_versions
 from sql_ext.server.metrics_endpoint import MetricsAddress
 
 COMMANDS = cli.commands
@@ -353,7 +354,7 @@ def test_the_service_gets_the_address_of_its_metrics():
 def test_conf_prints_properties():
     lines = dict(line.split("=", 1) for line in run(FakeRunner(), "conf").stdout.splitlines())
     assert lines["spark.sql.extensions"] == "io.usespark.UseSessionExtension"
-    assert lines["spark.jars"].endswith("use-shim.jar")
+    assert lines["spark.jars"].endswith(installed_versions({}).shim)
 
 
 def test_every_declared_type_has_an_option():

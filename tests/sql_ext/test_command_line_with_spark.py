@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tables import NUMBERS, create, numbers
 
 from procedures.service.service_settings import OPTIMIZATION_INTERVAL
+from sql_ext import configuration
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY
@@ -315,7 +316,7 @@ def test_commands_in_a_row_on_one_warehouse(tmp_path):
 @pytest.mark.slow
 def test_cube_defragmentation_by_its_main_class(table, tmp_path):
     """As jobs start it that were written for another optimizer."""
-    jar = ROOT / "sql_ext" / "jars" / "use-shim.jar"
+    jar = configuration.jar()
     submit = (
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
         *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),

@@ -18,6 +18,7 @@ from sql_ext.commands.doctor_checks import folders, live_session, network, progr
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.sessions import SessionSettings
 from sql_ext.configuration import configure
+from sql_ext.installed_versions import installed_versions
 
 PACKAGES = "spark.jars.packages"
 COORDINATES = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -28,12 +29,21 @@ def test_python(found, state):
     assert programs.python_version(found).state == state
 
 
-def test_packages():
-    wanted = {"pyspark": "4.2.0", "delta-spark": "4.4.0"}
-    assert [f.state for f in programs.packages(wanted, wanted)] == [OK, OK]
-    other, missing = programs.packages({"pyspark": "4.1.0", "delta-spark": None}, wanted)
-    assert (other.state, other.advice) == (FAIL, "pip install pyspark==4.2.0")
-    assert (missing.state, missing.message) == (FAIL, "not installed")
+@pytest.mark.parametrize(
+    ("spark", "scala", "delta", "state", "said"),
+    [
+        ("4.2.0", "2.13.18", "4.4.0", OK, "Spark 4.2.0, Delta 4.4.0, Scala 2.13.18"),
+        ("4.0.2", None, "4.0.0", OK, "Spark 4.0.2, Delta 4.0.0"),
+        ("4.1.2", "2.13.17", "4.2.0", OK, "Delta 4.2.0"),
+        ("4.2.0", "2.13.18", "4.3.1", FAIL, "Spark 4.1 with Delta 4.1 to 4.4"),
+        ("3.5.6", "2.13.8", "3.3.2", FAIL, "Spark 4.0 with Delta 4.0 to 4.4"),
+        ("4.0.2", "2.12.18", "4.0.0", FAIL, "Scala 2.13"),
+    ],
+)
+def test_the_pair_of_spark_and_delta(spark, scala, delta, state, said):
+    finding = spark_setup.versions(spark, scala, delta)
+    assert finding.state == state
+    assert said in f"{finding.message} {finding.advice}"
 
 
 def test_distributions_that_share_a_package_name_are_a_warning():
@@ -85,15 +95,15 @@ def spark(folder, version):
 
 def test_which_spark(tmp_path):
     package = spark(tmp_path / "pip", "4.2.0")
-    same, other = spark(tmp_path / "same", "4.2.0"), spark(tmp_path / "other", "3.5.1")
-    assert spark_setup.spark_home({}, package, "4.2.0").state == OK
-    assert spark_setup.spark_home({"SPARK_HOME": str(package)}, package, "4.2.0").state == OK
-    assert spark_setup.spark_home({"SPARK_HOME": str(same)}, package, "4.2.0").state == WARN
-    wrong = spark_setup.spark_home({"SPARK_HOME": str(other)}, package, "4.2.0")
+    same, other = spark(tmp_path / "same", "4.1.2"), spark(tmp_path / "other", "3.5.1")
+    assert spark_setup.spark_home({}, package).state == OK
+    assert spark_setup.spark_home({"SPARK_HOME": str(package)}, package).state == OK
+    assert spark_setup.spark_home({"SPARK_HOME": str(same)}, package).state == WARN
+    wrong = spark_setup.spark_home({"SPARK_HOME": str(other)}, package)
     assert wrong.state == FAIL
     assert "3.5.1" in wrong.message
-    assert "unset SPARK_HOME" in (wrong.advice or "")
-    assert spark_setup.spark_home({"SPARK_HOME": str(tmp_path)}, package, "4.2.0").state == FAIL
+    assert "Spark 4.0 with Delta 4.0 to 4.4" in (wrong.advice or "")
+    assert spark_setup.spark_home({"SPARK_HOME": str(tmp_path)}, package).state == FAIL
 
 
 def jar(path, version="0.1.0", name="io/usespark/UseSessionExtension.class"):
@@ -166,7 +176,7 @@ def test_delta_given_as_files_is_not_fetched(tmp_path, monkeypatch):
     options = configure(builder)._options
     assert "spark.jars.packages" not in options
     assert options["spark.jars"].split(",")[:1] == ["/opt/a.jar"]
-    assert options["spark.jars"].endswith("use-shim.jar")
+    assert options["spark.jars"].endswith(installed_versions({}).shim)
     assert "delta-spark" in configure(SparkSession.Builder().config("spark.jars", "/a.jar"))._options[PACKAGES]
 
 
@@ -208,13 +218,6 @@ def test_folders(tmp_path):
 def test_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
     assert folders.writable("scratch", tmp_path).state == WARN
-
-
-def test_pins():
-    assert doctor.pins(["pyspark==4.2.0", "delta-spark==4.4.0", "click>=8.1,<9", "numpy==1.26; extra == 'x'"]) == {
-        "pyspark": "4.2.0",
-        "delta-spark": "4.4.0",
-    }
 
 
 def test_this_machine_without_a_session():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyspark
 
-import sql_ext
+from sql_ext import configuration
 
 SIMPLE = (
     r"(?:java\.lang\.(?:String|Boolean|Byte|Short|Integer|Long|Float|Double)|boolean|byte|short|int|long|float|double)"
@@ -46,7 +46,7 @@ HARMLESS = {
 
 def test_none_of_them_changes_anything():
     """Before a name is added here: would it matter that any client of a server may call it?"""
-    jar = Path(sql_ext.__file__).parent / "jars" / "use-shim.jar"
+    jar = configuration.jar()
     with zipfile.ZipFile(jar) as archive:
         names = [
             name.removesuffix(".class").replace("/", ".") for name in archive.namelist() if name.endswith(".class")

@@ -28,24 +28,6 @@ def python_version(version: tuple[int, ...]) -> Finding:
     return Finding("python", OK, text)
 
 
-def packages(installed: Mapping[str, str | None], required: Mapping[str, str]) -> list[Finding]:
-    """Checks that the packages that the shim was built against are installed in exactly these versions.
-
-    Args:
-        installed: versions by package; None = not installed.
-        required: versions by package.
-    """
-    findings = []
-    for name, version in required.items():
-        present = installed.get(name)
-        if present == version:
-            findings.append(Finding(name, OK, version))
-            continue
-        text = "not installed" if present is None else f"{present}, but the shim was built against {version}"
-        findings.append(Finding(name, FAIL, text, f"pip install {name}=={version}"))
-    return findings
-
-
 def package_names(others: Mapping[str, Sequence[str]]) -> Finding:
     """Checks whether another distribution has installed packages of the same names into the same folder.
 

@@ -7,10 +7,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from catalog.jvm.spark_lines import SCALA, UnsupportedVersionError, line_of, minor_of, shim_name
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.delta_jars import ivy_folder
+from sql_ext.installed_versions import version_of
 
-_CORE_JAR = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
+_SCALA_JAR = re.compile(r"scala-library-([\d.]+)\.jar")
 _EXTENSION_CLASS = "io/usespark/UseSessionExtension.class"
 _OTHER_JAR = re.compile(r"(delta-(?:spark|core|storage)[^/:,]*|use-shim[^/:,]*)\.jar")
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
@@ -28,13 +30,12 @@ def pinned_threads(environment: Mapping[str, str]) -> Finding:
     return Finding("threads", FAIL, f"PYSPARK_PIN_THREAD={value}", "unset it: calls from SQL would deadlock")
 
 
-def spark_home(environment: Mapping[str, str], package: Path, required: str) -> Finding:
-    """Checks that the Spark that would start is the one that the shim was built against.
+def spark_home(environment: Mapping[str, str], package: Path) -> Finding:
+    """Checks that USE runs on the Spark that would start.
 
     Args:
         environment: variables.
         package: folder of the installed pyspark, which contains a complete Spark.
-        required: version of Spark.
     """
     configured = environment.get("SPARK_HOME")
     home = Path(configured) if configured else package
@@ -44,17 +45,35 @@ def spark_home(environment: Mapping[str, str], package: Path, required: str) -> 
         return Finding(
             "spark", FAIL, f"{where} contains no Spark", "unset SPARK_HOME: the installed pyspark is sufficient"
         )
-    if version != required:
-        advice = f"unset SPARK_HOME, or set it to a Spark {required}"
-        return Finding("spark", FAIL, f"{where} is Spark {version}, the shim needs {required}", advice)
+    try:
+        line_of(version)
+    except UnsupportedVersionError as error:
+        return Finding("spark", FAIL, f"{where} is Spark {version}", str(error))
     if configured and home.resolve() != package.resolve():
         return Finding("spark", WARN, f"{where} is used in place of {package}", "its jars and its conf folder apply")
     return Finding("spark", OK, f"{where} is Spark {version}")
 
 
-def version_of(home: Path) -> str | None:
-    """Returns the version of the Spark in a folder, from the name of its core jar; None if there is none."""
-    matches = (_CORE_JAR.fullmatch(jar.name) for jar in (home / "jars").glob("spark-core_*.jar"))
+def versions(spark: str, scala: str | None, delta: str) -> Finding:
+    """Checks the pair of Spark and Delta, and Spark's Scala.
+
+    Args:
+        spark: version of Spark.
+        scala: version of Spark's Scala library; None if it was not found.
+        delta: version of Delta.
+    """
+    try:
+        shim_name(spark, delta)
+    except UnsupportedVersionError as error:
+        return Finding("versions", FAIL, f"Spark {spark}, Delta {delta}", str(error))
+    if scala is not None and minor_of(scala) != SCALA:
+        return Finding("versions", FAIL, f"Spark {spark} with Scala {scala}", f"use a Spark that has Scala {SCALA}")
+    return Finding("versions", OK, f"Spark {spark}, Delta {delta}, Scala {scala or SCALA}")
+
+
+def scala_version(home: Path) -> str | None:
+    """Returns the version of the Scala library in a Spark; None if there is none."""
+    matches = (_SCALA_JAR.fullmatch(jar.name) for jar in (home / "jars").glob("scala-library-*.jar"))
     return next((match[1] for match in matches if match), None)
 
 

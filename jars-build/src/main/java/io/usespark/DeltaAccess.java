@@ -1,5 +1,6 @@
 package io.usespark;
 
+import org.apache.spark.sql.delta.DeltaOptions;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.actions.Metadata;
 import scala.Tuple2;
@@ -17,5 +18,10 @@ public final class DeltaAccess {
   /** Adds high-water marks of identity columns that files to be committed have used. */
   public static void addIdentityMarks(OptimisticTransaction transaction, Seq<Tuple2<String, Object>> marks) {
     transaction.updatedIdentityHighWaterMarks().appendAll(marks);
+  }
+
+  /** Whether a write has an option, in whatever case it was written. */
+  public static boolean hasOption(DeltaOptions options, String name) {
+    return options.options().contains(name);
   }
 }

@@ -11,7 +11,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
     extensions.injectParser { (_, delta) =>
       // Made with every session, on the thread that opens it.
       UnclosedClassLoader.install()
-      new ParameterParser(delta)
+      ParameterParser.of(delta)
     }
     extensions.injectPostHocResolutionRule(session => IndexedWriteRules(session))
     extensions.injectPostHocResolutionRule(session => UnknownVirtualTables(session))

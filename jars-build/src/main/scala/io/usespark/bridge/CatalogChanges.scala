@@ -2,14 +2,15 @@ package io.usespark
 
 import java.{util => ju}
 
+import scala.annotation.nowarn
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.catalog._
-import org.apache.spark.sql.connector.catalog.constraints.Constraint
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.types.StructType
 
 /** Reports changes that this session made to the catalog to Python; a statement never fails or waits for it. */
 object CatalogChanges extends Logging {
@@ -41,12 +42,14 @@ object CatalogChanges extends Logging {
 }
 
 /** A staged table whose commit the service is notified of. */
-class NotifyingStagedTable(staged: StagedTable, afterwards: () => Unit) extends StagedTable {
+class NotifyingStagedTable(override protected val staged: StagedTable, afterwards: () => Unit)
+    extends StagedTable
+    with StagedConstraints {
   override def name(): String = staged.name()
   override def columns(): Array[Column] = staged.columns()
+  @nowarn("cat=deprecation") override def schema(): StructType = staged.schema()
   override def partitioning(): Array[Transform] = staged.partitioning()
   override def properties(): ju.Map[String, String] = staged.properties()
-  override def constraints(): Array[Constraint] = staged.constraints()
   override def capabilities(): ju.Set[TableCapability] = staged.capabilities()
   override def reportDriverMetrics(): Array[org.apache.spark.sql.connector.metric.CustomTaskMetric] =
     staged.reportDriverMetrics()

@@ -16,7 +16,8 @@ class UseException(condition: String, state: String, text: String)
       Some(condition),
       Map.empty[String, String],
       Array.empty[org.apache.spark.QueryContext]
-    ) {
+    )
+    with HasMessageTemplate {
   override def getCondition: String = condition
   override def getSqlState: String = state
   override def getMessage: String = message
@@ -24,6 +25,11 @@ class UseException(condition: String, state: String, text: String)
 
   /** A JDBC server puts the condition before this, and clients show both as one line. */
   override def toString: String = s"$text SQLSTATE: $state"
+}
+
+/** What Spark 4.1 and later ask of an error. */
+trait HasMessageTemplate {
+  def getDefaultMessageTemplate: String
 }
 
 object UseException {

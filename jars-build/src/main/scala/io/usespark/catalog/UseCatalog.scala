@@ -3,6 +3,7 @@ package io.usespark
 import java.{util => ju}
 import java.util.Locale
 
+import scala.annotation.nowarn
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
@@ -11,6 +12,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /**
@@ -120,6 +122,7 @@ object UseCatalog {
 final class TableFacade(table: Table) extends Table {
   override def name(): String = table.name()
   override def columns(): Array[Column] = table.columns()
+  @nowarn("cat=deprecation") override def schema(): StructType = table.schema()
   override def properties(): ju.Map[String, String] = table.properties()
   override def capabilities(): ju.Set[TableCapability] = ju.Collections.emptySet()
 }

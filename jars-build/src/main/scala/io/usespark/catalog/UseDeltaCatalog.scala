@@ -16,8 +16,7 @@ import org.apache.spark.sql.delta.{DeltaLog, DeltaOptions}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
 import org.apache.spark.sql.delta.commands.{CreateDeltaTableCommand, TableCreationModes, WriteIntoDelta}
-import org.apache.spark.sql.delta.usespark.{IndexedCreation, IndexedWrite}
-import org.apache.spark.sql.delta.util.{Utils => DeltaUtils}
+import org.apache.spark.sql.delta.usespark.{ExistingTables, IndexedCreation, IndexedWrite}
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.types.StructType
 
@@ -25,18 +24,18 @@ import org.apache.spark.sql.types.StructType
  * `spark_catalog`: Delta's catalog, which also finds `<table>.<virtual table>` by name and by path, and makes tables
  * `USING qbeast`, which are Delta tables that index what is written to them.
  */
-class UseDeltaCatalog extends DeltaCatalog {
+class UseDeltaCatalog extends DeltaCatalog with TablesLike {
   override def loadTable(identifier: Identifier): Table =
     virtualTable(identifier).getOrElse {
       // Without a virtual table of that name, there is no `db.t.name`. Spark would ask for a shorter name.
       if (identifier.namespace().length == 2) throw new NoSuchTableException(identifier)
-      super.loadTable(identifier)
+      writable(super.loadTable(identifier))
     }
 
   /** Loads a table to write to it. */
   override def loadTable(identifier: Identifier, privileges: ju.Set[TableWritePrivilege]): Table = {
     val formatIsQbeast = NamedFormat.taken()
-    super.loadTable(identifier, privileges) match {
+    writable(super.loadTable(identifier, privileges)) match {
       case table: UseDeltaTable if formatIsQbeast => new UseDeltaTable(table, true)
       case table => table
     }
@@ -100,7 +99,7 @@ class UseDeltaCatalog extends DeltaCatalog {
     CatalogChanges.renamed(name(), fullName(from), loadTable(to))
   }
 
-  private def notifying(make: => Table): Table = {
+  override protected def notifying(make: => Table): Table = {
     val made = make
     CatalogChanges.made(name(), made)
     made
@@ -124,11 +123,6 @@ class UseDeltaCatalog extends DeltaCatalog {
   }
 
   // ------------------------------------------------------------------------------------------- tables USING qbeast
-
-  override def loadCatalogTable(identifier: Identifier, table: CatalogTable): Table =
-    writable(super.loadCatalogTable(identifier, table))
-
-  override def loadPathTable(identifier: Identifier): Table = writable(super.loadPathTable(identifier))
 
   /** `` qbeast.`/path` `` is `` delta.`/path` ``. */
   override protected def isPathIdentifier(identifier: Identifier): Boolean =
@@ -192,29 +186,6 @@ class UseDeltaCatalog extends DeltaCatalog {
         )
     NotifyingStagedTable.of(made)(CatalogChanges.made(name(), loadTable(table.identifier)))
   }
-
-  override def createTableLike(identifier: Identifier, info: TableInfo, source: Table): Table =
-    notifying {
-      val additions = source match {
-        case delta: DeltaTableV2 =>
-          MetadataCheck.copied(
-            delta.initialSnapshot.metadata,
-            NewTable.withoutWordsOfCatalog(info.properties.asScala.toMap)
-          )
-        case _ => Map.empty[String, String] // IndexedWriteRules checks the command that creates it
-      }
-      super.createTableLike(identifier, withProperties(info, additions), source)
-    }
-
-  private def withProperties(info: TableInfo, additions: Map[String, String]): TableInfo =
-    if (additions.isEmpty) info
-    else
-      new TableInfo.Builder()
-        .withColumns(info.columns)
-        .withPartitions(info.partitions)
-        .withConstraints(info.constraints)
-        .withProperties((info.properties.asScala ++ additions).asJava)
-        .build()
 
   /**
    * The table with the properties that the statement must set in addition to its own. Called before anything is made or
@@ -286,13 +257,13 @@ class UseDeltaCatalog extends DeltaCatalog {
     val (indexOptions, options) =
       IndexedWrite.checkedOptions(if (writeOptions.isEmpty) table.options else writeOptions)
     val id = TableIdentifier(identifier.name(), identifier.namespace().lastOption)
-    val existing = getExistingTableIfExists(id, Some(identifier), mode)
+    val existing = ExistingTables.find(this, id, identifier, mode)
     val place = placeOf(table)
     val location = place
       .map(CatalogUtils.stringToURI)
       .orElse(existing.flatMap(_.storage.locationUri))
       .getOrElse(spark.sessionState.catalog.defaultTablePath(id))
-    val log = DeltaUtils.getDeltaLogFromTableOrPath(spark, existing, new Path(location), Map.empty)
+    val log = existing.fold(DeltaLog.forTable(spark, new Path(location)))(DeltaLog.forTable(spark, _))
     // An overwrite by saveAsTable keeps the table's properties; every other statement names them anew.
     val overwrites = options.contains("__v1_save_as_table_overwrite")
     val deltaOptions = new DeltaOptions(options, spark.sessionState.conf)

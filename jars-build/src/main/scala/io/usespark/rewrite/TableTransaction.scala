@@ -15,9 +15,15 @@ import org.apache.spark.sql.delta.usespark.{FileWriter, NumberedRows, RewriteTra
 import org.apache.spark.sql.functions.lit
 import org.apache.spark.sql.usespark.FileRuns
 
+/** What Delta 4.2 and later ask of an operation. */
+trait ChecksPartitions {
+  def canChangePartitionColumns: Boolean
+}
+
 /** Our entry in `DESCRIBE HISTORY`; the parameters, the event among them, come from Python. */
 final case class UseOperation(operation: String, entries: Map[String, String], inPlace: Boolean = false)
-    extends DeltaOperations.OperationWithPredicates(operation, Nil) {
+    extends DeltaOperations.OperationWithPredicates(operation, Nil)
+    with ChecksPartitions {
   override val parameters: Map[String, Any] = super.parameters ++ entries
   override val operationMetrics: Set[String] = Set("numFiles", "numOutputRows", "numOutputBytes")
   override def checkAddFileWithDeletionVectorStatsAreNotTightBounds: Boolean = true

@@ -16,6 +16,7 @@ import org.apache.spark.sql.sources.{Filter, InsertableRelation}
 /** Which tables index what is inserted into them, and the inserting. */
 object IndexedTables {
   private val OnWrite = "use.index.onWrite"
+  private val ReplacingOptions = Seq("replaceOn", "replaceUsing")
 
   def isQbeast(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("qbeast")
 
@@ -41,8 +42,10 @@ object IndexedTables {
    */
   def indexes(table: DeltaTableV2, info: LogicalWriteInfo): Boolean =
     (indexes(table) || info.options.containsKey("columnsToIndex")) &&
-      !info.options.containsKey(DeltaOptions.REPLACE_ON_OPTION) &&
-      !info.options.containsKey(DeltaOptions.REPLACE_USING_OPTION)
+      !ReplacingOptions.exists(info.options.containsKey)
+
+  /** Whether the write replaces the rows that match its own. Releases of Delta before 4.2 do not have these options. */
+  def replacesMatches(options: DeltaOptions): Boolean = ReplacingOptions.exists(DeltaAccess.hasOption(options, _))
 
   def asQbeast(table: CatalogTable): CatalogTable = table.copy(provider = Some("qbeast"))
 

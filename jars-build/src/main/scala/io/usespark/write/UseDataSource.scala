@@ -29,7 +29,7 @@ class UseDataSource extends DeltaDataSource {
     val path = rest.getOrElse("path", throw DeltaErrors.pathNotSpecifiedException)
     val log = DeltaLog.forTable(session, new Path(path), rest)
     val options = new DeltaOptions(rest, session.sessionState.conf)
-    if (options.isReplaceOnOrUsingDefined)
+    if (IndexedTables.replacesMatches(options))
       throw UseException.notSupported(
         "replaceOn and replaceUsing are not available with format qbeast: use format delta."
       )

@@ -64,7 +64,7 @@ final class ScanListener(
             QueryFacts(
               context.applicationId,
               end.executionId,
-              end.queryId.map(_.toString),
+              QueryIds.of(end),
               caller.statementId,
               caller.user,
               caller.kind,

@@ -30,17 +30,7 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
   def fromFooters(files: DataFrame): DataFrame = session.withActive {
     // It warns about each file whose footer lacks something.
     Configurator.setLevel(StatsCollectionUtils.getClass.getName.stripSuffix("$"), Level.ERROR)
-    StatsCollectionUtils
-      .computeStats(
-        session.asInstanceOf[classic.SparkSession],
-        log.newDeltaHadoopConf(),
-        log,
-        snapshot,
-        files.as[AddFile],
-        None,
-        StatsCollectionUtils.getDataSkippingStringPrefixLength(session, snapshot.metadata)
-      )
-      .toDF()
+    Footers.of(session.asInstanceOf[classic.SparkSession], snapshot, files.as[AddFile]).toDF()
   }
 
   /** AddFile rows with the statistics of their rows. The driver holds the list of the files. */

@@ -177,7 +177,8 @@ final private class WrittenState(
     override val version: Long,
     override val metadata: Metadata,
     override val protocol: Protocol
-) extends SnapshotDescriptor {
+) extends SnapshotDescriptor
+    with HasPaths {
   override def logPath: Path = deltaLog.logPath
   override def dataPath: Path = deltaLog.dataPath
   override protected[delta] def numOfFilesIfKnown: Option[Long] = None

@@ -5,8 +5,8 @@ import java.{util => ju}
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import io.usespark.{DeltaAccess, Operation, Python, UseException}
-import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
+import io.usespark.{DeltaAccess, IndexedTables, Operation, Python, UseException}
+import org.apache.spark.sql.{DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.delta._
@@ -15,7 +15,6 @@ import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.commands.DMLUtils.TaggedCommitData
 import org.apache.spark.sql.delta.skipping.clustering.temp.ClusterBySpec
 import org.apache.spark.sql.execution.LogicalRDD
-import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.types.StructType
 
 /** Delta's write command with an [[IndexedTransaction]]. */
@@ -70,7 +69,7 @@ object IndexedWrite extends DeltaCommand {
           catch { case error: Throwable => transaction.discard(); throw error }
         try {
           val version =
-            transaction.commitIfNeeded(data.actions, operation.getOrElse(operationOf(write)), data.stringTags)
+            transaction.commitIfNeeded(data.actions, operation.getOrElse(Writes.of(write)), data.stringTags)
           version.foreach(reportCommit(transaction, _))
           true
         } catch {
@@ -101,23 +100,9 @@ object IndexedWrite extends DeltaCommand {
   private def reportCommit(transaction: IndexedTransaction, version: Long): Unit =
     transaction.writeId.foreach(id => Python.text(Operation.WRITE_COMMITTED, Map("write" -> id, "version" -> version)))
 
-  private def operationOf(write: WriteIntoDelta): DeltaOperations.Operation = {
-    val options = write.options
-    def known(flag: Boolean): Option[Boolean] = if (flag) Some(true) else None
-    DeltaOperations.Write(
-      mode = write.mode,
-      partitionBy = Option(write.partitionColumns),
-      predicate = options.replaceWhere,
-      userMetadata = options.userMetadata,
-      isDynamicPartitionOverwrite = known(options.isDynamicPartitionOverwriteMode),
-      canOverwriteSchema = known(options.canOverwriteSchema),
-      canMergeSchema = known(options.canMergeSchema)
-    )
-  }
-
   private[usespark] def replacesAll(write: WriteIntoDelta, metadata: Metadata): Boolean =
     write.mode == SaveMode.Overwrite && write.options.replaceWhere.isEmpty &&
-      !write.options.isReplaceOnOrUsingDefined && !write.options.rearrangeOnly &&
+      !IndexedTables.replacesMatches(write.options) && !write.options.rearrangeOnly &&
       (metadata.partitionColumns.isEmpty || !write.options.isDynamicPartitionOverwriteMode)
 
   /** Table properties that the options stand for; refused by Python, before anything is touched, where they do not fit. */
@@ -189,12 +174,16 @@ object IndexedWrite extends DeltaCommand {
  * of ours over the same snapshot writes the files and hands its changes over.
  */
 class IndexedCreation(base: WriteIntoDelta, settings: ju.Map[String, String])
-    extends LeafRunnableCommand
-    with WriteIntoDeltaLike {
-  override val data: DataFrame = base.data
-  override val deltaLog: DeltaLog = base.deltaLog
-  override val configuration: Map[String, String] = base.configuration
-  override def run(spark: SparkSession): Seq[Row] = throw new UnsupportedOperationException("run by Delta's command")
+    extends WriteIntoDelta(
+      base.deltaLog,
+      base.mode,
+      base.options,
+      base.partitionColumns,
+      base.configuration,
+      base.data,
+      base.catalogTableOpt,
+      base.schemaInCatalog
+    ) {
   override def withNewWriterConfiguration(changed: Map[String, String]): WriteIntoDeltaLike =
     new IndexedCreation(base.copy(configuration = changed), settings)
 
@@ -225,8 +214,4 @@ class IndexedCreation(base: WriteIntoDelta, settings: ju.Map[String, String])
         throw error
     }
   }
-
-  override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedCreation]
-  override def productArity: Int = 1
-  override def productElement(n: Int): Any = base
 }

@@ -5,19 +5,25 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.delta.{DeletionVectorsTableFeature, DeltaLog, Snapshot, SnapshotDescriptor}
 import org.apache.spark.sql.delta.actions.{AddFile, Metadata, Protocol}
 
+/** What Delta 4.2 and later ask of a version of a table. */
+trait HasPaths {
+  def logPath: Path
+  def dataPath: Path
+}
+
 /**
  * A version of a table for scans whose metadata has the position of each row in its file.
  *
  * Delta leaves `_metadata.row_index` out unless the table has deletion vectors or row ids.
  */
-final class NumberedRows(snapshot: Snapshot) extends SnapshotDescriptor {
+final class NumberedRows(snapshot: Snapshot) extends SnapshotDescriptor with HasPaths {
   override def deltaLog: DeltaLog = snapshot.deltaLog
   override def version: Long = snapshot.version
   override def metadata: Metadata = snapshot.metadata
   override val protocol: Protocol =
     snapshot.protocol.merge(Protocol(3, 7).withFeature(DeletionVectorsTableFeature))
-  override def logPath: Path = snapshot.logPath
-  override def dataPath: Path = snapshot.dataPath
+  override def logPath: Path = deltaLog.logPath
+  override def dataPath: Path = deltaLog.dataPath
   override protected[delta] def numOfFilesIfKnown: Option[Long] = None
   override protected[delta] def sizeInBytesIfKnown: Option[Long] = None
 

@@ -1,21 +1,16 @@
 package org.apache.spark.sql.delta.usespark
 
 import org.apache.spark.sql.{Column, DataFrame, SaveMode}
-import org.apache.spark.sql.delta.{DeltaErrors, DeltaOptions, GeneratedColumn, Snapshot}
-import org.apache.spark.sql.delta.schema.SchemaUtils
+import org.apache.spark.sql.delta.{DeltaErrors, DeltaOptions, Snapshot}
 import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.types.NullType
 
 /** Rows of a stream as Delta's sink would take them. */
 object StreamRows {
 
   /** Casts columns to the types that the table has for them, as Delta's own sink does; new columns stay as they are. */
   def fitting(data: DataFrame, snapshot: Snapshot, options: DeltaOptions, mode: SaveMode): DataFrame = {
-    if (
-      SchemaUtils.nullTypeExistsRecursively(data.schema) || GeneratedColumn.hasGeneratedNullTypeColumn(
-        snapshot.protocol,
-        snapshot.schema
-      )
-    ) throw DeltaErrors.streamWriteNullTypeException
+    if (data.schema.existsRecursively(_ == NullType)) throw DeltaErrors.streamWriteNullTypeException
     val overwritesSchema = mode == SaveMode.Overwrite && options.canOverwriteSchema
     if (snapshot.version < 0 || overwritesSchema) return data
     val columns: Seq[Column] = data.schema.map { field =>

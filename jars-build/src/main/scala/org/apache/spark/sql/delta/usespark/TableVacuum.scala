@@ -8,11 +8,10 @@ import java.{util => ju}
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
-import org.apache.spark.broadcast.Broadcast
-import org.apache.spark.sql.{DataFrame, Dataset, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.commands.{LastVacuumInfo, VacuumCommand, VacuumCommandImpl}
+import org.apache.spark.sql.delta.commands.{LastVacuumInfo, VacuumCommand}
 import org.apache.spark.sql.delta.util.DeltaFileOperations
 import org.apache.spark.sql.functions.col
 import org.apache.spark.util.{Clock, SerializableConfiguration, ThreadUtils}
@@ -31,7 +30,7 @@ import org.apache.spark.util.{Clock, SerializableConfiguration, ThreadUtils}
 final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore: Long, retentionHours: Long) {
   private val log = table.deltaLog
   private val retentionMillis = TimeUnit.HOURS.toMillis(retentionHours)
-  private val delta = new DeltaVacuum
+  private val steps = new DeltaVacuum
   private val clock = new FixedClock(deleteBefore + retentionMillis)
   private val hadoopConf = log.newDeltaHadoopConf()
   private val files = log.dataPath.getFileSystem(hadoopConf)
@@ -89,11 +88,11 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
    * form of Delta's inventories.
    */
   def deletable(paths: DataFrame, parallelism: Int): DataFrame = {
-    val (conf, before, start, delta) = (taskConf, deleteBefore, root, this.delta)
+    val (conf, before, start) = (taskConf, deleteBefore, root)
     val rows = paths.rdd.map(_.getString(0)).repartition(parallelism).mapPartitions { names =>
       val files = new Path(start).getFileSystem(conf.value.value)
       names.flatMap { name =>
-        delta.deletable(files, new Path(name), before).map { status =>
+        SingleFiles.deletable(files, new Path(name), before).map { status =>
           if (status.isDirectory) Row(name, 0L, true, 0L)
           else Row(name, status.getLen, false, status.getModificationTime)
         }
@@ -108,7 +107,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
    */
   def removals(): DataFrame = {
     val start = root
-    val removed = delta.removals(session, log, root, taskConf, table.update().version).toDF().rdd.map { file =>
+    val removed = steps.removals(session, log, root, taskConf, table.update().version).rdd.map { file =>
       Row(DeltaFileOperations.absolutePath(start, file.getString(0)).toString, file.get(1), file.get(2), file.get(3))
     }
     session.createDataFrame(removed, VacuumCommand.INVENTORY_SCHEMA)
@@ -122,7 +121,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   def started(paths: DataFrame, bytes: Long): Unit = {
     import org.apache.spark.sql.delta.implicits._
     val default = DeltaLog.tombstoneRetentionMillis(table.update().metadata)
-    delta.started(session, table, paths.as[String], bytes, retentionMillis, default)
+    steps.started(session, table, paths.as[String], bytes, retentionMillis, default)
   }
 
   /**
@@ -131,8 +130,8 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
    * @return for each path the bytes that were deleted, -1 if nothing was
    */
   def delete(paths: ju.List[String], threads: Int): Array[Long] = {
-    val relative = paths.asScala.toSeq.map(path => path -> delta.relative(files, root, path))
-    val needed = delta
+    val relative = paths.asScala.toSeq.map(path => path -> steps.relative(files, root, path))
+    val needed = steps
       .needed(session, root, table.update(), retentionMillis, taskConf, clock)
       .where(col("path").isin(relative.map(_._2): _*))
       .collect()
@@ -140,16 +139,16 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
       .toSet
     ThreadUtils
       .parmap(relative, "use-vacuum", threads) { case (path, name) =>
-        if (needed(name)) -1L else delta.delete(files, new Path(path), deleteBefore)
+        if (needed(name)) -1L else SingleFiles.delete(files, new Path(path), deleteBefore)
       }
       .toArray
   }
 
   /** Records the end of a vacuum in the log, as Delta does. */
-  def ended(deleted: Long, folders: Long): Unit = delta.ended(session, table, Some(deleted), Some(folders))
+  def ended(deleted: Long, folders: Long): Unit = steps.ended(session, table, Some(deleted), Some(folders))
 
   /** Records in the log that a vacuum failed, as Delta does. */
-  def failed(): Unit = delta.ended(session, table, None, None)
+  def failed(): Unit = steps.ended(session, table, None, None)
 
   /** The newest version that a vacuum in mode LITE covers; -1 if all commits are younger than the retention. */
   def coveredVersion: Long =
@@ -175,8 +174,8 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   }
 }
 
-/** The parts of Delta's vacuum that only its subclasses can call, and the deletion of single files. */
-final private class DeltaVacuum extends VacuumCommandImpl with Serializable {
+/** The deletion of single files. */
+private object SingleFiles {
 
   /** A file that is older than the retention, or an empty folder. */
   def deletable(files: FileSystem, path: Path, before: Long): Option[FileStatus] =
@@ -192,51 +191,6 @@ final private class DeltaVacuum extends VacuumCommandImpl with Serializable {
     deletable(files, path, before)
       .filter(_ => DeltaFileOperations.tryDeleteNonRecursive(files, path))
       .fold(-1L)(status => if (status.isDirectory) 0L else status.getLen)
-
-  /** A path below the table as `needed` has it, relative and URL-encoded. */
-  def relative(files: FileSystem, root: String, path: String): String = {
-    val name = relativize(new Path(path), files, new Path(root), isDir = false)
-    require(path.startsWith(root + "/") && !urlEncodedStringToPath(name).isAbsolute, s"$path is not below $root")
-    name
-  }
-
-  def removals(
-      session: SparkSession,
-      log: DeltaLog,
-      root: String,
-      conf: Broadcast[SerializableConfiguration],
-      version: Long
-  ): Dataset[SerializableFileStatus] =
-    getFilesFromDeltaLog(session, log, root, conf, DeltaHistoryManager.getEarliestDeltaFile(log), version, None)
-
-  def needed(
-      session: SparkSession,
-      root: String,
-      snapshot: Snapshot,
-      retentionMillis: Long,
-      conf: Broadcast[SerializableConfiguration],
-      clock: Clock
-  ): DataFrame = {
-    val config = ValidFilesConfig(
-      checkAbsolutePathOnly = false,
-      performRetentionSafetyCheck = true,
-      relativizeIgnoreError = None,
-      dvDiscoveryDisabled = None
-    )
-    getValidFilesFromSnapshot(session, root, snapshot, Some(retentionMillis), conf, clock, config).validFiles
-  }
-
-  def started(
-      session: SparkSession,
-      table: DeltaTableV2,
-      paths: Dataset[String],
-      bytes: Long,
-      retentionMillis: Long,
-      defaultMillis: Long
-  ): Unit = logVacuumStart(session, table, paths, bytes, Some(retentionMillis), defaultMillis)
-
-  def ended(session: SparkSession, table: DeltaTableV2, deleted: Option[Long], folders: Option[Long]): Unit =
-    logVacuumEnd(session, table, Map.empty, deleted, folders)
 }
 
 /** A clock that stands still. */

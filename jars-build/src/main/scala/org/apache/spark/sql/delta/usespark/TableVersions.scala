@@ -36,26 +36,24 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
     catch { case _: DeltaErrors.TimestampEarlierThanCommitRetentionException => -1L }
 
   /** The time of a version's commit; the log must be able to make the version. */
-  def timeOf(version: Long): Long = table.getSnapshotAt(version).timestamp
+  def timeOf(version: Long): Long = snapshotAt(version).timestamp
 
   /** A version; the log must be able to make it. */
-  def state(version: Long): TableState = new TableState(table.getSnapshotAt(version))
+  def state(version: Long): TableState = new TableState(snapshotAt(version))
+
+  private def snapshotAt(version: Long): Snapshot = Snapshots.at(table, version)
 
   /** `path` and `size` of the data files and deletion vectors that a version needs. */
   def files(version: Long): DataFrame = session.withActive {
     val places = this.places
-    table
-      .getSnapshotAt(version)
-      .allFiles
+    snapshotAt(version).allFiles
       .flatMap(file => places.of(file.path, file.size, file.deletionVector))(places.pairs)
       .toDF("path", "size")
   }
 
   /** `path` and `deletion_vector` of the live files of a version that have deletion vectors, as the log names them. */
   def filesWithDeletes(version: Long): DataFrame = session.withActive {
-    table
-      .getSnapshotAt(version)
-      .allFiles
+    snapshotAt(version).allFiles
       .where("deletionVector IS NOT NULL")
       .map(file => (file.path, file.deletionVector.uniqueId))(places.names)
       .toDF("path", "deletion_vector")
@@ -128,7 +126,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   /** Writes a checkpoint of a version. */
   def checkpoint(version: Long): Unit = session.withActive {
     val last = log.readLastCheckpointFile()
-    val made = Checkpoints.writeCheckpoint(session, log, table.getSnapshotAt(version), table.catalogTable)
+    val made = Snapshots.checkpoint(session, table, snapshotAt(version))
     if (last.forall(_.version < version)) log.writeLastCheckpointFile(log, made, addChecksum = true)
   }
 
@@ -147,19 +145,9 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
       snapshot.allFiles.count()
       val millis = (System.nanoTime - begin) / 1000000
       val (checkpoint, segment) = (snapshot.checkpointProvider, snapshot.logSegment)
-      val files = filesOf(checkpoint) + segment.deltas.size
+      val files = CheckpointFiles.count(session.asInstanceOf[classic.SparkSession], log, checkpoint) + segment.deltas.size
       Array(millis, files.toLong, checkpoint.effectiveCheckpointSizeInBytes() + segment.deltas.map(_.getLen).sum)
     } finally snapshot.uncache()
-  }
-
-  private def filesOf(checkpoint: CheckpointProvider): Int = checkpoint match {
-    // Those of version 2 have sidecar files.
-    case files: FileBasedCheckpointProvider if !files.isEmpty =>
-      files
-        .allActionsFileIndexesAndSchemas(session.asInstanceOf[classic.SparkSession], log)
-        .map(_._1.inputFiles.length)
-        .sum
-    case _ => 0
   }
 
   /** Number and bytes of the log files before a version. */
@@ -170,7 +158,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
 
   /** Deletes the log files before a version, oldest first, so that the rest of the log has no gap at any moment. */
   def deleteLogBefore(version: Long): Array[Long] = {
-    require(log.checkpointExistsAtVersion(version), s"there is no checkpoint of version $version")
+    require(checkpointBefore(version) == version, s"there is no checkpoint of version $version")
     val files = log.logPath.getFileSystem(log.newDeltaHadoopConf())
     val deleted = entriesBefore(version).filter(entry => files.delete(entry.getPath, false))
     Array(deleted.size.toLong, deleted.map(_.getLen).sum)

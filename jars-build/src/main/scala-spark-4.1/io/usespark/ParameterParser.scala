@@ -48,3 +48,7 @@ class ParameterParser(delta: ParserInterface) extends ParserInterface {
   override def parseTableSchema(sql: String) = delta.parseTableSchema(sql)
   override def parseDataType(sql: String) = delta.parseDataType(sql)
 }
+
+object ParameterParser {
+  def of(delta: ParserInterface): ParserInterface = new ParameterParser(delta)
+}
