@@ -42,7 +42,6 @@ def findings_without_session(environment: Mapping[str, str], session_settings: S
     yield spark_setup.spark_home(environment, package)
     yield from _pair(environment, home, session_settings)
     yield spark_setup.pinned_threads(environment)
-    yield from spark_setup.class_path(environment, home)
     yield network.loopback()
     yield network.host_name(environment)
     yield network.ports()
@@ -56,6 +55,7 @@ def _pair(environment: Mapping[str, str], home: Path, session_settings: SessionS
     except NotSupportedError as error:
         yield Finding("versions", FAIL, str(error), "install a Spark and a Delta of one line")
         return
+    yield from spark_setup.class_path(environment, home, versions.has_delta)
     yield spark_setup.versions(versions.spark, spark_setup.scala_version(home), versions.delta)
     jar = JARS / versions.shim
     yield spark_setup.shim(jar, importlib.metadata.version(DISTRIBUTION))

@@ -125,7 +125,7 @@ def test_the_shim(tmp_path):
 
 def test_strangers_on_the_class_path(tmp_path):
     home = spark(tmp_path / "spark", "4.2.0")
-    assert [f.state for f in spark_setup.class_path({}, home)] == [OK]
+    assert [f.state for f in spark_setup.class_path({}, home, False)] == [OK]
     (home / "conf").mkdir()
     (home / "conf" / "spark-defaults.conf").write_text(
         "# spark.driver.extraClassPath /no/delta-spark_2.13-1.jar\n"
@@ -133,7 +133,7 @@ def test_strangers_on_the_class_path(tmp_path):
         encoding="utf-8",
     )
     (home / "jars" / "delta-storage-2.4.0.jar").touch()
-    found = spark_setup.class_path({"SPARK_DIST_CLASSPATH": "/x/use-shim-old.jar:/y"}, home)
+    found = spark_setup.class_path({"SPARK_DIST_CLASSPATH": "/x/use-shim-old.jar:/y"}, home, False)
     assert [f.state for f in found] == [WARN] * 3
     assert [f.message.rpartition(" ")[2] for f in found] == [
         "use-shim-old.jar",

@@ -49,7 +49,7 @@ def spark_home(environment: Mapping[str, str], package: Path) -> Finding:
         line_of(version)
     except UnsupportedVersionError as error:
         return Finding("spark", FAIL, f"{where} is Spark {version}", str(error))
-    if configured and home.resolve() != package.resolve():
+    if configured and home.resolve() not in (package.resolve(), *package.resolve().parents):
         return Finding("spark", WARN, f"{where} is used in place of {package}", "its jars and its conf folder apply")
     return Finding("spark", OK, f"{where} is Spark {version}")
 
@@ -102,18 +102,20 @@ def shim(jar: Path, version: str) -> Finding:
     return Finding("shim", OK, str(jar))
 
 
-def class_path(environment: Mapping[str, str], home: Path) -> list[Finding]:
+def class_path(environment: Mapping[str, str], home: Path, has_delta: bool) -> list[Finding]:
     """Checks whether another Delta or another shim is on the class path.
 
     Args:
         environment: variables.
         home: folder of the Spark that would start.
+        has_delta: whether the session's Delta is the one among the jars of this Spark.
     """
     conf = Path(environment.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf"
     places = {name: environment.get(name, "") for name in ("SPARK_DIST_CLASSPATH", "CLASSPATH")}
     defaults = defaults_of(conf)
     places |= {f"{key} of {conf}": defaults.get(key, "") for key in _CLASS_PATHS}
-    places[str(home / "jars")] = ":".join(f"/{jar.name}" for jar in (home / "jars").glob("*.jar"))
+    jars = [jar.name for jar in (home / "jars").glob("*.jar")]
+    places[str(home / "jars")] = ":".join(f"/{jar}" for jar in jars if not (has_delta and jar.startswith("delta-")))
     findings = [
         Finding(
             "class path",

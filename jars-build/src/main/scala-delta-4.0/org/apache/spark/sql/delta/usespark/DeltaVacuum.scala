@@ -12,6 +12,7 @@ import org.apache.spark.util.{Clock, SerializableConfiguration}
 
 /** The parts of Delta's vacuum that only its subclasses can call. */
 final class DeltaVacuum extends VacuumCommandImpl with Serializable {
+
   /** A path below the table as `needed` has it, relative and URL-encoded. */
   def relative(files: FileSystem, root: String, path: String): String = {
     val name = relativize(new Path(path), files, new Path(root), isDir = false)
@@ -26,7 +27,7 @@ final class DeltaVacuum extends VacuumCommandImpl with Serializable {
       root: String,
       conf: Broadcast[SerializableConfiguration],
       version: Long
-  ): DataFrame = 
+  ): DataFrame =
     VacuumAccess.removals(session, log, root, conf, DeltaHistoryManager.getEarliestDeltaFile(log), version).toDF()
 
   /** The paths that a version needs, or needed within the retention. */
@@ -61,7 +62,7 @@ final class DeltaVacuum extends VacuumCommandImpl with Serializable {
       bytes: Long,
       retentionMillis: Long,
       defaultMillis: Long
-  ): Unit = 
+  ): Unit =
     logVacuumStart(session, table.deltaLog, table.deltaLog.dataPath, paths, bytes, Some(retentionMillis), defaultMillis)
 
   def ended(
@@ -69,6 +70,6 @@ final class DeltaVacuum extends VacuumCommandImpl with Serializable {
       table: DeltaTableV2,
       deleted: Option[Long],
       folders: Option[Long]
-  ): Unit = 
+  ): Unit =
     logVacuumEnd(table.deltaLog, session, table.deltaLog.dataPath, Map.empty, deleted, folders)
 }

@@ -10,6 +10,7 @@ import org.apache.spark.util.{Clock, SerializableConfiguration}
 
 /** The parts of Delta's vacuum that only its subclasses can call. */
 final class DeltaVacuum extends VacuumCommandImpl with Serializable {
+
   /** A path below the table as `needed` has it, relative and URL-encoded. */
   def relative(files: FileSystem, root: String, path: String): String = {
     val name = relativize(new Path(path), files, new Path(root), isDir = false)
@@ -24,7 +25,7 @@ final class DeltaVacuum extends VacuumCommandImpl with Serializable {
       root: String,
       conf: Broadcast[SerializableConfiguration],
       version: Long
-  ): DataFrame = 
+  ): DataFrame =
     getFilesFromDeltaLog(session, log, root, conf, DeltaHistoryManager.getEarliestDeltaFile(log), version, None).toDF()
 
   /** The paths that a version needs, or needed within the retention. */

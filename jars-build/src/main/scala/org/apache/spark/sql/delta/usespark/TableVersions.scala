@@ -145,7 +145,8 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
       snapshot.allFiles.count()
       val millis = (System.nanoTime - begin) / 1000000
       val (checkpoint, segment) = (snapshot.checkpointProvider, snapshot.logSegment)
-      val files = CheckpointFiles.count(session.asInstanceOf[classic.SparkSession], log, checkpoint) + segment.deltas.size
+      val files =
+        CheckpointFiles.count(session.asInstanceOf[classic.SparkSession], log, checkpoint) + segment.deltas.size
       Array(millis, files.toLong, checkpoint.effectiveCheckpointSizeInBytes() + segment.deltas.map(_.getLen).sum)
     } finally snapshot.uncache()
   }
