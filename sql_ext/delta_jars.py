@@ -8,21 +8,37 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-RESOLVED = {
-    "io.delta:delta-spark_4.2_2.13:4.4.0": (
-        "io.delta:delta-spark_4.2_2.13:4.4.0",
-        "io.delta:delta-storage:4.4.0",
-        "io.delta:delta-kernel-api:4.4.0",
-        "io.delta:delta-kernel-defaults:4.4.0",
-        "io.delta:delta-kernel-unitycatalog:4.4.0",
-        "io.unitycatalog:unitycatalog-client:0.6.0",
-        "io.unitycatalog:unitycatalog-hadoop:0.6.0",
-        "org.roaringbitmap:RoaringBitmap:0.9.25",
-        "org.roaringbitmap:shims:0.9.25",
-        "com.google.code.findbugs:jsr305:3.0.2",
-    ),
+_ROARING = ("org.roaringbitmap:RoaringBitmap:0.9.25", "org.roaringbitmap:shims:0.9.25")
+_JSR305 = "com.google.code.findbugs:jsr305:3.0.2"
+_UNITY = "io.unitycatalog:unitycatalog"
+_OTHERS = {
+    "4.0.0": ("org.antlr:antlr4-runtime:4.13.1",),
+    "4.0.1": ("org.antlr:antlr4-runtime:4.13.1",),
+    "4.1.0": (f"{_UNITY}-client:0.4.0", _JSR305),
+    "4.2.0": (f"{_UNITY}-client:0.4.1", *_ROARING, _JSR305),
+    "4.3.1": (f"{_UNITY}-client:0.5.0", f"{_UNITY}-hadoop:0.5.0", *_ROARING, _JSR305),
+    "4.4.0": (f"{_UNITY}-client:0.6.0", f"{_UNITY}-hadoop:0.6.0", *_ROARING, _JSR305),
 }
-"""Coordinates that Ivy resolves for a package with the exclusions of ``spark_conf``, by coordinates of the package."""
+# Dependencies of Delta's own since this release.
+_KERNEL_SINCE = "4.2.0"
+
+
+def resolved(coordinates: str) -> tuple[str, ...] | None:
+    """Returns the coordinates that Ivy resolves for a package with the exclusions of ``spark_conf``.
+
+    Args:
+        coordinates: coordinates of Delta.
+
+    Returns:
+        The package first; None if it is not known.
+    """
+    group, name, version = coordinates.split(":")
+    if group != "io.delta" or not name.startswith("delta-spark_") or version not in _OTHERS:
+        return None
+    kernel = ("kernel-api", "kernel-defaults", "kernel-unitycatalog") if version >= _KERNEL_SINCE else ()
+    of_delta = (f"io.delta:delta-{part}:{version}" for part in ("storage", *kernel))
+    return coordinates, *of_delta, *_OTHERS[version]
+
 
 # Ivy's default folder in this release of Spark.
 _IVY = ".ivy2.5.2"
@@ -47,10 +63,11 @@ def downloaded_jars(coordinates: str, settings: Mapping[str, str], environment: 
     Returns:
         The files, the package first; None if Ivy has to resolve the package.
     """
-    if coordinates not in RESOLVED or any(settings.get(key) for key in _IVY_SETTINGS):
+    parts = resolved(coordinates)
+    if parts is None or any(settings.get(key) for key in _IVY_SETTINGS):
         return None
     ivy = ivy_folder(settings, environment)
-    jars = [_cached(ivy, each) for each in RESOLVED[coordinates]]
+    jars = [_cached(ivy, each) for each in parts]
     return jars if all(_is_archive(jar) for jar in jars) else None
 
 
