@@ -12,8 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.files.file_rows import TEXT_BYTES
-from catalog.jvm.partition_numbers import repartition_by_number
-from catalog.jvm.row_expressions import RowExpressions
+from catalog.jvm.row_expressions import RowExpressions, repartition_by_number
 from otree.cube import CubeId
 from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
 from otree.growth import grow

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from catalog.jvm.partition_numbers import key_of_hash, repartition_by_number
+from catalog.jvm.row_expressions import key_of_hash, repartition_by_number
 
 _MASK = 0xFFFFFFFF
 
