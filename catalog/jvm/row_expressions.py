@@ -1,4 +1,4 @@
-"""Columns that the JVM computes for each row: coordinates, cells, cubes, places on the curve and files; and the partitions of rows."""
+"""Columns that the JVM computes for each row: coordinates, cells, cubes, places and files; and partitions of rows."""
 
 from __future__ import annotations
 
