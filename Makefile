@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands dist clean distclean java shim test-shim
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines dist clean distclean java environment shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -47,10 +47,12 @@ test-unit: java $(INSTALLED) ## run the tests that need no Spark
 test-smoke: java $(INSTALLED) test-shim ## run the main jobs once, on a line of Spark (LINE=4.0 EDGE=newest)
 	@$(BIN)/python -m pytest -q tests/lines/test_smoke.py $(ARGS)
 
+LINES := 4.0 4.1 4.2
 test-lines: ## run the smoke suite on the oldest and the newest versions of every line, and the quick tests on the oldest
-	@for edge in oldest newest; do for line in 4.0 4.1 4.2; do \
+	@for edge in oldest newest; do for line in $(LINES); do \
 	    echo "== Spark $$line, $$edge"; $(MAKE) test-smoke LINE=$$line EDGE=$$edge || exit 1; done; done
-	@for line in 4.0 4.1 4.2; do echo "== Spark $$line"; $(MAKE) test LINE=$$line || exit 1; done
+	@echo "== tables of other lines"; $(BIN)/python -m pytest -q tests/lines/test_tables_of_other_lines.py
+	@for line in $(LINES); do echo "== Spark $$line"; $(MAKE) test LINE=$$line || exit 1; done
 
 SHARD ?= 1/1
 test-slow: java $(INSTALLED) test-shim ## run the slow tests, or a part of them (SHARD=1/3)
@@ -146,6 +148,10 @@ bench-approximate: java $(INSTALLED) ## what answers within a tolerance read and
 bench-small-files: java $(INSTALLED) ## merge 100,000 small files with 2 GB of heap, against OPTIMIZE (half an hour)
 	@$(BIN)/python bench/small_files.py $(ARGS)
 
+bench-lines: ## compare the lines of Spark: the layout and a small optimization (half an hour)
+	@for line in $(LINES); do $(MAKE) environment LINE=$$line || exit 1; done
+	@$(BIN)/python bench/lines.py $(ARGS)
+
 dist: java $(INSTALLED) ## build the wheel and the sdist into dist/
 	@rm -rf dist && mkdir -p build
 	@$(BIN)/python -m build --outdir dist > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }
@@ -177,6 +183,8 @@ $(VENV)/.spark: pyproject.toml catalog/jvm/spark_lines.py $(VENV)/.created
 	@$(PIP) install py4j importlib-metadata
 	@$(PIP) install --no-deps $$($(PYTHON) catalog/jvm/spark_lines.py $(LINE) $(EDGE))
 	@touch $@
+
+environment: java $(INSTALLED)
 
 # This asks the script each time, which starts nothing if the sources are those of the last build.
 shim: $(VENV)/.spark | java

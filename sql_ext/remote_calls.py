@@ -12,8 +12,8 @@ from catalog.errors import NotAttachedError, NotSupportedError, UseError
 from catalog.jvm.session import has_jvm
 from procedures.calls.registry import procedures
 
-# Spark's condition for `use.<name>` without a catalog `use`. With the catalog, USE raises its own error.
-_NO_CATALOG = "UNRESOLVED_ROUTINE"
+# Conditions of Spark 4.2, 4.1 and 4.0 for `use.<name>` without a catalog `use`. With it, USE raises its own error.
+_NO_CATALOG = ("UNRESOLVED_ROUTINE", "MISSING_CATALOG_ABILITY.PROCEDURES", "_LEGACY_ERROR_TEMP_1184")
 
 
 def is_client(spark: SparkSession) -> bool:
@@ -89,7 +89,7 @@ def _quoted(name: str) -> str:
 def _typed(error: AnalysisException) -> Exception:
     """Converts an error of USE to the exception that the driver raised; returns any other error unchanged."""
     code, sql_state = error.getCondition(), error.getSqlState()
-    if code == _NO_CATALOG:
+    if code in _NO_CATALOG:
         return NotAttachedError.at_server()
     if code is None or not code.startswith("USE_"):
         return error

@@ -15,6 +15,10 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
+from left_out import left_out  # noqa: E402
+
+from sql_ext.installed_versions import installed_versions  # noqa: E402
+
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["TZ"] = "UTC"
 # Commands that tests start write no archive of classes in the background.
@@ -71,11 +75,19 @@ def pytest_collection_modifyitems(config, items):
         for i, item in enumerate(family):
             if i not in quick:
                 item.add_marker("slow")
+    versions = installed_versions({})
+    absent = {each.test for each in left_out(versions.spark, versions.delta)}
+    _keep(config, items, lambda item: item.nodeid.partition("[")[0] not in absent)
     shard = config.getoption("shard")
     if shard:
         chosen = _of_shard(items, shard)
-        config.hook.pytest_deselected(items=[item for item in items if item.path not in chosen])
-        items[:] = [item for item in items if item.path in chosen]
+        _keep(config, items, lambda item: item.path in chosen)
+
+
+def _keep(config, items, is_kept):
+    """Deselects the other tests, which pytest counts in its summary."""
+    config.hook.pytest_deselected(items=[item for item in items if not is_kept(item)])
+    items[:] = [item for item in items if is_kept(item)]
 
 
 def pytest_sessionfinish():

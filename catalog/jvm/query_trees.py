@@ -236,5 +236,6 @@ def sample_between(data: DataFrame, lower: float, upper: float) -> DataFrame:
         upper: fraction, exclusive.
     """
     sample = java_data(data.sample(1.0, seed=0)).queryExecution().analyzed()
-    bounded = sample.copy(lower, upper, False, sample.seed(), sample.child(), sample.sampleMethod())
-    return PlanTree(bounded).data(data.sparkSession)
+    # The last of the other parts, the method, is new in Spark 4.2.
+    others = [sample.productElement(number) for number in range(2, sample.productArity())]
+    return PlanTree(sample.copy(lower, upper, *others)).data(data.sparkSession)

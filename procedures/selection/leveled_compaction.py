@@ -52,7 +52,8 @@ def _first(files: FileTable, revision: Revision, bytes_per_iter: int) -> Iterato
         taken, rows = positions[:end], int(elements[:end].sum())
         writes = len(np.unique(files.write[taken]))
         cube = group.cube_id or "root"
-        if writes >= 2 and rows >= next_level_elements(group.level):
+        # Rows of a single write are too few: their files would be of the next level.
+        if rows >= next_level_elements(group.level):
             note = (
                 f"{group.blocks} blocks of cube {cube} with {group.element_count} rows in files of level "
                 f"{group.level}; {counted(end, 'file')} taken"

@@ -114,7 +114,7 @@ def test_a_procedure_of_a_user_by_sql_and_python(spark, registered):
 
     registered("echo", run, *everything, result="seen string")
     given = (
-        "s => 'ä''\"', i => -1, l => 9223372036854775807, d => 1.5, b => false, "
+        "s => 'ä\\'\"', i => -1, l => 9223372036854775807, d => 1.5, b => false, "
         "a => array('x', 'y'), m => map('k', 'v')"
     )
     in_sql = spark.sql(f"CALL use.echo({given})")

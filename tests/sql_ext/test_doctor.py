@@ -172,7 +172,8 @@ def test_where_the_jars_of_delta_come_from(tmp_path, monkeypatch):
 
 def test_delta_given_as_files_is_not_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(jars_of_delta, "_account_home", lambda: str(tmp_path))  # no cache of Ivy
-    builder = SparkSession.Builder().config("spark.jars", "/opt/a.jar,/opt/io.delta_delta-spark_4.2_2.13-4.4.0.jar")
+    _, name, version = installed_versions({}).delta_coordinates.split(":")
+    builder = SparkSession.Builder().config("spark.jars", f"/opt/a.jar,/opt/io.delta_{name}-{version}.jar")
     options = configure(builder)._options
     assert "spark.jars.packages" not in options
     assert options["spark.jars"].split(",")[:1] == ["/opt/a.jar"]

@@ -130,6 +130,13 @@ def test_properties_of_other_formats_are_not_ours(spark):
     spark.sql("DROP TABLE default.not_delta")
 
 
+def test_texts_of_a_length_are_indexed_from_the_first_statement(spark, new_table):
+    table = new_table("c CHAR(4), v VARCHAR(9)", properties={"use.index.columns": "c,v"})
+    spark.range(300).selectExpr("CAST(id % 90 AS STRING)", "CAST(id AS STRING)").write.insertInto(table.name)
+    table.optimize()
+    assert check_placement(table) == 300
+
+
 def test_mistakes_of_another_engine_are_told_and_can_be_removed(spark, new_table):
     with another_engine():
         table = new_table("id BIGINT, x DOUBLE, y INT, s STRING", properties={"use.index.colums": "x"})

@@ -96,7 +96,7 @@ def test_files_with_a_matching_row_are_never_left_out(spark, table):
     chance = random.Random(5)
     texts = [_predicate(chance, depth) for depth in (0, 0, 0, 1, 2) for _ in range(6)]
     # One pass tells of every predicate which files have such rows.
-    hits = table.data.groupBy(F.element_at(F.split("_metadata.file_path", "/"), -1).alias("file")).agg(
+    hits = table.data.groupBy(F.element_at(F.split(F.input_file_name(), "/"), -1).alias("file")).agg(
         *[F.coalesce(F.max(F.expr(text)), F.lit(False)).alias(f"q{i}") for i, text in enumerate(texts)]
     )
     having = {unquote(row.file): row for row in hits.collect()}

@@ -63,6 +63,8 @@ def test_files_of_different_times_stay_apart():
     policy = TierPolicy(4, None, 4, 10_000, max_time_range=10)
     assert _positions(_files(*[100] * 8, times=[0, 1, 2, 3, 50, 51, 52, 53]), policy) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert _positions(_files(*[100] * 4, times=[0, 20, 40, 60]), policy) == []
+    # A window is measured from its first file, not from file to file.
+    assert _positions(_files(*[100] * 6, times=[0, 5, 10, 15, 20, 25]), policy) == []
 
 
 _SIZES = st.lists(st.integers(1, 9_999), max_size=40)

@@ -5,6 +5,7 @@ import java.util.Locale
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.types.StructType
 
@@ -20,11 +21,18 @@ object MetadataCheck {
   }
 
   /** Checks a table that a statement makes; returns the properties that the statement must set in addition. */
-  def created(properties: Map[String, String], schema: StructType, partitionColumns: Seq[String]): Map[String, String] =
+  def created(
+      properties: Map[String, String],
+      schema: StructType,
+      partitionColumns: Seq[String]
+  ): Map[String, String] = {
+    // As Delta stores it.
+    val stored = CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema)
     additions(
       Metadata(),
-      Metadata(configuration = properties, schemaString = schema.json, partitionColumns = partitionColumns)
+      Metadata(configuration = properties, schemaString = stored.json, partitionColumns = partitionColumns)
     )
+  }
 
   /** The same for a table that a statement makes after another one, with these properties of its own. */
   def copied(source: Metadata, properties: Map[String, String]): Map[String, String] =

@@ -55,8 +55,9 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
     }
   }
 
-  private def underlying(parts: Seq[String]): Option[Table] = {
-    val catalogs = SparkSession.active.sessionState.catalogManager
+  private def catalogs = SparkSession.active.sessionState.catalogManager
+
+  private def underlying(parts: Seq[String]): Option[Table] =
     if (parts.length < 2 || !catalogs.isCatalogRegistered(parts.head)) None
     else
       catalogs.catalog(parts.head) match {
@@ -71,7 +72,6 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
           } catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
         case _ => None
       }
-  }
 
   /** `SET TBLPROPERTIES` triggers one optimization and changes no property; what and whether is decided by Python. */
   override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
@@ -95,7 +95,10 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
 
   override def listNamespaces(): Array[Array[String]] = Array(Array(UseCatalog.System))
   override def listNamespaces(namespace: Array[String]): Array[Array[String]] = Array.empty
-  override def loadNamespaceMetadata(namespace: Array[String]): ju.Map[String, String] = ju.Collections.emptyMap()
+  override def loadNamespaceMetadata(namespace: Array[String]): ju.Map[String, String] =
+    if (UseCatalog.isSystem(namespace) || namespace.headOption.forall(catalogs.isCatalogRegistered))
+      ju.Collections.emptyMap()
+    else throw new NoSuchNamespaceException(namespace)
   override def createNamespace(namespace: Array[String], properties: ju.Map[String, String]): Unit =
     refuse("CREATE NAMESPACE")
   override def alterNamespace(namespace: Array[String], changes: NamespaceChange*): Unit = refuse("ALTER NAMESPACE")

@@ -47,12 +47,11 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
   override def description(): String = declaration.doc
 
   override def bind(inputType: StructType): BoundProcedure = {
-    val typesGiven = inputType.fields.zipWithIndex.flatMap { case (field, i) =>
-      val byName = field.metadata.contains(ProcedureParameter.BY_NAME_METADATA_KEY)
-      val parameter =
-        if (byName) declaration.parameters.find(_.name.equalsIgnoreCase(field.name))
-        else declaration.parameters.lift(i)
-      parameter.map(p => p.name -> field.dataType)
+    val (named, positional) = inputType.fields.partition(_.metadata.contains(ProcedureParameter.BY_NAME_METADATA_KEY))
+    val spelled =
+      named.flatMap(field => declaration.parameters.find(_.name.equalsIgnoreCase(field.name)).map(_ -> field))
+    val typesGiven = (declaration.parameters.zip(positional) ++ spelled).map { case (p, field) =>
+      p.name -> field.dataType
     }.toMap
     val parameters = declaration.parameters.map { p =>
       typesGiven.get(p.name).filter(keepsType(_, p.dataType)) match {
@@ -61,7 +60,10 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
         case None => p
       }
     }
-    new BoundUseProcedure(declaration.copy(parameters = parameters))
+    new BoundUseProcedure(
+      declaration.copy(parameters = parameters),
+      spelled.map { case (p, field) => p.name -> field.name }.toMap
+    )
   }
 
   private def keepsType(argument: DataType, declared: DataType): Boolean = (argument, declared) match {
@@ -71,14 +73,18 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
   }
 }
 
-/** A procedure with the types that one call gives it; Python does the work and its DataFrame becomes the rows. */
-final class BoundUseProcedure(declaration: ProcedureDeclaration) extends BoundProcedure {
+/**
+ * A procedure with the types that one call gives it; Python does the work and its DataFrame becomes the rows.
+ *
+ * @param spelled names of parameters as the call spells them, since Spark 4.0 compares them with their case
+ */
+final class BoundUseProcedure(declaration: ProcedureDeclaration, spelled: Map[String, String]) extends BoundProcedure {
   override def name(): String = declaration.name
   override def description(): String = declaration.doc
   override def isDeterministic: Boolean = false
 
   override def parameters(): Array[ProcedureParameter] = declaration.parameters.map { p =>
-    val builder = ProcedureParameter.in(p.name, p.dataType).comment(p.doc)
+    val builder = ProcedureParameter.in(spelled.getOrElse(p.name, p.name), p.dataType).comment(p.doc)
     p.default.foreach(sql => builder.defaultValue(sql))
     builder.build()
   }.toArray

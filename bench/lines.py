@@ -1,0 +1,86 @@
+"""The layout and a small optimization on every line of Spark, in one table.
+
+``make bench-lines`` makes the environment of each line first. The lines run one after another on the same machine, each
+with its oldest Spark and Delta. Compare the ratios within a line: newer Sparks differ in their own speed, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from catalog.jvm.spark_lines import LINES, SparkLine
+
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+COLUMNS = (
+    "| line | writing | to the limit | sample 1 % | box of 1 % | liquid, box of 1 % | after appends: optimize, s |"
+    " liquid, s | box of 1 % | liquid, box of 1 % | small optimize, s | jobs | OPTIMIZE, s | jobs |"
+)
+
+
+def main() -> None:
+    """Runs each line and prints a table, and as the last line JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", nargs="*", default=[line.name for line in LINES])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    given = parser.parse_args()
+    layout = ("--rows", str(given.rows), "--file-bytes", str(8 << 20), "--dimensions", "2", "--appends", "10")
+    results = {}
+    for line in LINES:
+        if line.name in given.lines:
+            results[line.name] = {
+                "layout": bench(line, "layout.py", *layout, "--only", "plain", "limit", "liquid", "use"),
+                "small": bench(line, "small_optimize.py"),
+            }
+            print(line.name, json.dumps(results[line.name]), flush=True)
+    print(COLUMNS)
+    print("|" + " --- |" * COLUMNS.count(" |"))
+    for name, result in results.items():
+        print(row(name, {each["layout"]: each for each in result["layout"]}, result["small"]))
+    print(json.dumps(results))
+
+
+def python_of(line: SparkLine) -> Path:
+    """Returns the Python of a line's environment, which the Makefile names."""
+    folder = ".venv" if line is LINES[-1] else f".venv-{line.name}-oldest"
+    return ROOT / folder / "bin" / "python"
+
+
+def bench(line: SparkLine, script: str, *arguments: str) -> Any:
+    """Runs a benchmark in the environment of a line, and returns the JSON that it prints last."""
+    python = python_of(line)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": str(python)}
+    command: Sequence[str] = (str(python), str(BENCH / script), *arguments)
+    done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{script} failed on Spark {line.name}:\n{done.stdout[-2000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def row(name: str, layouts: Mapping[str, Mapping[str, Any]], small: Mapping[str, Mapping[str, float]]) -> str:
+    """Returns a line of the table."""
+    use, liquid = layouts["use"], layouts["liquid"]
+    cells = (
+        name,
+        f"{use['write_s'] / layouts['plain']['write_s']:.2f}",
+        f"{use['write_s'] / layouts['limit']['write_s']:.2f}",
+        *(use["fresh"][query] for query in ("sample 0.01", "box 0.01")),
+        liquid["fresh"]["box 0.01"],
+        use["tidy_s"],
+        liquid["tidy_s"],
+        use["tidied"]["box 0.01"],
+        liquid["tidied"]["box 0.01"],
+        *(small[way][key] for way in ("use", "optimize") for key in ("seconds", "jobs")),
+    )
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+if __name__ == "__main__":
+    main()
