@@ -79,7 +79,8 @@ class TableHandle:
             delete_before: epoch milliseconds; files that are younger, or were removed later, are kept.
             retention_hours: the retention for Delta's history, in whole hours.
         """
-        return TableVacuum(session, self._java.vacuum(jvm_session(session), delete_before, retention_hours))
+        java = self._java.vacuum(jvm_session(session), delete_before, retention_hours)
+        return TableVacuum(session, java, self.versions(session), delete_before)
 
     def versions(self, session: SparkSession) -> TableVersions:
         """Returns the versions of the table.
