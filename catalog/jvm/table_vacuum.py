@@ -45,7 +45,8 @@ class TableVacuum:
             mode: ``FULL`` or ``LITE``.
             files: what exists; None if Delta is to find out.
         """
-        return data_frame(self._java.candidates(mode, None if files is None else java_data(files)), self.spark)
+        inventory = None if files is None else java_data(files)
+        return data_frame(self._java.run(mode, inventory, True), self.spark)
 
     def deletable(self, paths: DataFrame, parallelism: int) -> DataFrame:
         """Returns the existing files older than the retention, and the empty folders; Spark tasks look at each path."""
@@ -69,7 +70,7 @@ class TableVacuum:
             mode: ``FULL`` or ``LITE``.
             files: the files that may be deleted.
         """
-        self._java.deleteAll(mode, java_data(files))
+        self._java.run(mode, java_data(files), False)
 
     def delete(self, paths: Sequence[str], threads: int) -> list[int]:
         """Deletes files and empty folders, except those that the newest version needs and those that are too young.

@@ -53,7 +53,7 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
   /** The live rows of these files (AddFile rows); the scan's metadata has the position of each row in its file. */
   def numberedRows(files: DataFrame): DataFrame = {
     import org.apache.spark.sql.delta.implicits._
-    new NumberedRows(snapshot).rowsOf(files.as[AddFile].collect().toSeq)
+    NumberedRows.of(snapshot, files.as[AddFile].collect().toSeq)
   }
 
   /** Collects statistics of files of the version, with the settings of `session`. */

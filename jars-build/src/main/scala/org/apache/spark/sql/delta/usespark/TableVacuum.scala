@@ -61,14 +61,12 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
     session.createDataFrame(rows, VacuumCommand.INVENTORY_SCHEMA)
   }
 
-  /** The paths that Delta's vacuum would delete. `inventory`, or null, replaces its own list of files. */
-  def candidates(mode: String, inventory: DataFrame): DataFrame = vacuum(mode, inventory, dryRun = true)
-
-  /** Deletes files by Delta's vacuum, which looks at the newest version and the inventory only. */
-  def deleteAll(mode: String, inventory: DataFrame): Unit = vacuum(mode, inventory, dryRun = false)
-
-  // Delta prints a summary to standard output, which belongs to the caller.
-  private def vacuum(mode: String, inventory: DataFrame, dryRun: Boolean): DataFrame =
+  /**
+   * Delta's vacuum, whose result are the paths to delete in a dry run. It looks at the newest version and at `inventory`,
+   * or if that is null, at its own list of files.
+   */
+  def run(mode: String, inventory: DataFrame, dryRun: Boolean): DataFrame =
+    // Delta prints a summary to standard output, which belongs to the caller.
     Console.withOut(OutputStream.nullOutputStream()) {
       VacuumCommand.gc(
         session,

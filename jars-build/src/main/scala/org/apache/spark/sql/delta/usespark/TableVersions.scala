@@ -42,7 +42,8 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   /** A version; the log must be able to make it. */
   def state(version: Long): TableState = new TableState(snapshotAt(version))
 
-  private def snapshotAt(version: Long): Snapshot = log.getSnapshotAt(version, catalogTableOpt = table.catalogTable)
+  private def snapshotAt(version: Long): Snapshot =
+    session.withActive(log.getSnapshotAt(version, catalogTableOpt = table.catalogTable))
 
   /** The path and size of a data file and of its deletion vector, as an array, for a column of [[NamedFile]]. */
   def places(file: Column): Column = filePlaces.column(file)
