@@ -12,7 +12,11 @@ from catalog.jvm.java_values import java_class, java_data, jvm_session
 
 def is_plain_folder(spark: SparkSession, path: str) -> bool:
     """Whether a folder exists and has no Delta log."""
-    return bool(java_class(spark, "io.usespark.TablePaths").isPlainFolder(jvm_session(spark), path))
+    hadoop = java_class(spark, "org.apache.hadoop.fs.Path")
+    folder = hadoop(path)
+    java_class(spark, "io.usespark.TablePaths").reach(jvm_session(spark), folder)
+    files = folder.getFileSystem(jvm_session(spark).sessionState().newHadoopConf())
+    return bool(files.exists(folder)) and not files.exists(hadoop(folder, "_delta_log"))
 
 
 def file_size(spark: SparkSession, path: str) -> int | None:

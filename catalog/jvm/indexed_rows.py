@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.jvm.file_writer import FileWriter
-from catalog.jvm.java_values import data_frame, java_maps, jvm_session
+from catalog.jvm.java_values import data_frame, java_maps
+from catalog.jvm.query_trees import PlanTree
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class IndexedRows(FileWriter):
 
     def rows_in(self, session: SparkSession) -> DataFrame:
         """Returns the same rows as a query of another session, which has settings of its own."""
-        return data_frame(self._java.rowsIn(jvm_session(session)), session)
+        return PlanTree(self._java.rows().queryExecution().analyzed()).data(session)
 
     def tag(self, tags_by_path: Mapping[str, Mapping[str, str]], write_id: str) -> None:
         """Sets the tags of the files written.

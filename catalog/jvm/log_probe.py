@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from catalog.jvm.java_values import java_class, jvm_session
 from catalog.locations import place_of
 
+_PROBE = "org.apache.spark.sql.delta.usespark.LogProbe"
 UNCHANGED, CHANGED, MISSING, FAILED = "unchanged", "changed", "missing", "failed"
 
 
@@ -47,7 +48,7 @@ def look(spark: SparkSession, tables: Sequence[tuple[str, int | None]]) -> list[
     if not tables:
         return []
     questions = [{"location": place, "version": -1 if version is None else version} for place, version in tables]
-    answers = java_class(spark, "io.usespark.LogProbe").look(jvm_session(spark), json.dumps(questions))
+    answers = java_class(spark, _PROBE).look(jvm_session(spark), json.dumps(questions))
     return [Sighting(**answer) for answer in json.loads(answers)]
 
 
@@ -63,7 +64,8 @@ def qualified(spark: SparkSession, location: str) -> str:
 
 def exists(spark: SparkSession, location: str, file: str) -> bool:
     """Whether a table has a file, at the cost of one lookup; ``file`` is relative to the table's root."""
-    return bool(java_class(spark, "io.usespark.LogProbe").exists(jvm_session(spark), location, file))
+    path = java_class(spark, "org.apache.hadoop.fs.Path")(location, file)
+    return bool(path.getFileSystem(jvm_session(spark).sessionState().newHadoopConf()).exists(path))
 
 
 def commits_since(spark: SparkSession, location: str, operation: str, after: int, most: int) -> int:
@@ -76,6 +78,4 @@ def commits_since(spark: SparkSession, location: str, operation: str, after: int
         after: commits up to this version do not count.
         most: counting ends here, so that no long history is read.
     """
-    return int(
-        java_class(spark, "io.usespark.LogProbe").commitsSince(jvm_session(spark), location, operation, after, most)
-    )
+    return int(java_class(spark, _PROBE).commitsSince(jvm_session(spark), location, operation, after, most))

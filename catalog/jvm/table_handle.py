@@ -13,6 +13,8 @@ from catalog.jvm.table_transaction import TableTransaction
 from catalog.jvm.table_vacuum import TableVacuum
 from catalog.jvm.table_versions import TableVersions
 
+_OF_DELTA = "org.apache.spark.sql.delta.usespark"
+
 
 class TableHandle:
     """The shim's ``FoundTable``: what a name stands for. Only a handle of kind ``delta`` has more than attributes.
@@ -79,7 +81,9 @@ class TableHandle:
             delete_before: epoch milliseconds; files that are younger, or were removed later, are kept.
             retention_hours: the retention for Delta's history, in whole hours.
         """
-        return TableVacuum(session, self._java.vacuum(jvm_session(session), delete_before, retention_hours))
+        vacuum = java_class(session, f"{_OF_DELTA}.TableVacuum")
+        java = vacuum(jvm_session(session), self._java.table(), delete_before, retention_hours)
+        return TableVacuum(session, java, self.versions(session), delete_before)
 
     def versions(self, session: SparkSession) -> TableVersions:
         """Returns the versions of the table.
@@ -87,7 +91,8 @@ class TableHandle:
         Args:
             session: session of the work.
         """
-        return TableVersions(session, self._java.versions(jvm_session(session)))
+        versions = java_class(session, f"{_OF_DELTA}.TableVersions")
+        return TableVersions(session, versions(jvm_session(session), self._java.table()))
 
     def list_files(self, session: SparkSession) -> DataFrame:
         """Returns the ``path`` of every file below the table, apart from its log; Spark tasks list them."""
@@ -95,11 +100,11 @@ class TableHandle:
 
     def write_text(self, file: str, text: str) -> None:
         """Writes a small text file below the table; replaces an existing one."""
-        self._java.writeText(file, text)
+        self._java.writeText(file, text, True)
 
     def create_text(self, file: str, text: str) -> bool:
         """Writes a small text file below the table unless it exists; returns whether it was written."""
-        return bool(self._java.createText(file, text))
+        return bool(self._java.writeText(file, text, False))
 
     def read_text(self, file: str) -> str | None:
         """Returns the text of a small file below the table, None when there is none."""
@@ -108,7 +113,7 @@ class TableHandle:
 
     def list_names(self, folder: str) -> list[str]:
         """Returns the names of the files in a folder below the table, sorted; none when the folder is missing."""
-        return sorted(json.loads(self._java.listNames(folder)))
+        return self.list_names_containing(folder, [""])
 
     def list_names_containing(self, folder: str, texts: Sequence[str]) -> list[str]:
         """Returns the names that contain one of the texts; other names stay in the JVM, which may list a million.

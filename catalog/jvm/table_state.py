@@ -84,7 +84,7 @@ class TableState:
 
     def files(self) -> DataFrame:
         """Returns one row per live file, with the columns of Delta's AddFile."""
-        return data_frame(self._java.files(), self.spark)
+        return self.files_in(self.spark)
 
     def files_in(self, session: SparkSession) -> DataFrame:
         """Returns the same, computed with the settings of a session.
@@ -92,7 +92,11 @@ class TableState:
         Args:
             session: a copy of the session of this state.
         """
-        return data_frame(self._java.filesIn(jvm_session(session)), session)
+        return data_frame(self._java.files(jvm_session(session)), session)
+
+    def actions(self) -> DataFrame:
+        """Returns the actions that make the version: ``add`` of live files, ``remove`` of files removed recently."""
+        return data_frame(self._java.actions(jvm_session(self.spark)), self.spark)
 
     def extent(self) -> LogExtent:
         """Returns how large the list of files is; starts no Spark job."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from catalog.jvm.java_values import JavaValue, data_frame, java_data, java_list
+from catalog.jvm.table_versions import TableVersions
 
 
 class TableVacuum:
@@ -18,11 +20,15 @@ class TableVacuum:
     Args:
         spark: session of the work.
         java: the shim's object.
+        versions: the versions of the table.
+        delete_before: epoch milliseconds; files that are younger, or were removed later, are kept.
     """
 
-    def __init__(self, spark: SparkSession, java: JavaValue) -> None:
+    def __init__(self, spark: SparkSession, java: JavaValue, versions: TableVersions, delete_before: int) -> None:
         self.spark = spark
         self._java = java
+        self._versions = versions
+        self._delete_before = delete_before
 
     def listing(self, parallelism: int) -> DataFrame:
         """Returns the files and folders below the table, without hidden ones; Spark tasks list them."""
@@ -39,19 +45,23 @@ class TableVacuum:
             mode: ``FULL`` or ``LITE``.
             files: what exists; None if Delta is to find out.
         """
-        return data_frame(self._java.candidates(mode, None if files is None else java_data(files)), self.spark)
+        inventory = None if files is None else java_data(files)
+        return data_frame(self._java.run(mode, inventory, True), self.spark)
 
     def deletable(self, paths: DataFrame, parallelism: int) -> DataFrame:
         """Returns the existing files older than the retention, and the empty folders; Spark tasks look at each path."""
-        return data_frame(self._java.deletable(java_data(paths), parallelism), self.spark)
+        is_old = F.col("isDir") | (F.col("modificationTime") < self._delete_before)
+        return self._versions.existing(paths, parallelism).where(is_old)
 
     def removals(self) -> DataFrame:
-        """Returns the files that commits in the log removed; ``modificationTime`` is the time of the removal."""
-        return data_frame(self._java.removals(), self.spark)
+        """Returns ``path`` and ``removed_at`` of the files that commits in the log removed, as ``changes`` has them."""
+        changes = self._versions.changes(None, self._versions.newest())
+        return changes.where("removed_at IS NOT NULL").select("path", "removed_at")
 
     def tombstones(self) -> DataFrame:
         """Returns ``path``, ``size`` and ``deletionTimestamp`` of the removed files that the newest version names."""
-        return data_frame(self._java.tombstones(), self.spark)
+        actions = self._versions.state(self._versions.newest()).actions()
+        return actions.where("remove IS NOT NULL").select("remove.path", "remove.size", "remove.deletionTimestamp")
 
     def delete_all(self, mode: str, files: DataFrame) -> None:
         """Deletes files by Delta's vacuum, which checks them against the newest version.
@@ -60,7 +70,7 @@ class TableVacuum:
             mode: ``FULL`` or ``LITE``.
             files: the files that may be deleted.
         """
-        self._java.deleteAll(mode, java_data(files))
+        self._java.run(mode, java_data(files), False)
 
     def delete(self, paths: Sequence[str], threads: int) -> list[int]:
         """Deletes files and empty folders, except those that the newest version needs and those that are too young.
@@ -72,7 +82,10 @@ class TableVacuum:
         Returns:
             For each path the bytes that were deleted, -1 if nothing was.
         """
-        return list(self._java.delete(java_list(self.spark, paths), threads))
+        needed = self._versions.needed(self._delete_before).where(F.col("path").isin(list(paths)))
+        unneeded = sorted(set(paths) - {row.path for row in needed.collect()})
+        sizes = dict(zip(unneeded, self._java.delete(java_list(self.spark, unneeded), threads), strict=True))
+        return [sizes.get(path, -1) for path in paths]
 
     def started(self, paths: DataFrame, size: int) -> None:
         """Records the start in the log, as Delta does.
@@ -98,7 +111,7 @@ class TableVacuum:
 
     def covered_version(self) -> int:
         """Returns the newest version that a vacuum in mode ``LITE`` covers; -1 if all are within the retention."""
-        return int(self._java.coveredVersion())
+        return self._versions.at(self._delete_before, or_oldest=False)
 
     def cover(self, version: int) -> None:
         """Notes for the next vacuum in mode ``LITE`` which version is covered."""

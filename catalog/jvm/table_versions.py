@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from catalog.jvm.java_values import JavaValue, data_frame, java_data
+from catalog.jvm.java_values import JavaValue, data_frame, java_column, java_data
 from catalog.jvm.table_state import TableState
 
 
@@ -51,13 +52,14 @@ class TableVersions:
         """Returns the newest version."""
         return int(self._java.newest())
 
-    def at(self, millis: int) -> int:
-        """Returns the newest version at a time; the oldest one in the log, or -1, if all its commits are later.
+    def at(self, millis: int, *, or_oldest: bool = True) -> int:
+        """Returns the newest version at a time; -1 if all commits in the log are later.
 
         Args:
             millis: epoch milliseconds.
+            or_oldest: returns the oldest version in the log, where there is one, in place of -1.
         """
-        return int(self._java.at(millis))
+        return int(self._java.at(millis, or_oldest))
 
     def time_of(self, version: int) -> int:
         """Returns the time of a version's commit in epoch milliseconds; the log must be able to make the version."""
@@ -69,27 +71,59 @@ class TableVersions:
 
     def files(self, version: int) -> DataFrame:
         """Returns ``path`` and ``size`` of the data files and deletion vectors that a version needs."""
-        return data_frame(self._java.files(version), self.spark)
+        return self._named(self.state(version).actions()).where("is_added").select("path", "size")
 
     def files_with_deletes(self, version: int) -> DataFrame:
         """Returns ``path`` and ``deletion_vector`` of a version's files with deletion vectors, as the log has them."""
-        return data_frame(self._java.filesWithDeletes(version), self.spark)
+        vector = (
+            "concat_ws('@', concat(deletionVector.storageType, deletionVector.pathOrInlineDv), deletionVector.offset)"
+        )
+        files = self.state(version).files().where("deletionVector IS NOT NULL")
+        return files.selectExpr("path", f"{vector} AS deletion_vector")
 
-    def changes(self, first: int, last: int) -> DataFrame:
+    def changes(self, first: int | None, last: int) -> DataFrame:
         """Returns the files that the commits of some versions name; fails if the log lacks one of the commits.
 
         Args:
-            first: first version.
+            first: first version; None for all commits that the log has.
             last: last version; there are no rows if it is before the first one.
 
         Returns:
             version BIGINT, is_added BOOLEAN (otherwise removed), path STRING, size BIGINT (-1 if unknown), for data
-            files, deletion vectors and files of the change feed.
+            files, deletion vectors and files of the change feed; removed_at BIGINT, epoch milliseconds, 0 if unknown
+            and for files of the change feed, which no version needs, NULL for other files that are added.
         """
-        return data_frame(self._java.changes(first, last), self.spark)
+        if first is not None and first > last:
+            schema = "version bigint, is_added boolean, path string, size bigint, removed_at bigint"
+            return self.spark.createDataFrame([], schema)
+        commits = self._java.commits(-1 if first is None else first, last)
+        return self._named(data_frame(commits, self.spark), "version")
+
+    def needed(self, removed_since: int) -> DataFrame:
+        """Returns the ``path`` of the files that the newest version needs, or that were removed since a time.
+
+        Args:
+            removed_since: epoch milliseconds.
+        """
+        files = self._named(self.state(self.newest()).actions())
+        return files.where(F.col("is_added") | (F.col("removed_at") >= removed_since)).select("path")
+
+    def _named(self, actions: DataFrame, *columns: str) -> DataFrame:
+        """Returns the files that actions of the log name, one row each, with further columns of the actions."""
+        path = F.coalesce("add.path", "remove.path", "cdc.path")
+        size = F.coalesce("add.size", "remove.size", "cdc.size", F.lit(-1))
+        vector = F.coalesce("add.deletionVector", "remove.deletionVector")
+        file = F.struct(path.alias("path"), size.alias("size"), vector.alias("deletionVector"))
+        places = Column(self._java.places(java_column(file)))
+        removed_at = F.when(F.expr("add IS NULL"), F.coalesce("remove.deletionTimestamp", F.lit(0)))
+        return (
+            actions.where("add IS NOT NULL OR remove IS NOT NULL OR cdc IS NOT NULL")
+            .select(*columns, F.isnull("remove").alias("is_added"), removed_at.alias("removed_at"), F.inline(places))
+            .withColumnsRenamed({"_1": "path", "_2": "size"})
+        )
 
     def existing(self, paths: DataFrame, parallelism: int) -> DataFrame:
-        """Returns the ``path`` of the files that exist; Spark tasks look at each.
+        """Returns the files and empty folders that exist, in the form of Delta's inventories; Spark tasks look at each.
 
         Args:
             paths: the column ``path``.

@@ -88,8 +88,8 @@ def test_each_pair_takes_the_newest_file_that_is_not_newer():
 
     assert folders("4.0.0", "4.0.1", "ParameterParser") == {"scala-spark-4.0"}
     assert folders("4.2.0", "4.4.0", "ParameterParser") == {"scala-spark-4.1"}
-    assert folders("4.1.0", "4.3.1", "CheckpointFiles") == {"scala-delta-4.1"}
-    assert folders("4.1.0", "4.4.0", "CheckpointFiles") == {"scala-delta-4.4"}
+    assert folders("4.1.0", "4.1.0", "ExistingTables") == {"scala-delta-4.0"}
+    assert folders("4.1.0", "4.4.0", "ExistingTables") == {"scala-delta-4.2"}
     assert folders("4.0.0", "4.0.1", "UseCatalog") == {"scala"}
 
 

@@ -24,7 +24,7 @@ def with_reasons(vacuum: TableVacuum, files: DataFrame, delete_before: int) -> D
         files: files and empty folders that Delta's vacuum would delete, in the form of an inventory.
         delete_before: epoch milliseconds.
     """
-    removed = vacuum.removals().groupBy("path").agg(F.max("modificationTime").alias("removed_at"))
+    removed = vacuum.removals().groupBy("path").agg(F.max("removed_at").alias("removed_at"))
     reason = (
         F.when(F.col("isDir"), EMPTY_FOLDER)
         .when(F.col("removed_at").isNotNull(), EXPIRED)

@@ -17,7 +17,6 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.usespark.{TableVacuum, TableVersions}
 import org.apache.spark.sql.delta.util.DeltaFileOperations
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.util.SerializableConfiguration
@@ -33,13 +32,6 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   def location: String = root.toString
   def state: TableState = new TableState(table.update())
 
-  /** A vacuum of the table with the settings of `session`. */
-  def vacuum(session: SparkSession, deleteBefore: Long, retentionHours: Long): TableVacuum =
-    new TableVacuum(session, table, deleteBefore, retentionHours)
-
-  /** The versions of the table, with the settings of `session`. */
-  def versions(session: SparkSession): TableVersions = new TableVersions(session, table)
-
   /** What lies below the table, the log left out: one row per file with its `path`, listed by Spark's tasks. */
   def listFiles(session: SparkSession): DataFrame = {
     val classicSession = session.asInstanceOf[classic.SparkSession]
@@ -54,15 +46,16 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
   /** Whether the log is still there, which a drop removes. */
   def exists: Boolean = files.exists(table.deltaLog.logPath)
 
-  /** Writes a small text file below the table, in place of one that is there. */
-  def writeText(file: String, text: String): Unit = write(file, text, overwrite = true)
-
-  /** Writes a small text file below the table; false when there is one. */
-  def createText(file: String, text: String): Boolean =
+  /** Writes a small text file below the table; false when there is one that is not to be overwritten. */
+  def writeText(file: String, text: String, overwrite: Boolean): Boolean = {
+    checkThere()
     try {
-      write(file, text, overwrite = false)
+      val out = files.create(below(file), overwrite)
+      try out.write(text.getBytes(StandardCharsets.UTF_8))
+      finally out.close()
       true
-    } catch { case _: FileAlreadyExistsException => false }
+    } catch { case _: FileAlreadyExistsException if !overwrite => false }
+  }
 
   /**
    * The text of a small file below the table, null when there is none.
@@ -80,17 +73,10 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       } finally in.close()
     } catch { case _: FileNotFoundException if !files.exists(below(file)) => null }
 
-  /** Names of the files in a folder below the table, as a JSON array; empty when there is no such folder. */
-  def listNames(folder: String): String = {
-    val names = new ObjectMapper().createArrayNode()
-    try files.listStatus(below(folder)).filter(_.isFile).foreach(file => names.add(file.getPath.getName))
-    catch { case _: FileNotFoundException => () }
-    names.toString
-  }
-
   /**
-   * The same for the names that contain one of `parts`. Other names are dropped while the file system lists the folder,
-   * in batches where it can: a folder may have a million files.
+   * Names of the files in a folder below the table that contain one of `parts`, as a JSON array; empty when there is no
+   * such folder. Other names are dropped while the file system lists the folder, in batches where it can: a folder may
+   * have a million files.
    */
   def listNames(folder: String, parts: ju.List[String]): String = {
     val names = new ObjectMapper().createArrayNode()
@@ -104,13 +90,6 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
       }
     } catch { case _: FileNotFoundException => () }
     names.toString
-  }
-
-  private def write(file: String, text: String, overwrite: Boolean): Unit = {
-    checkThere()
-    val out = files.create(below(file), overwrite)
-    try out.write(text.getBytes(StandardCharsets.UTF_8))
-    finally out.close()
   }
 
   def delete(file: String): Boolean = files.delete(below(file), false)
@@ -175,10 +154,8 @@ object TableLookup {
               case delta: DeltaTableV2 =>
                 TablePaths.reach(session, delta.path)
                 TablePaths.meaning(session, delta) match {
-                  case PathMeaning.Version(root) => ofKind("version", TablePaths.shown(session, root))
-                  case PathMeaning.Inside(root) if exists(session, delta.path) =>
-                    ofKind("inside", TablePaths.shown(session, root))
-                  case PathMeaning.Inside(_) => ofKind("missing", "no such folder")
+                  case Some(("inside", _)) if !exists(session, delta.path) => ofKind("missing", "no such folder")
+                  case Some((kind, root)) => ofKind(kind, TablePaths.shown(session, root))
                   case _ if delta.tableExists => ofKind("delta", table = delta)
                   case _ if delta.catalogTable.isEmpty && exists(session, delta.path) =>
                     ofKind("other", "no Delta log there")

@@ -7,23 +7,11 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.hadoop.security.AccessControlException
+import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.delta.DeltaTableUtils
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-
-/** The meaning of a path for Delta. */
-sealed trait PathMeaning
-object PathMeaning {
-
-  /** The root of a table, or no table at all. */
-  case object Root extends PathMeaning
-
-  /** A version of the table at `root`: `/t@v3` or `/t@20260131120000000`, where no such folder exists. */
-  final case class Version(root: Path) extends PathMeaning
-
-  /** A path below the table at `root`, such as the folder of a partition. */
-  final case class Inside(root: Path) extends PathMeaning
-}
 
 /** Delta reads paths that are not the root of a table; USE must write nothing at such a path. */
 object TablePaths {
@@ -44,40 +32,43 @@ object TablePaths {
   private val WithoutFolders = Set("http", "https")
   private val answered = ConcurrentHashMap.newKeySet[String]()
 
-  /** The meaning of a table's path; a table of the metastore is at its location, whatever its name is. */
-  def meaning(session: SparkSession, table: DeltaTableV2): PathMeaning =
-    if (table.catalogTable.nonEmpty) PathMeaning.Root
+  /**
+   * What a path is that is not the root of a table, and the root: `version` for `/t@v3` or `/t@20260131120000000`, where
+   * no such folder exists, or `inside` for a path below, such as the folder of a partition. A table of the metastore is at
+   * its location, whatever its name is.
+   */
+  def meaning(session: SparkSession, table: DeltaTableV2): Option[(String, Path)] =
+    if (table.catalogTable.nonEmpty) None
     else {
       val (plain, travel) =
         DeltaTableUtils.extractIfPathContainsTimeTravel(session, table.path.toString, table.options)
       val path = new Path(plain)
       val root = DeltaTableUtils.findDeltaTableRoot(session, path, table.options)
-      if (travel.nonEmpty && root.nonEmpty) PathMeaning.Version(root.get)
-      else root.filter(_ != path).fold[PathMeaning](PathMeaning.Root)(PathMeaning.Inside(_))
+      if (travel.nonEmpty) root.map("version" -> _) else root.filter(_ != path).map("inside" -> _)
     }
 
   /**
-   * Lets Python refuse a path that is not the root of a table, and one that cannot be looked at.
+   * A table, if there is one. Python refuses a path that is not the root of a table, and one that cannot be looked at.
    *
    * @param name the table as SQL reads it
    */
-  def check(session: SparkSession, table: DeltaTableV2, name: => String): Unit =
-    if (!isReadable(session, table)) Python.text(Operation.CHECK_TABLE, Map("table" -> name))
+  def checked(name: => String)(load: => Table): Option[Table] =
+    try {
+      val table = load
+      table match {
+        case delta: DeltaTableV2 if !isReadable(SparkSession.active, delta) =>
+          Python.text(Operation.CHECK_TABLE, Map("table" -> name))
+        case _ => ()
+      }
+      Some(table)
+    } catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
 
   private def isReadable(session: SparkSession, table: DeltaTableV2): Boolean =
     try {
       reach(session, table.path)
       // Delta reads the log for its version, which shows whether that is possible.
-      meaning(session, table) == PathMeaning.Root && table.initialSnapshot.version >= -1
+      meaning(session, table).isEmpty && table.initialSnapshot.version >= -1
     } catch { case NonFatal(_) => false }
-
-  /** Whether there is a folder without a Delta log. */
-  def isPlainFolder(session: org.apache.spark.sql.SparkSession, place: String): Boolean = {
-    val (classicSession, path) = (session.asInstanceOf[SparkSession], new Path(place))
-    reach(classicSession, path)
-    val files = path.getFileSystem(classicSession.sessionState.newHadoopConf())
-    files.exists(path) && !files.exists(new Path(path, "_delta_log"))
-  }
 
   /**
    * Fails soon where a file system does not answer.

@@ -53,15 +53,15 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
   /** The live rows of these files (AddFile rows); the scan's metadata has the position of each row in its file. */
   def numberedRows(files: DataFrame): DataFrame = {
     import org.apache.spark.sql.delta.implicits._
-    new NumberedRows(snapshot).rowsOf(files.as[AddFile].collect().toSeq)
+    NumberedRows.of(snapshot, files.as[AddFile].collect().toSeq)
   }
 
   /** Collects statistics of files of the version, with the settings of `session`. */
   def statistics(session: SparkSession): FileStatistics = new FileStatistics(session, snapshot)
 
-  /** The live files: the columns of Delta's AddFile. */
-  def files: DataFrame = snapshot.allFiles.toDF()
+  /** The live files: the columns of Delta's AddFile, computed with the settings of `session`. */
+  def files(session: SparkSession): DataFrame = ActiveSession.within(session)(snapshot.allFiles.toDF())
 
-  /** The same, computed with the settings of `session`. */
-  def filesIn(session: SparkSession): DataFrame = ActiveSession.within(session)(files)
+  /** The actions that make the version: `add` of live files, `remove` of files that were removed recently. */
+  def actions(session: SparkSession): DataFrame = ActiveSession.within(session)(snapshot.stateDF)
 }

@@ -7,11 +7,10 @@ import scala.annotation.nowarn
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -62,14 +61,9 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
     else
       catalogs.catalog(parts.head) match {
         case catalog: TableCatalog if catalog ne this =>
-          try {
-            val table = catalog.loadTable(Identifier.of(parts.slice(1, parts.length - 1).toArray, parts.last))
-            table match {
-              case delta: DeltaTableV2 => TablePaths.check(SparkSession.active, delta, Identifiers.quoted(parts))
-              case _ => ()
-            }
-            Some(table)
-          } catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+          TablePaths.checked(Identifiers.quoted(parts)) {
+            catalog.loadTable(Identifier.of(parts.slice(1, parts.length - 1).toArray, parts.last))
+          }
         case _ => None
       }
 

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
 import org.apache.spark.sql.connector.catalog._
@@ -64,15 +64,11 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       if (parts.isEmpty || (parts.length == 1 && super.tableExists(identifier))) None
       else {
         val owner = if (parts.length == 1) SparkSession.active.catalog.currentDatabase +: parts else parts
-        try
-          super.loadTable(Identifier.of(owner.init, owner.last)) match {
-            case delta: DeltaTableV2 =>
-              val table = Identifiers.quoted(name() +: owner.toSeq)
-              TablePaths.check(SparkSession.active, delta, table)
-              if (delta.tableExists) Some(VirtualTable.of(table, identifier.name().toLowerCase, schema)) else None
-            case _ => None
-          }
-        catch { case _: NoSuchTableException | _: NoSuchNamespaceException => None }
+        val table = Identifiers.quoted(name() +: owner.toSeq)
+        TablePaths.checked(table)(super.loadTable(Identifier.of(owner.init, owner.last))).collect {
+          case delta: DeltaTableV2 if delta.tableExists =>
+            VirtualTable.of(table, identifier.name().toLowerCase, schema)
+        }
       }
     }
   }
@@ -81,11 +77,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
 
   /** Delta would change the newest version of a table whose path names an older one. */
   override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
-    if (isPathIdentifier(identifier))
-      super.loadTable(identifier) match {
-        case delta: DeltaTableV2 => TablePaths.check(SparkSession.active, delta, fullName(identifier))
-        case _ => ()
-      }
+    if (isPathIdentifier(identifier)) TablePaths.checked(fullName(identifier))(super.loadTable(identifier))
     notifying(super.alterTable(identifier, changes: _*))
   }
 

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.connector.catalog.{Identifier, ProcedureCatalog}
 import org.apache.spark.sql.connector.catalog.procedures.{BoundProcedure, ProcedureParameter, UnboundProcedure}
-import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.types.{ArrayType, DataType, MapType, NullType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -95,9 +95,13 @@ final class BoundUseProcedure(declaration: ProcedureDeclaration, spelled: Map[St
       val value = CatalystTypeConverters.convertToScala(input.get(i, p.dataType), p.dataType)
       values.put(p.name, UseProcedure.toJava(value))
     }
-    val (schema, rows) = Python.rows(Operation.CALL, Map("name" -> declaration.name, "arguments" -> values))
-    if (schema.isEmpty) ju.Collections.emptyIterator[Scan]()
-    else ju.List.of[Scan](new RowsScan(schema, () => rows, s"use.${declaration.name}")).iterator()
+    val (schema, found) = Python.rows(Operation.CALL, Map("name" -> declaration.name, "arguments" -> values))
+    val scan = new LocalScan {
+      override def readSchema(): StructType = schema
+      override def rows(): Array[InternalRow] = found
+      override def description(): String = s"use.${declaration.name}"
+    }
+    if (schema.isEmpty) ju.Collections.emptyIterator[Scan]() else ju.List.of[Scan](scan).iterator()
   }
 }
 

@@ -94,7 +94,7 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
   def scan(paths: ju.List[String], numbered: Boolean): DataFrame = step {
     val chosen = paths.asScala.toSet
     val files = inputs.filter(file => chosen(file.path))
-    withRowIds(if (numbered) new NumberedRows(transaction.snapshot).rowsOf(files) else rowsOf(files))
+    withRowIds(if (numbered) NumberedRows.of(transaction.snapshot, files) else rowsOf(files))
   }
 
   /** The rows of the files that it depends on, without row ids. */

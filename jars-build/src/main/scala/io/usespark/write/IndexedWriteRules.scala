@@ -4,10 +4,9 @@ import org.apache.spark.sql.{Row, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
-import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaOptions}
+import org.apache.spark.sql.delta.{DataFrameUtils, DeltaDynamicPartitionOverwriteCommand, DeltaOptions}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.{CloneTableCommand, CreateDeltaTableCommand}
-import org.apache.spark.sql.delta.usespark.IndexedWrite
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 
 /** Writes that Delta turns into commands of its own before Spark looks up how the table is written. */
@@ -46,7 +45,7 @@ case class IndexedPartitionOverwrite(table: DeltaTableV2, query: LogicalPlan, op
     extends LeafRunnableCommand {
   override def run(session: SparkSession): Seq[Row] = {
     val dynamic = DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION -> DeltaOptions.PARTITION_OVERWRITE_MODE_DYNAMIC
-    val rows = IndexedWrite.ofRows(session, query)
+    val rows = DataFrameUtils.ofRows(session, query)
     IndexedTables.insert(table, table.options ++ options + dynamic, SaveMode.Overwrite, rows)
     Nil
   }

@@ -1,60 +1,11 @@
 package org.apache.spark.sql.delta.usespark
 
-import org.apache.hadoop.fs.{FileSystem, Path}
-import org.apache.spark.broadcast.Broadcast
-import org.apache.spark.sql.{DataFrame, Dataset, Encoders, SparkSession}
-import org.apache.spark.sql.delta.{DeltaHistoryManager, DeltaLog, Snapshot}
-import org.apache.spark.sql.delta.actions.{FileAction, RemoveFile}
+import org.apache.spark.sql.{Dataset, SparkSession}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.VacuumCommandImpl
-import org.apache.spark.sql.delta.sources.DeltaSQLConf
-import org.apache.spark.util.{Clock, SerializableConfiguration}
 
 /** The parts of Delta's vacuum that only its subclasses can call. */
-final class DeltaVacuum extends VacuumCommandImpl with Serializable {
-
-  /** A path below the table as `needed` has it, relative and URL-encoded. */
-  def relative(files: FileSystem, root: String, path: String): String = {
-    val name = relativize(new Path(path), files, new Path(root), isDir = false)
-    require(path.startsWith(root + "/") && !urlEncodedStringToPath(name).isAbsolute, s"$path is not below $root")
-    name
-  }
-
-  /** The files that the commits in the log removed, in the form of Delta's inventories. */
-  def removals(
-      session: SparkSession,
-      log: DeltaLog,
-      root: String,
-      conf: Broadcast[SerializableConfiguration],
-      version: Long
-  ): DataFrame =
-    VacuumAccess.removals(session, log, root, conf, DeltaHistoryManager.getEarliestDeltaFile(log), version).toDF()
-
-  /** The paths that a version needs, or needed within the retention. */
-  def needed(
-      session: SparkSession,
-      root: String,
-      snapshot: Snapshot,
-      retentionMillis: Long,
-      conf: Broadcast[SerializableConfiguration],
-      clock: Clock
-  ): DataFrame = {
-    val oldest = clock.getTimeMillis() - retentionMillis
-    val ignoresErrors = session.sessionState.conf.getConf(DeltaSQLConf.DELTA_VACUUM_RELATIVIZE_IGNORE_ERROR)
-    // This release hides its own list of these paths.
-    snapshot.stateDS
-      .mapPartitions { actions =>
-        val base = new Path(root)
-        val files = base.getFileSystem(conf.value.value)
-        actions.map(_.unwrap).flatMap {
-          case removed: RemoveFile if removed.delTimestamp < oldest => Nil
-          case file: FileAction => getValidRelativePathsAndSubdirs(file, files, base, ignoresErrors, false)
-          case _ => Nil
-        }
-      }(Encoders.STRING)
-      .toDF("path")
-  }
-
+final class DeltaVacuum extends VacuumCommandImpl {
   def started(
       session: SparkSession,
       table: DeltaTableV2,

@@ -150,12 +150,10 @@ abstract class FileWriter(
     json.toString
   }
 
-  /** The rows as they were written. */
+  /** The rows as they were written, of the table as the commit under way will make it. */
   def readWritten(): DataFrame = step {
-    transaction.deltaLog.createDataFrame(
-      new WrittenState(transaction.deltaLog, transaction.readVersion, transaction.metadata, transaction.protocol),
-      adds
-    )
+    val (log, version) = (transaction.deltaLog, transaction.readVersion)
+    log.createDataFrame(new ScannedTable(log, version, transaction.metadata, transaction.protocol), adds)
   }
 
   /** Adds tags to the files written, by path. */
@@ -169,18 +167,4 @@ abstract class FileWriter(
 
   /** Everything written: data files, and files of a change feed. */
   private[usespark] def files: Seq[FileAction] = adds ++ others
-}
-
-/** The table as a commit under way will make it, for reading files of that commit. */
-final private class WrittenState(
-    override val deltaLog: DeltaLog,
-    override val version: Long,
-    override val metadata: Metadata,
-    override val protocol: Protocol
-) extends SnapshotDescriptor
-    with HasPaths {
-  override def logPath: Path = deltaLog.logPath
-  override def dataPath: Path = deltaLog.dataPath
-  override protected[delta] def numOfFilesIfKnown: Option[Long] = None
-  override protected[delta] def sizeInBytesIfKnown: Option[Long] = None
 }

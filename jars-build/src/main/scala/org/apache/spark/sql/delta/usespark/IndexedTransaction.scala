@@ -114,13 +114,6 @@ final class IndexedRows(
   /** The facts about the rows and the write that Python needs, as JSON. */
   def facts: String = indexed.facts(rows)
 
-  /** The same rows as a query of another session, which has settings of USE. */
-  def rowsIn(session: SparkSession): DataFrame =
-    classic.Dataset.ofRows(
-      session.asInstanceOf[classic.SparkSession],
-      rows.asInstanceOf[classic.Dataset[_]].queryExecution.analyzed
-    )
-
   override protected def setConfiguration(configuration: Map[String, String]): Unit =
     indexed.setConfiguration(configuration)
 

@@ -8,7 +8,6 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import io.usespark.{DeltaAccess, IndexedTables, Operation, Python, UseException}
 import org.apache.spark.sql.{DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{Action, Metadata}
 import org.apache.spark.sql.delta.commands._
@@ -162,11 +161,9 @@ object IndexedWrite extends DeltaCommand {
   /** A micro-batch as a batch that may be read more than once. */
   def batch(data: DataFrame): DataFrame = {
     val dataset = data.asInstanceOf[classic.DataFrame]
-    ofRows(data.sparkSession, LogicalRDD.fromDataset(dataset.queryExecution.toRdd, dataset, isStreaming = false))
+    val rows = LogicalRDD.fromDataset(dataset.queryExecution.toRdd, dataset, isStreaming = false)
+    DataFrameUtils.ofRows(data.sparkSession, rows)
   }
-
-  def ofRows(spark: SparkSession, plan: LogicalPlan): DataFrame =
-    classic.Dataset.ofRows(spark.asInstanceOf[classic.SparkSession], plan)
 }
 
 /**

@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.usespark
 import org.apache.spark.sql.{Column, DataFrame, SaveMode}
 import org.apache.spark.sql.delta.{DeltaErrors, DeltaOptions, Snapshot}
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.types.NullType
+import org.apache.spark.sql.types.{ArrayType, MapType, NullType, StructField, StructType}
 
 /** Rows of a stream as Delta's sink would take them. */
 object StreamRows {
@@ -25,10 +25,8 @@ object StreamRows {
   }
 
   // Nested types are left to Delta, which knows how their fields evolve.
-  private def simple(field: org.apache.spark.sql.types.StructField): Boolean = field.dataType match {
-    case _: org.apache.spark.sql.types.StructType | _: org.apache.spark.sql.types.ArrayType |
-        _: org.apache.spark.sql.types.MapType =>
-      false
+  private def simple(field: StructField): Boolean = field.dataType match {
+    case _: StructType | _: ArrayType | _: MapType => false
     case _ => true
   }
 }

@@ -1,20 +1,19 @@
 package org.apache.spark.sql.delta.usespark
 
 import java.io.{FileNotFoundException, OutputStream}
-import java.sql.Timestamp
 import java.util.concurrent.TimeUnit
 import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
-import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.{LastVacuumInfo, VacuumCommand}
 import org.apache.spark.sql.delta.util.DeltaFileOperations
 import org.apache.spark.sql.functions.col
-import org.apache.spark.util.{Clock, SerializableConfiguration, ThreadUtils}
+import org.apache.spark.util.{ManualClock, SerializableConfiguration, ThreadUtils}
 
 /**
  * Delta's vacuum of a table, in steps that Python requests. Paths are absolute and not URL-encoded, as Delta reports
@@ -31,15 +30,15 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   private val log = table.deltaLog
   private val retentionMillis = TimeUnit.HOURS.toMillis(retentionHours)
   private val steps = new DeltaVacuum
-  private val clock = new FixedClock(deleteBefore + retentionMillis)
+  private val clock = new ManualClock(deleteBefore + retentionMillis)
   private val hadoopConf = log.newDeltaHadoopConf()
   private val files = log.dataPath.getFileSystem(hadoopConf)
   private val root = files.makeQualified(log.dataPath).toString
-  private lazy val taskConf = session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf))
 
   /** The files below the table, in the form of Delta's inventories. Spark tasks list them. */
   def listing(parallelism: Int): DataFrame = {
     val hidden = hiddenNames()
+    val taskConf = session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf))
     val listed = DeltaFileOperations.recursiveListDirs(session, Seq(root), taskConf, hidden, hidden, Some(parallelism))
     below(listed.toDF())
   }
@@ -62,14 +61,12 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
     session.createDataFrame(rows, VacuumCommand.INVENTORY_SCHEMA)
   }
 
-  /** The paths that Delta's vacuum would delete. `inventory`, or null, replaces its own list of files. */
-  def candidates(mode: String, inventory: DataFrame): DataFrame = vacuum(mode, inventory, dryRun = true)
-
-  /** Deletes files by Delta's vacuum, which looks at the newest version and the inventory only. */
-  def deleteAll(mode: String, inventory: DataFrame): Unit = vacuum(mode, inventory, dryRun = false)
-
-  // Delta prints a summary to standard output, which belongs to the caller.
-  private def vacuum(mode: String, inventory: DataFrame, dryRun: Boolean): DataFrame =
+  /**
+   * Delta's vacuum, whose result are the paths to delete in a dry run. It looks at the newest version and at `inventory`,
+   * or if that is null, at its own list of files.
+   */
+  def run(mode: String, inventory: DataFrame, dryRun: Boolean): DataFrame =
+    // Delta prints a summary to standard output, which belongs to the caller.
     Console.withOut(OutputStream.nullOutputStream()) {
       VacuumCommand.gc(
         session,
@@ -83,40 +80,6 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
       )
     }
 
-  /**
-   * The files and empty folders among `paths` that the file system has and that are older than the retention, in the
-   * form of Delta's inventories.
-   */
-  def deletable(paths: DataFrame, parallelism: Int): DataFrame = {
-    val (conf, before, start) = (taskConf, deleteBefore, root)
-    val rows = paths.rdd.map(_.getString(0)).repartition(parallelism).mapPartitions { names =>
-      val files = new Path(start).getFileSystem(conf.value.value)
-      names.flatMap { name =>
-        SingleFiles.deletable(files, new Path(name), before).map { status =>
-          if (status.isDirectory) Row(name, 0L, true, 0L)
-          else Row(name, status.getLen, false, status.getModificationTime)
-        }
-      }
-    }
-    session.createDataFrame(rows, VacuumCommand.INVENTORY_SCHEMA)
-  }
-
-  /**
-   * The files that the commits in the log removed, with the time of the removal in `modificationTime`, and the files of
-   * the change feed, with 0 there; in the form of Delta's inventories.
-   */
-  def removals(): DataFrame = {
-    val start = root
-    val removed = steps.removals(session, log, root, taskConf, table.update().version).rdd.map { file =>
-      Row(DeltaFileOperations.absolutePath(start, file.getString(0)).toString, file.get(1), file.get(2), file.get(3))
-    }
-    session.createDataFrame(removed, VacuumCommand.INVENTORY_SCHEMA)
-  }
-
-  /** The files that the newest version names as removed: path as in the log, size, and time of the removal. */
-  def tombstones(): DataFrame =
-    table.update().tombstones.select(col("path"), col("size"), col("deletionTimestamp"))
-
   /** Records the start of a vacuum in the log, as Delta does. */
   def started(paths: DataFrame, bytes: Long): Unit = {
     import org.apache.spark.sql.delta.implicits._
@@ -125,22 +88,14 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   }
 
   /**
-   * Deletes files and empty folders, except those that the newest version needs now and those that are too young.
+   * Deletes files and empty folders, except those that are too young.
    *
    * @return for each path the bytes that were deleted, -1 if nothing was
    */
   def delete(paths: ju.List[String], threads: Int): Array[Long] = {
-    val relative = paths.asScala.toSeq.map(path => path -> steps.relative(files, root, path))
-    val needed = steps
-      .needed(session, root, table.update(), retentionMillis, taskConf, clock)
-      .where(col("path").isin(relative.map(_._2): _*))
-      .collect()
-      .map(_.getString(0))
-      .toSet
+    paths.forEach(path => require(path.startsWith(root + "/"), s"$path is not below $root"))
     ThreadUtils
-      .parmap(relative, "use-vacuum", threads) { case (path, name) =>
-        if (needed(name)) -1L else SingleFiles.delete(files, new Path(path), deleteBefore)
-      }
+      .parmap(paths.asScala.toSeq, "use-vacuum", threads)(p => SingleFiles.delete(files, new Path(p), deleteBefore))
       .toArray
   }
 
@@ -149,19 +104,6 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
 
   /** Records in the log that a vacuum failed, as Delta does. */
   def failed(): Unit = steps.ended(session, table, None, None)
-
-  /** The newest version that a vacuum in mode LITE covers; -1 if all commits are younger than the retention. */
-  def coveredVersion: Long =
-    try
-      new DeltaHistoryManager(log)
-        .getActiveCommitAtTime(
-          new Timestamp(deleteBefore),
-          table.catalogTable,
-          canReturnLastCommit = true,
-          mustBeRecreatable = false
-        )
-        .version
-    catch { case _: DeltaErrors.TimestampEarlierThanCommitRetentionException => -1L }
 
   /** Notes for the next vacuum in mode LITE that this version is covered. */
   def cover(version: Long): Unit =
@@ -174,28 +116,20 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   }
 }
 
-/** The deletion of single files. */
+/** Looks at single files, and deletes them. */
 private object SingleFiles {
 
-  /** A file that is older than the retention, or an empty folder. */
-  def deletable(files: FileSystem, path: Path, before: Long): Option[FileStatus] =
+  /** A file, or an empty folder. */
+  def existing(files: FileSystem, path: Path): Option[FileStatus] =
     try {
       val status = files.getFileStatus(path)
-      val isOld =
-        if (status.isDirectory) !files.listStatusIterator(path).hasNext else status.getModificationTime < before
-      Option.when(isOld)(status)
+      Option.unless(status.isDirectory && files.listStatusIterator(path).hasNext)(status)
     } catch { case _: FileNotFoundException => None }
 
-  /** The bytes that were deleted, -1 if nothing was. */
+  /** Deletes a file that is older than the retention, or an empty folder; its bytes, -1 if nothing was deleted. */
   def delete(files: FileSystem, path: Path, before: Long): Long =
-    deletable(files, path, before)
+    existing(files, path)
+      .filter(status => status.isDirectory || status.getModificationTime < before)
       .filter(_ => DeltaFileOperations.tryDeleteNonRecursive(files, path))
       .fold(-1L)(status => if (status.isDirectory) 0L else status.getLen)
-}
-
-/** A clock that stands still. */
-final private class FixedClock(time: Long) extends Clock {
-  override def getTimeMillis(): Long = time
-  override def nanoTime(): Long = TimeUnit.MILLISECONDS.toNanos(time)
-  override def waitTillTime(targetTime: Long): Long = time
 }

@@ -2,16 +2,17 @@ package org.apache.spark.sql.delta.usespark
 
 import java.sql.Timestamp
 
-import io.usespark.TableState
+import scala.annotation.tailrec
+
+import io.usespark.{DeltaAccess, TableState}
 import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.spark.sql.{DataFrame, Encoder, Encoders, Row, SparkSession, classic}
+import org.apache.spark.sql.{Column, DataFrame, Row, SparkSession, classic}
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.actions.{Action, DeletionVectorDescriptor, SingleAction}
+import org.apache.spark.sql.delta.actions.{Action, DeletionVectorDescriptor}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.implicits._
+import org.apache.spark.sql.delta.commands.VacuumCommand
 import org.apache.spark.sql.delta.util.{DeltaFileOperations, FileNames}
-import org.apache.spark.sql.functions.{col, struct}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.functions.udf
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -21,7 +22,7 @@ import org.apache.spark.util.SerializableConfiguration
 final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   private val log = table.deltaLog
   private val history = new DeltaHistoryManager(log)
-  private val places = new FilePlaces(
+  private val filePlaces = new FilePlaces(
     log.dataPath.getFileSystem(log.newDeltaHadoopConf()).makeQualified(log.dataPath).toString
   )
 
@@ -30,9 +31,9 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
 
   def newest: Long = table.update().version
 
-  /** The newest version at a time; the oldest one in the log, or -1, if all commits are later. */
-  def at(millis: Long): Long =
-    try history.getActiveCommitAtTime(new Timestamp(millis), table.catalogTable, true, false, true).version
+  /** The newest version at a time. If all commits are later: the oldest one in the log if `orOldest`, or else -1. */
+  def at(millis: Long, orOldest: Boolean): Long =
+    try history.getActiveCommitAtTime(new Timestamp(millis), table.catalogTable, true, false, orOldest).version
     catch { case _: DeltaErrors.TimestampEarlierThanCommitRetentionException => -1L }
 
   /** The time of a version's commit; the log must be able to make the version. */
@@ -41,69 +42,39 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   /** A version; the log must be able to make it. */
   def state(version: Long): TableState = new TableState(snapshotAt(version))
 
-  private def snapshotAt(version: Long): Snapshot = Snapshots.at(table, version)
+  private def snapshotAt(version: Long): Snapshot =
+    session.withActive(log.getSnapshotAt(version, catalogTableOpt = table.catalogTable))
 
-  /** `path` and `size` of the data files and deletion vectors that a version needs. */
-  def files(version: Long): DataFrame = session.withActive {
-    val places = this.places
-    snapshotAt(version).allFiles
-      .flatMap(file => places.of(file.path, file.size, file.deletionVector))(places.pairs)
-      .toDF("path", "size")
-  }
-
-  /** `path` and `deletion_vector` of the live files of a version that have deletion vectors, as the log names them. */
-  def filesWithDeletes(version: Long): DataFrame = session.withActive {
-    snapshotAt(version).allFiles
-      .where("deletionVector IS NOT NULL")
-      .map(file => (file.path, file.deletionVector.uniqueId))(places.names)
-      .toDF("path", "deletion_vector")
-  }
+  /** The path and size of a data file and of its deletion vector, as an array, for a column of [[NamedFile]]. */
+  def places(file: Column): Column = filePlaces.column(file)
 
   /**
-   * What the commits of some versions name: `version`, `is_added` (or else removed), `path` and `size` (-1 if unknown) of
-   * data files, deletion vectors and files of the change feed. Fails if the log lacks one of the commits.
+   * The actions of the commits of some versions, which must all be in the log; of all commits there if `first` is -1.
    */
-  def changes(first: Long, last: Long): DataFrame = session.withActive {
-    val places = this.places
-    val commits = if (first > last) Nil else commitFiles(first, last)
-    DeltaLogFileIndex(DeltaLogFileIndex.COMMIT_FILE_FORMAT, commits)
-      .map { index =>
-        val action = struct(Action.logSchema.fieldNames.toSeq.map(col): _*)
-        log
-          .loadIndex(index, Action.logSchema)
-          .where("add IS NOT NULL OR remove IS NOT NULL OR cdc IS NOT NULL")
-          .select(col(DeltaLogFileIndex.COMMIT_VERSION_COLUMN), action)
-          .as[(Long, SingleAction)](places.versioned)
-          .flatMap { case (version, action) => places.changes(version, action) }(places.changed)
-          .toDF("version", "is_added", "path", "size")
-      }
-      .getOrElse(
-        session.createDataFrame(
-          java.util.List.of[Row](),
-          new StructType().add("version", "long").add("is_added", "boolean").add("path", "string").add("size", "long")
-        )
-      )
-  }
-
-  private def commitFiles(first: Long, last: Long): Seq[FileStatus] = {
+  def commits(first: Long, last: Long): DataFrame = session.withActive {
     // A catalog that coordinates commits may keep the newest ones elsewhere.
     val recent = table.update().logSegment.deltas.filterNot(file => FileNames.isCompactedDeltaFile(file.getPath))
     val commits = (logFiles.filter(file => FileNames.isBackfilledDeltaFile(file.getPath)) ++ recent)
       .map(file => FileNames.deltaVersion(file.getPath) -> file)
       .toMap
-    (first to last).map { version =>
+    val versions = if (first < 0) commits.keys.toSeq else first to last
+    val chosen = versions.map { version =>
       commits.getOrElse(version, throw new IllegalStateException(s"the log at ${log.logPath} lacks version $version"))
     }
+    log.loadIndex(DeltaLogFileIndex(DeltaLogFileIndex.COMMIT_FILE_FORMAT, chosen).get, Action.logSchema)
   }
 
-  /** The files among `paths` that the file system has. Spark tasks look at each. */
+  /** The files and empty folders among `paths` that exist, in the form of Delta's inventories. Spark tasks look at each. */
   def existing(paths: DataFrame, parallelism: Int): DataFrame = {
     val conf = session.sparkContext.broadcast(new SerializableConfiguration(log.newDeltaHadoopConf()))
-    val rows = paths.rdd.map(_.getString(0)).repartition(parallelism).filter { name =>
+    val rows = paths.rdd.map(_.getString(0)).repartition(parallelism).flatMap { name =>
       val path = new Path(name)
-      path.getFileSystem(conf.value.value).exists(path)
+      SingleFiles.existing(path.getFileSystem(conf.value.value), path).map { status =>
+        if (status.isDirectory) Row(name, 0L, true, 0L)
+        else Row(name, status.getLen, false, status.getModificationTime)
+      }
     }
-    session.createDataFrame(rows.map(Row(_)), new StructType().add("path", "string"))
+    session.createDataFrame(rows, VacuumCommand.INVENTORY_SCHEMA)
   }
 
   // ------------------------------------------------------------------------------------------------------- the log
@@ -126,7 +97,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   /** Writes a checkpoint of a version. */
   def checkpoint(version: Long): Unit = session.withActive {
     val last = log.readLastCheckpointFile()
-    val made = Snapshots.checkpoint(session, table, snapshotAt(version))
+    val made = DeltaAccess.writeCheckpoint(log, snapshotAt(version), table.catalogTable)
     if (last.forall(_.version < version)) log.writeLastCheckpointFile(log, made, addChecksum = true)
   }
 
@@ -145,10 +116,16 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
       snapshot.allFiles.count()
       val millis = (System.nanoTime - begin) / 1000000
       val (checkpoint, segment) = (snapshot.checkpointProvider, snapshot.logSegment)
-      val files =
-        CheckpointFiles.count(session.asInstanceOf[classic.SparkSession], log, checkpoint) + segment.deltas.size
+      val files = filesOf(checkpoint) + segment.deltas.size
       Array(millis, files.toLong, checkpoint.effectiveCheckpointSizeInBytes() + segment.deltas.map(_.getLen).sum)
     } finally snapshot.uncache()
+  }
+
+  /** The number of files of a checkpoint, sidecar files among them. */
+  @tailrec private def filesOf(checkpoint: CheckpointProvider): Int = checkpoint match {
+    case lazily: LazyCompleteCheckpointProvider => filesOf(lazily.underlyingCheckpointProvider)
+    case version2: V2CheckpointProvider => 1 + version2.sidecarFiles.size
+    case other => other.topLevelFiles.size
   }
 
   /** Number and bytes of the log files before a version. */
@@ -183,32 +160,19 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
     else None
 }
 
+/** What an action of a log says of a file: its path, its size, and its deletion vector or null. */
+final case class NamedFile(path: String, size: Long, deletionVector: DeletionVectorDescriptor)
+
 /** Where the files are that actions of a log name. */
 final private class FilePlaces(root: String) extends Serializable {
-
-  /** A data file and its deletion vector, with their sizes. */
-  def of(path: String, size: Long, vector: DeletionVectorDescriptor): Seq[(String, Long)] =
-    (absolute(path) -> size) +: Option(vector).filter(_.isOnDisk).toSeq.map { stored =>
-      qualified(stored.absolutePath(new Path(root))) -> stored.sizeInBytes.toLong
-    }
-
-  def changes(version: Long, action: SingleAction): Seq[(Long, Boolean, String, Long)] = {
-    val added = Option(action.add).toSeq.flatMap(file => of(file.path, file.size, file.deletionVector)) ++
-      Option(action.cdc).toSeq.map(file => absolute(file.path) -> file.size)
-    val removed =
-      Option(action.remove).toSeq.flatMap(file => of(file.path, file.size.getOrElse(-1L), file.deletionVector))
-    added.map { case (path, size) => (version, true, path, size) } ++
-      removed.map { case (path, size) => (version, false, path, size) }
+  private val of = udf { (file: NamedFile) =>
+    (qualified(DeltaFileOperations.absolutePath(root, file.path)) -> file.size) +:
+      Option(file.deletionVector).filter(_.isOnDisk).toSeq.map { stored =>
+        qualified(stored.absolutePath(new Path(root))) -> stored.sizeInBytes.toLong
+      }
   }
 
-  private def absolute(path: String): String = qualified(DeltaFileOperations.absolutePath(root, path))
+  def column(file: Column): Column = of(file)
 
   private def qualified(path: Path): String = path.makeQualified(new Path(root).toUri, new Path(root)).toString
-
-  def pairs: Encoder[(String, Long)] = Encoders.tuple(Encoders.STRING, Encoders.scalaLong)
-  def names: Encoder[(String, String)] = Encoders.tuple(Encoders.STRING, Encoders.STRING)
-  def changed: Encoder[(Long, Boolean, String, Long)] =
-    Encoders.tuple(Encoders.scalaLong, Encoders.scalaBoolean, Encoders.STRING, Encoders.scalaLong)
-  def versioned: Encoder[(Long, SingleAction)] =
-    Encoders.tuple(Encoders.scalaLong, implicitly[Encoder[SingleAction]])
 }

@@ -1,6 +1,4 @@
-package io.usespark
-
-import java.util.concurrent.{Callable, Executors}
+package org.apache.spark.sql.delta.usespark
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
@@ -12,6 +10,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{SparkSession, classic}
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.util.ThreadUtils
 
 /** Looks at the logs of many tables at once, and loads no snapshot of those that did not change. */
 object LogProbe {
@@ -30,14 +29,10 @@ object LogProbe {
     val classicSession = session.asInstanceOf[classic.SparkSession]
     val conf = classicSession.sessionState.newHadoopConf()
     val results = mapper.createArrayNode()
-    if (tables.sizeIs <= Threads) tables.foreach(one => results.add(lookAt(classicSession, conf, mapper, one)))
-    else {
-      val pool = Executors.newFixedThreadPool(Threads)
-      try {
-        val tasks: Seq[Callable[ObjectNode]] = tables.map(one => () => lookAt(classicSession, conf, mapper, one))
-        pool.invokeAll(tasks.asJava).asScala.foreach(done => results.add(done.get()))
-      } finally pool.shutdownNow()
-    }
+    val answers =
+      if (tables.sizeIs <= Threads) tables.map(lookAt(classicSession, conf, mapper, _))
+      else ThreadUtils.parmap(tables, "use-log-probe", Threads)(lookAt(classicSession, conf, mapper, _))
+    answers.foreach(results.add)
     results.toString
   }
 
@@ -65,12 +60,6 @@ object LogProbe {
       }
     } catch { case NonFatal(error) => answer.put("state", "failed").put("detail", String.valueOf(error.getMessage)) }
     answer
-  }
-
-  /** Whether there is a file below a table. */
-  def exists(session: SparkSession, location: String, file: String): Boolean = {
-    val path = new Path(location, file)
-    path.getFileSystem(session.asInstanceOf[classic.SparkSession].sessionState.newHadoopConf()).exists(path)
   }
 
   /**
