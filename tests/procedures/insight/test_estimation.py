@@ -193,6 +193,14 @@ def test_quantiles_beyond_the_ends_of_a_sample(share, rows, rows_of_a_weight):
         assert made.lower[0] <= _truth(values, made.name) <= made.upper[0]
 
 
+def test_a_median_has_a_normal_interval_if_there_are_eight_rows_on_each_side():
+    values, ids = np.random.default_rng(1).normal(50, 10, 60_000), np.arange(60_000)
+    for seed in range(20):
+        taken = int((np.random.default_rng(seed).random(60_000) < 15 / 60_000).sum())
+        made = _estimates(values, ids, 15 / 60_000, np.random.default_rng(seed), quantiles=(Quantile(0, 0.5),))[-1]
+        assert bool(made.is_bounded[0]) == (taken < 16)
+
+
 def test_a_constant_and_nothing():
     rng = np.random.default_rng(1)
     made = {e.name: e for e in _estimates(np.full(50_000, 7.0), np.arange(50_000), 0.01, rng)}
