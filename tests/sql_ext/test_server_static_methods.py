@@ -39,8 +39,6 @@ HARMLESS = {
     "org.apache.spark.sql.hive.thriftserver.usespark.JdbcService.messageIn(java.lang.String)",
     "org.apache.spark.sql.usespark.CallbackThreads.forgetInterrupt()",
     "org.apache.spark.sql.usespark.CallbackThreads.stopAsked()",
-    "org.apache.spark.sql.usespark.IndexValue.midnight(int)",
-    "org.apache.spark.sql.usespark.IndexValue.milliseconds(long)",
 }
 
 
