@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,22 +29,23 @@ class RowExpressions:
 
     spark: SparkSession
 
-    def _class(self, name: str) -> JavaValue:
-        return java_class(self.spark, f"org.apache.spark.sql.usespark.{name}")
+    @property
+    def _shim(self) -> JavaValue:
+        return java_class(self.spark, "org.apache.spark.sql.usespark.RowExpressions")
 
     # -------------------------------------------------------------------------------------------------- coordinates
 
     def index_value(self, value: Column) -> Column:
         """Booleans as 0 and 1, times as epoch milliseconds, decimals as doubles; other values as they are."""
-        return Column(self._class("CoordinateExpressions").indexValue(java_column(value)))
+        return Column(self._shim.indexValue(java_column(value)))
 
     def java_text(self, number: Column) -> Column:
         """A number as Java's ``toString`` writes it, whatever the settings of the session."""
-        return Column(self._class("CoordinateExpressions").javaText(java_column(number)))
+        return Column(self._shim.javaText(java_column(number)))
 
     def hash_coordinate(self, text: Column) -> Column:
         """Coordinate of a string under hashing, in [0, 1]; null for null."""
-        return Column(self._class("IndexExpressions").hashCoordinate(java_column(text)))
+        return Column(self._shim.hashCoordinate(java_column(text)))
 
     def numeric_quantile_coordinate(self, value: Column, quantiles: Sequence[float]) -> Column:
         """Coordinate of a DOUBLE among quantiles, in [0, 1]; null for null.
@@ -53,7 +55,7 @@ class RowExpressions:
             quantiles: in order.
         """
         packed = struct.pack(f">i{len(quantiles)}d", len(quantiles), *quantiles)
-        return Column(self._class("CoordinateExpressions").numericQuantiles(java_column(value), packed))
+        return Column(self._shim.numericQuantiles(java_column(value), packed))
 
     def string_quantile_coordinate(self, value: Column, quantiles: Sequence[str]) -> Column:
         """Coordinate of a STRING among quantiles, in [0, 1]; null for null.
@@ -62,9 +64,11 @@ class RowExpressions:
             value: the column.
             quantiles: in the order of their UTF-8 bytes.
         """
-        texts = [quantile.encode("utf-8", "replace") for quantile in quantiles]
-        packed = struct.pack(">i", len(texts)) + b"".join(struct.pack(">i", len(t)) + t for t in texts)
-        return Column(self._class("CoordinateExpressions").stringQuantiles(java_column(value), packed))
+        texts = np.array([quantile.encode("utf-8", "replace") for quantile in quantiles], object)
+        # Texts before the first quantile have its place.
+        places = Ranks(texts, np.maximum(np.arange(len(texts) + 1, dtype=np.int32) - 1, 0))
+        place = Column(self._shim.rankOfBinary(java_column(value.cast("binary")), places.packed()))
+        return place / (len(texts) - 1)
 
     # ------------------------------------------------------------------------------------------------ places in a tree
 
@@ -75,7 +79,7 @@ class RowExpressions:
             coordinates: DOUBLE columns in [0, 1], never null.
             depth: number of levels.
         """
-        return Column(self._class("IndexExpressions").cell(java_columns(self.spark, coordinates), depth))
+        return Column(self._shim.cell(java_columns(self.spark, coordinates), depth))
 
     def cube(self, coordinates: Sequence[Column], weight: Column, ordinals: OrdinalTable) -> Column:
         """The ordinal of the cube that a row lies in, as a BIGINT.
@@ -91,7 +95,7 @@ class RowExpressions:
             len(inner), *inner, len(children), *children, *ordinals.child_nodes,
         )  # fmt: skip
         java_coordinates = java_columns(self.spark, coordinates)
-        return Column(self._class("IndexExpressions").cube(java_coordinates, java_column(weight), packed))
+        return Column(self._shim.cube(java_coordinates, java_column(weight), packed))
 
     def blocks(self, tag: Column, dimensions: Column) -> Column:
         """The blocks in the tag of a file; null when the tag cannot be read.
@@ -100,7 +104,7 @@ class RowExpressions:
             tag: text of the tag, STRING.
             dimensions: dimensions of the file's revision, INT.
         """
-        return Column(self._class("IndexExpressions").blocks(java_column(tag), java_column(dimensions)))
+        return Column(self._shim.blocks(java_column(tag), java_column(dimensions)))
 
     # ---------------------------------------------------------------------------------------------- order and files
 
@@ -111,9 +115,8 @@ class RowExpressions:
             value: DOUBLE or BINARY, as the ranks are.
             ranks: codes of the column.
         """
-        expressions = self._class("CurveExpressions")
-        rank = expressions.rankOfDouble if ranks.of_doubles else expressions.rankOfBinary
-        return Column(rank(java_column(value), ranks.packed()))
+        rank = self._shim.rankOfDouble if ranks.of_doubles else self._shim.rankOfBinary
+        return F.coalesce(Column(rank(java_column(value), ranks.packed())), F.lit(0))
 
     def hilbert_key(self, codes: Sequence[Column], bits: int) -> Column:
         """The place of a point on the Hilbert curve, as a BIGINT.
@@ -122,7 +125,7 @@ class RowExpressions:
             codes: INT columns.
             bits: bits of each code.
         """
-        return Column(self._class("CurveExpressions").hilbertKey(java_columns(self.spark, codes), bits))
+        return Column(self._shim.hilbertKey(java_columns(self.spark, codes), bits))
 
     def file(self, weight: Column, key: Column, spread: Column, packing: Packing) -> Column:
         """The number of the file of a row, as an INT.
@@ -134,7 +137,7 @@ class RowExpressions:
             packing: the files.
         """
         columns = (java_column(column) for column in (weight, key, spread))
-        return Column(self._class("CurveExpressions").file(*columns, packing.packed()))
+        return Column(self._shim.file(*columns, packing.packed()))
 
 
 def repartition_by_number(rows: DataFrame, count: int, number: Column) -> DataFrame:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.jvm.java_values import java_class, java_data, jvm_session
+from catalog.jvm.java_values import JavaValue, data_frame, java_class, java_data, jvm_session
 from catalog.jvm.read_report import PlannedSample
 from catalog.predicates.index_conditions import IndexCondition, condition_of_json
 
 _REPORT = "io.usespark.SkippingReport"
+_LONGEST_TEXT = 200
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class PlannedCondition:
         constants: SQL texts of the first ten constants.
         columns: names of the top-level columns.
         column: stored name of the column that is compared or cast; '' for other subjects.
+        path: stored names of the column that is compared and of the structs around it, from the outermost.
         type: SQL type of the column.
         cast_type: SQL type to which it is cast.
         function: outermost function of the subject.
@@ -50,6 +55,7 @@ class PlannedCondition:
     constants: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     column: str = ""
+    path: tuple[str, ...] = ()
     type: str = ""
     cast_type: str = ""
     function: str = ""
@@ -59,7 +65,7 @@ class PlannedCondition:
     def of(cls, node: Mapping[str, Any]) -> PlannedCondition:
         """Returns the condition of a node of the shim's report."""
         return cls(
-            text=node["text"],
+            text=_shown(node["text"]),
             operator=node["operator"],
             parts=tuple(cls.of(part) for part in node.get("of", ())),
             tree=None if node.get("tree") is None else condition_of_json(node["tree"]),
@@ -70,11 +76,20 @@ class PlannedCondition:
             constants=tuple(node.get("constants", ())),
             columns=tuple(node.get("columns", ())),
             column=node.get("column", ""),
+            path=tuple(node.get("path", ())),
             type=node.get("type", ""),
             cast_type=node.get("as", ""),
             function=node.get("function", ""),
-            arguments=tuple(node.get("arguments", ())),
+            arguments=tuple(_shown(argument) for argument in node.get("arguments", ())),
         )
+
+    @property
+    def leaves(self) -> Iterator[PlannedCondition]:
+        """The single conditions that it is made of."""
+        if not self.operator:
+            yield self
+        for part in self.parts:
+            yield from part.leaves
 
 
 @dataclass(frozen=True)
@@ -140,27 +155,59 @@ def plan_of_query(spark: SparkSession, text: str) -> SkippingPlan:
         spark: session of the caller.
         text: a query; a command fails to parse.
     """
-    return _plan(java_class(spark, _REPORT).ofQuery(jvm_session(spark), text))
+    return _plan(spark, java_class(spark, _REPORT).ofQuery(jvm_session(spark), text))
 
 
 def plan_of_data(data: DataFrame) -> SkippingPlan:
     """Plans a DataFrame without executing it."""
-    return _plan(java_class(data.sparkSession, _REPORT).of(java_data(data)))
+    return _plan(data.sparkSession, java_class(data.sparkSession, _REPORT).of(java_data(data)))
 
 
-def _plan(text: str) -> SkippingPlan:
-    report = json.loads(text)
+def _plan(spark: SparkSession, shim_report: JavaValue) -> SkippingPlan:
+    report = json.loads(shim_report.json())
     return SkippingPlan(
-        tuple(_scan(scan) for scan in report["scans"]), tuple(PlannedSample(**sample) for sample in report["samples"])
+        tuple(_scan(scan, partial(_files, spark, shim_report, i)) for i, scan in enumerate(report["scans"])),
+        tuple(PlannedSample(**sample) for sample in report["samples"]),
     )
 
 
-def _scan(scan: Mapping[str, Any]) -> SkippingScan:
+def _files(spark: SparkSession, shim_report: JavaValue, scan: int) -> DataFrame:
+    return data_frame(shim_report.files(scan), spark)
+
+
+def _scan(scan: Mapping[str, Any], files: Callable[[], DataFrame]) -> SkippingScan:
+    conditions = tuple(PlannedCondition.of(node) for node in scan["conditions"])
     return SkippingScan(
         counts=scan["counts"],
         configuration=scan["configuration"],
         schema=StructType.fromJson(json.loads(scan["schema"])),
         read=tuple(RevisionFiles(**files) for files in scan["revisions"]),
-        conditions=tuple(PlannedCondition.of(node) for node in scan["conditions"]),
-        without_statistics=scan["without_statistics"],
+        conditions=conditions,
+        without_statistics=_without_statistics(files, (leaf for each in conditions for leaf in each.leaves)),
     )
+
+
+def _without_statistics(files: Callable[[], DataFrame], leaves: Iterable[PlannedCondition]) -> Mapping[str, int]:
+    """Counts, for each column, the files without a minimum that hold a value; one Spark job over the list of files."""
+    paths = {leaf.column: leaf.path for leaf in leaves if leaf.path and not leaf.is_partition}
+    if not paths:
+        return {}
+    (row,) = files().select(*(F.count_if(_lacks_minimum(path)) for path in paths.values())).collect()
+    return dict(zip(paths, row, strict=True))
+
+
+def _lacks_minimum(path: tuple[str, ...]) -> Column:
+    quoted = "".join(f"['{name}']" for name in (name.replace("'", "\\'") for name in path))
+    minimum, nulls, rows = (
+        F.get_json_object("stats", f"$.{kind}") for kind in (f"minValues{quoted}", f"nullCount{quoted}", "numRecords")
+    )
+    return minimum.isNull() & ~F.coalesce(nulls == rows, F.lit(False))
+
+
+def _shown(sql: str) -> str:
+    """Returns the SQL of an expression without the parentheses around all of it, shortened."""
+    # Parentheses in quotes may make it unclear whether the first one is closed by the last character.
+    depths = list(accumulate((c == "(") - (c == ")") for c in sql))
+    if sql.startswith("(") and depths[-1] == 0 and 0 not in depths[:-1]:
+        sql = sql[1:-1]
+    return sql if len(sql) <= _LONGEST_TEXT else sql[:_LONGEST_TEXT] + "…"

@@ -21,6 +21,7 @@ HARMLESS = {
     "io.usespark.CatalogChanges.dropped(java.lang.String)",  # makes the service look sooner
     "io.usespark.Declarations.empty()",
     "io.usespark.Declarations.parse(java.lang.String)",
+    "io.usespark.FileCount.apply(long, long)",
     "io.usespark.IndexedTables.isDelta(java.lang.String)",
     "io.usespark.IndexedTables.isQbeast(java.lang.String)",
     "io.usespark.NamedFormat.made()",  # these two forget what the calling thread named
@@ -39,8 +40,6 @@ HARMLESS = {
     "org.apache.spark.sql.hive.thriftserver.usespark.JdbcService.messageIn(java.lang.String)",
     "org.apache.spark.sql.usespark.CallbackThreads.forgetInterrupt()",
     "org.apache.spark.sql.usespark.CallbackThreads.stopAsked()",
-    "org.apache.spark.sql.usespark.IndexValue.midnight(int)",
-    "org.apache.spark.sql.usespark.IndexValue.milliseconds(long)",
 }
 
 

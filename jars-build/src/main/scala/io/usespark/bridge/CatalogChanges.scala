@@ -42,8 +42,9 @@ object CatalogChanges extends Logging {
 }
 
 /** A staged table whose commit the service is notified of. */
-class NotifyingStagedTable(override protected val staged: StagedTable, afterwards: () => Unit)
+final class NotifyingStagedTable(override protected val staged: StagedTable with SupportsWrite, afterwards: () => Unit)
     extends StagedTable
+    with SupportsWrite
     with StagedConstraints {
   override def name(): String = staged.name()
   override def columns(): Array[Column] = staged.columns()
@@ -53,6 +54,7 @@ class NotifyingStagedTable(override protected val staged: StagedTable, afterward
   override def capabilities(): ju.Set[TableCapability] = staged.capabilities()
   override def reportDriverMetrics(): Array[org.apache.spark.sql.connector.metric.CustomTaskMetric] =
     staged.reportDriverMetrics()
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = staged.newWriteBuilder(info)
   override def abortStagedChanges(): Unit = staged.abortStagedChanges()
   override def commitStagedChanges(): Unit = {
     staged.commitStagedChanges()
@@ -60,19 +62,11 @@ class NotifyingStagedTable(override protected val staged: StagedTable, afterward
   }
 }
 
-/** The same for one that takes rows. */
-final class NotifyingWritableTable(staged: StagedTable with SupportsWrite, afterwards: () => Unit)
-    extends NotifyingStagedTable(staged, afterwards)
-    with SupportsWrite {
-  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = staged.newWriteBuilder(info)
-}
-
 object NotifyingStagedTable {
-  def of(staged: StagedTable)(afterwards: => Unit): StagedTable =
-    if (!Bridge.listening()) staged
-    else
-      staged match {
-        case rows: StagedTable with SupportsWrite => new NotifyingWritableTable(rows, () => afterwards)
-        case other => new NotifyingStagedTable(other, () => afterwards)
-      }
+
+  /** All staged tables of Delta and ours take rows. */
+  def of(staged: StagedTable)(afterwards: => Unit): StagedTable = staged match {
+    case rows: StagedTable with SupportsWrite if Bridge.listening() => new NotifyingStagedTable(rows, () => afterwards)
+    case other => other
+  }
 }

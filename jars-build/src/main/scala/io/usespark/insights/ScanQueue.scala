@@ -9,7 +9,7 @@ import scala.collection.mutable.ArrayBuffer
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
@@ -56,17 +56,17 @@ final class ScanQueue(session: SparkSession, count: (String, Long) => Unit) exte
       logWarning(s"$lost records of scans were dropped, because more than $Capacity were waiting.")
       count("dropped_records_total", lost)
     }
-    val before = SparkSession.getActiveSession
-    try batch.groupBy(_.location).foreach { case (location, records) => send(location, records.map(_.line).toSeq) }
-    finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)
+    batch.groupBy(_.location).foreach { case (location, records) => send(location, records.map(_.line).toSeq) }
   }
 
   private def send(location: String, lines: Seq[String]): Unit =
-    try {
-      SparkSession.setActiveSession(session)
+    try
       if (session.sparkContext.isStopped) writeFile(location, lines)
-      else Python.text(Operation.SCANS_RECORDED, Map("location" -> location, "lines" -> lines.mkString("\n")))
-    } catch {
+      else
+        ActiveSession.within(session) {
+          Python.text(Operation.SCANS_RECORDED, Map("location" -> location, "lines" -> lines.mkString("\n")))
+        }
+    catch {
       case NonFatal(error) =>
         if (!failed) logWarning(s"Records of scans are lost, the first time of $location: $error")
         failed = true
@@ -76,9 +76,7 @@ final class ScanQueue(session: SparkSession, count: (String, Long) => Unit) exte
   private def writeFile(location: String, lines: Seq[String]): Unit = {
     val name = s"${System.currentTimeMillis()}-${lines.size}-${UUID.randomUUID().toString.replace("-", "")}.json"
     val file = new Path(location, s"_use/consumption/$name")
-    val out = file.getFileSystem(conf).create(file, false)
-    try out.write(lines.mkString("\n").getBytes(StandardCharsets.UTF_8))
-    finally out.close()
+    FileUtil.write(file.getFileSystem(conf), file, lines.mkString("\n").getBytes(StandardCharsets.UTF_8))
   }
 
   private def write(): Unit =

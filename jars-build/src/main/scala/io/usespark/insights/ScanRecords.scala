@@ -52,7 +52,7 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
   }
 
   private def skippedBy(counts: ScanCounts): Seq[(String, FileCount)] = {
-    val (selected, nothing) = (counts.partitions - counts.statistics, new FileCount(0, 0))
+    val (selected, nothing) = (counts.partitions - counts.statistics, FileCount(0, 0))
     counts.total.map(total => "partitions" -> (total - counts.partitions)).toSeq ++ Seq(
       "statistics" -> (if (counts.isLimited) nothing else selected),
       "limit" -> (if (counts.isLimited) selected else nothing),
@@ -85,7 +85,7 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     query.statementId.foreach(record.put("statement_id", _))
     val conditions = (scan.partitionFilters ++ scan.dataFilters).distinct
     putFilters(record, conditions, query.withLiterals)
-    SampledFraction.of(conditions).foreach(record.put("sample_fraction", _))
+    sampledFraction(conditions).foreach(record.put("sample_fraction", _))
     def put(name: String, count: FileCount): Unit =
       record.putObject(name).put("files", count.files).put("bytes", count.bytes)
     counts.total.foreach(put("table_size", _))
@@ -112,6 +112,14 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
   /** Whether a condition is Delta's own: rows that deletion vectors hide are filtered by a column that Delta adds. */
   private def isInternal(condition: Expression): Boolean =
     condition.references.exists(_.name.startsWith("__delta_internal_"))
+
+  /** The share of all weights that the conditions of a query ask for; None if they ask for none. */
+  private def sampledFraction(conditions: Seq[Expression]): Option[Double] = {
+    val bounds = conditions.flatMap(IndexedRelation.weightBounds)
+    val first = bounds.collect { case ("first", weight) => weight }.maxOption.getOrElse(Int.MinValue)
+    val last = bounds.collect { case ("last", weight) => weight }.minOption.getOrElse(Int.MaxValue)
+    Option.when(bounds.nonEmpty)(math.max(0L, last.toLong - first + 1) / (1L << 32).toDouble)
+  }
 
   private def putFilters(record: ObjectNode, conditions: Seq[Expression], withLiterals: Boolean): Unit = {
     val seen = mutable.LinkedHashSet[(String, String, Option[String])]()
@@ -155,12 +163,8 @@ object FilterColumns {
       case Not(In(Column(name), values)) => add(name, "NOT IN", values)
       case Not(IsNull(Column(name))) => add(name, "IS NOT NULL")
       case Not(child) => collect(child, withLiterals, into, prefix)
-      case comparison: BinaryComparison =>
-        (comparison.left, comparison.right) match {
-          case (Column(name), value) if value.references.isEmpty => add(name, comparison.symbol, Seq(value))
-          case (value, Column(name)) if value.references.isEmpty => add(name, mirrored(comparison.symbol), Seq(value))
-          case _ => addAll(Computed + comparison.symbol)
-        }
+      case Compared(Column(name), symbol, value) => add(name, symbol, Seq(value))
+      case comparison: BinaryComparison => addAll(Computed + comparison.symbol)
       case In(Column(name), values) => add(name, "IN", values)
       case InSet(Column(name), _) => add(name, "IN")
       case IsNull(Column(name)) => add(name, "IS NULL")
@@ -173,9 +177,6 @@ object FilterColumns {
   private def columnsOf(expression: Expression): Seq[String] =
     expression.collect { case attribute: Attribute => attribute.name }.distinct
 
-  private def mirrored(symbol: String): String =
-    Map("<" -> ">", "<=" -> ">=", ">" -> "<", ">=" -> "<=").getOrElse(symbol, symbol)
-
   /** A column or a field of one, also where Spark has cast it. */
   private object Column {
     def unapply(expression: Expression): Option[String] = expression match {
@@ -184,19 +185,5 @@ object FilterColumns {
       case cast: Cast => unapply(cast.child)
       case _ => None
     }
-  }
-}
-
-/** The share of all weights that the conditions of a query ask for. */
-object SampledFraction {
-  private val Weights = (1L << 32).toDouble
-
-  def of(conditions: Seq[Expression]): Option[Double] = {
-    val bounds = conditions.flatMap(_.collect {
-      case GreaterThanOrEqual(Murmur3Hash(_, 42), Literal(first: Int, _)) => (first, Int.MaxValue)
-      case LessThanOrEqual(Murmur3Hash(_, 42), Literal(last: Int, _)) => (Int.MinValue, last)
-    })
-    if (bounds.isEmpty) None
-    else Some(math.max(0L, bounds.map(_._2).min.toLong - bounds.map(_._1).max.toLong + 1) / Weights)
   }
 }

@@ -98,7 +98,7 @@ object BlockPruning {
    * files, parsing whole tags would dominate planning. A tag that cannot be read may stand for any row.
    */
   private def anyBlock(json: String, band: Option[(Int, Int)], query: BlockQuery): Boolean =
-    BlockReader.trueIfUnreadable(json, query.dimensions) { block =>
+    BlockReader.read(json, query.dimensions, unreadable = true) { block =>
       var more = block.next()
       val elsewhere = block.elementCount > 0 && band.exists { case (first, last) =>
         first <= block.minWeight && block.minWeight <= last && !query.weighs(first, last)

@@ -106,28 +106,25 @@ object BlockReader {
   /** The six bits that a symbol stands for; -1 for what is no symbol. */
   private def value(symbol: Char): Int = if (symbol < 128) values(symbol) else -1
 
-  /** The result of `judge` for the blocks of a file; true for a tag that cannot be read, as far as it was read. */
-  def trueIfUnreadable(json: String, dimensions: Int)(judge: BlockReader => Boolean): Boolean =
+  /** What is made of the blocks of a file; `unreadable` for a tag that cannot be read, as far as it was read. */
+  def read[T](json: String, dimensions: Int, unreadable: T)(make: BlockReader => T): T =
     try {
       val reader = new BlockReader(json, dimensions)
-      try judge(reader)
+      try make(reader)
       finally reader.close()
-    } catch { case NonFatal(_) => true }
+    } catch { case NonFatal(_) => unreadable }
 
   /** The blocks as rows of cube id, smallest and largest weight, and number of rows; null for an unreadable tag. */
   def rows(json: UTF8String, dimensions: Int): ArrayData =
-    try {
-      val reader = new BlockReader(json.toString, dimensions)
-      try {
-        val blocks = Array.newBuilder[Any]
-        while (reader.next())
-          blocks += InternalRow(
-            UTF8String.fromString(reader.cubeId),
-            reader.minWeight,
-            reader.maxWeight,
-            reader.elementCount
-          )
-        new GenericArrayData(blocks.result())
-      } finally reader.close()
-    } catch { case NonFatal(_) => null }
+    read[ArrayData](json.toString, dimensions, null) { block =>
+      val blocks = Array.newBuilder[Any]
+      while (block.next())
+        blocks += InternalRow(
+          UTF8String.fromString(block.cubeId),
+          block.minWeight,
+          block.maxWeight,
+          block.elementCount
+        )
+      new GenericArrayData(blocks.result())
+    }
 }

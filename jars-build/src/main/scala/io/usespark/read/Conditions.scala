@@ -8,6 +8,18 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.{BooleanType, Decimal, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
+/** A comparison with an expression without columns, which counts as the right side on whichever side it is. */
+object Compared {
+  private val Mirrored = Map("<" -> ">", "<=" -> ">=", ">" -> "<", ">=" -> "<=")
+
+  def unapply(comparison: BinaryComparison): Option[(Expression, String, Expression)] = {
+    val (left, symbol, right) = (comparison.left, comparison.symbol, comparison.right)
+    if (right.references.isEmpty) Some((left, symbol, right))
+    else if (left.references.isEmpty) Some((right, Mirrored.getOrElse(symbol, symbol), left))
+    else None
+  }
+}
+
 /**
  * The filters of a scan as a JSON tree: `and`, `or`, `not` with their parts in `of`, comparisons of one column or of one
  * hash with literals, and `unknown` for everything else. What the tree means for the index is decided in Python.
@@ -29,18 +41,7 @@ object Conditions {
     case _: And => many("and", parts(e) { case And(left, right) => (left, right) }.map(tree(_, schema, depth + 1)))
     case _: Or => many("or", parts(e) { case Or(left, right) => (left, right) }.map(tree(_, schema, depth + 1)))
     case Not(inner) => many("not", Seq(tree(inner, schema, depth + 1)))
-    case EqualTo(l, Literal(v, _)) => comparison(l, "=", Seq(v), schema)
-    case EqualTo(Literal(v, _), r) => comparison(r, "=", Seq(v), schema)
-    case EqualNullSafe(l, Literal(v, _)) => comparison(l, "<=>", Seq(v), schema)
-    case EqualNullSafe(Literal(v, _), r) => comparison(r, "<=>", Seq(v), schema)
-    case LessThan(l, Literal(v, _)) => comparison(l, "<", Seq(v), schema)
-    case LessThan(Literal(v, _), r) => comparison(r, ">", Seq(v), schema)
-    case LessThanOrEqual(l, Literal(v, _)) => comparison(l, "<=", Seq(v), schema)
-    case LessThanOrEqual(Literal(v, _), r) => comparison(r, ">=", Seq(v), schema)
-    case GreaterThan(l, Literal(v, _)) => comparison(l, ">", Seq(v), schema)
-    case GreaterThan(Literal(v, _), r) => comparison(r, "<", Seq(v), schema)
-    case GreaterThanOrEqual(l, Literal(v, _)) => comparison(l, ">=", Seq(v), schema)
-    case GreaterThanOrEqual(Literal(v, _), r) => comparison(r, "<=", Seq(v), schema)
+    case Compared(l, symbol, Literal(v, _)) => comparison(l, symbol, Seq(v), schema)
     case In(l, list) if list.forall(_.isInstanceOf[Literal]) =>
       comparison(l, "in", list.map(_.asInstanceOf[Literal].value), schema)
     case InSet(l, values) => comparison(l, "in", values.toSeq, schema)

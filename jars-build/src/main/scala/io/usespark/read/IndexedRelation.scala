@@ -3,7 +3,8 @@ package io.usespark
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField, Murmur3Hash}
+import org.apache.spark.sql.catalyst.analysis.caseInsensitiveResolution
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.delta.DeltaColumnMapping
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -20,11 +21,15 @@ object IndexedRelation {
 
   /** The column that the index names by its physical name, a nested one by its path `a.b`. */
   def column(relation: LogicalRelation, schema: StructType, physical: String): Option[Expression] =
-    topLevel(schema, physical).map(Seq(_)).orElse(nested(schema, physical)).flatMap { path =>
-      relation.output.find(_.name.equalsIgnoreCase(path.head.name)).flatMap { attribute =>
-        path.tail.foldLeft(Option[Expression](attribute))((parent, field) => parent.flatMap(child(_, field.name)))
+    DeltaColumnMapping
+      .getLogicalNameToPhysicalNameMap(schema)
+      .collect { case (names, stored) if stored.mkString(".") == physical => names }
+      .minByOption(_.size)
+      .flatMap(relation.resolve(_, caseInsensitiveResolution))
+      .map {
+        case Alias(field, _) => field
+        case attribute => attribute
       }
-    }
 
   /** The index's name of a column of the table; None for what is no column, or hidden by a column of the same name. */
   def physicalName(expression: Expression, schema: StructType): Option[String] =
@@ -39,31 +44,16 @@ object IndexedRelation {
 
   def hasHash(expression: Expression): Boolean = expression.exists(_.isInstanceOf[Murmur3Hash])
 
+  /** The smallest and largest weights that a condition takes, where it says so as our filters do. */
+  def weightBounds(condition: Expression): Seq[(String, Int)] = condition.collect {
+    case GreaterThanOrEqual(Murmur3Hash(_, 42), Literal(first: Int, _)) => "first" -> first
+    case LessThanOrEqual(Murmur3Hash(_, 42), Literal(last: Int, _)) => "last" -> last
+  }
+
   def json(values: Map[String, String]): String = new ObjectMapper().writeValueAsString(values.asJava)
 
   private def topLevel(schema: StructType, physical: String): Option[StructField] =
     schema.fields.find(field => DeltaColumnMapping.getPhysicalName(field) == physical)
-
-  private def nested(schema: StructType, physical: String): Option[Seq[StructField]] =
-    schema.fields.iterator
-      .map { field =>
-        val name = DeltaColumnMapping.getPhysicalName(field)
-        field.dataType match {
-          case _ if name == physical => Some(Seq(field))
-          case inner: StructType if physical.startsWith(name + ".") =>
-            nested(inner, physical.substring(name.length + 1)).map(field +: _)
-          case _ => None
-        }
-      }
-      .collectFirst { case Some(path) => path }
-
-  private def child(parent: Expression, name: String): Option[Expression] = parent.dataType match {
-    case struct: StructType =>
-      Some(struct.fields.indexWhere(_.name.equalsIgnoreCase(name)))
-        .filter(_ >= 0)
-        .map(ordinal => GetStructField(parent, ordinal, Some(struct(ordinal).name)))
-    case _ => None
-  }
 
   private def path(expression: Expression): Option[Seq[String]] = expression match {
     case attribute: Attribute => Some(Seq(attribute.name))

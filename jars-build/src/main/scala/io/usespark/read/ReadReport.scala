@@ -3,7 +3,6 @@ package io.usespark
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.Dataset
-import org.apache.spark.sql.catalyst.expressions.{Expression, GreaterThanOrEqual, LessThanOrEqual, Literal, Murmur3Hash}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sample}
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
@@ -21,7 +20,7 @@ object ReadReport {
     plan.collectWithSubqueries { case filter: Filter if IndexedRelation.hasHash(filter.condition) => filter }.foreach {
       filter =>
         val node = weights.addObject()
-        bounds(filter.condition).foreach { case (name, value) => node.put(name, value) }
+        IndexedRelation.weightBounds(filter.condition).foreach { case (name, value) => node.put(name, value) }
         // Delta replaces the file index of a relation when it prepares the scan.
         filter
           .collectFirst {
@@ -59,11 +58,5 @@ object ReadReport {
     put("candidate", counts.statistics)
     put("cube", counts.cubes)
     put("kept", counts.weights)
-  }
-
-  /** The smallest and largest weight that a filter takes, where it says so as ours do. */
-  private def bounds(condition: Expression): Seq[(String, Int)] = condition.collect {
-    case GreaterThanOrEqual(Murmur3Hash(_, 42), Literal(first: Int, _)) => "first" -> first
-    case LessThanOrEqual(Murmur3Hash(_, 42), Literal(last: Int, _)) => "last" -> last
   }
 }

@@ -6,30 +6,23 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 
 /** A number of files and their bytes. */
-final class FileCount(val files: Long, val bytes: Long) {
-  def -(other: FileCount): FileCount = new FileCount(files - other.files, bytes - other.bytes)
+final case class FileCount(files: Long, bytes: Long) {
+  def -(other: FileCount): FileCount = FileCount(files - other.files, bytes - other.bytes)
 
   /** This count, limited to what lies between two others. */
   def between(low: FileCount, high: FileCount): FileCount =
     if (files < low.files || bytes < low.bytes) low
     else if (files > high.files || bytes > high.bytes) high
     else this
-
-  override def equals(other: Any): Boolean = other match {
-    case count: FileCount => files == count.files && bytes == count.bytes
-    case _ => false
-  }
-  override def hashCode(): Int = (files, bytes).hashCode()
-  override def toString: String = s"$files files, $bytes bytes"
 }
 
 object FileCount {
-  def of(files: Seq[AddFile]): FileCount = new FileCount(files.size.toLong, files.map(_.size).sum)
+  def of(files: Seq[AddFile]): FileCount = FileCount(files.size.toLong, files.map(_.size).sum)
 
   /** Delta's counts; None if it did not count. */
   private[usespark] def of(size: DataSize): Option[FileCount] =
     for (counted <- Option(size); files <- counted.files; bytes <- counted.bytesCompressed)
-      yield new FileCount(files, bytes)
+      yield FileCount(files, bytes)
 }
 
 /**
@@ -86,7 +79,7 @@ final class ScanCounts private (
 }
 
 object ScanCounts extends AdaptiveSparkPlanHelper {
-  private[usespark] val Unlimited = new FileCount(Long.MaxValue, Long.MaxValue)
+  private[usespark] val Unlimited = FileCount(Long.MaxValue, Long.MaxValue)
 
   /** The counts of each Delta scan of a physical plan, subqueries included; starts no job. */
   def ofPlan(plan: SparkPlan): Seq[ScanCounts] =
@@ -101,7 +94,7 @@ object ScanCounts extends AdaptiveSparkPlanHelper {
   /** The counts of a planned scan, whose total is counted if it is unknown. */
   private[usespark] def planned(index: PreparedDeltaFileIndex): ScanCounts = {
     val snapshot = index.preparedScan.scannedSnapshot
-    new ScanCounts(index, Some(new FileCount(snapshot.numOfFiles, snapshot.sizeInBytes)), None)
+    new ScanCounts(index, Some(FileCount(snapshot.numOfFiles, snapshot.sizeInBytes)), None)
   }
 
   private def known(index: PreparedDeltaFileIndex): Option[FileCount] = {
@@ -112,7 +105,8 @@ object ScanCounts extends AdaptiveSparkPlanHelper {
     }
   }
 
-  private def candidates(index: PreparedDeltaFileIndex): Seq[AddFile] = index match {
+  /** The files that Delta's statistics kept. */
+  private[usespark] def candidates(index: PreparedDeltaFileIndex): Seq[AddFile] = index match {
     case blocks: BlockFileIndex => blocks.candidates
     case _ => index.preparedScan.files
   }
@@ -120,6 +114,6 @@ object ScanCounts extends AdaptiveSparkPlanHelper {
   /** Spark's own metrics, which are zero until the scan lists its files. */
   private def listed(scan: FileSourceScanExec): Option[FileCount] = {
     def value(name: String): Long = scan.metrics.get(name).fold(0L)(_.value)
-    if (value("numFiles") == 0) None else Some(new FileCount(value("numFiles"), value("filesSize")))
+    if (value("numFiles") == 0) None else Some(FileCount(value("numFiles"), value("filesSize")))
   }
 }

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
-import org.apache.spark.sql.{Dataset, SparkSession, classic}
+import org.apache.spark.sql.{DataFrame, Dataset, SparkSession, classic}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, ParsedStatement, Sample}
@@ -13,24 +13,43 @@ import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 import org.apache.spark.sql.execution.CommandExecutionMode
-import org.apache.spark.sql.functions.{coalesce, col, count_if, get_json_object, lit}
 
 /** The facts from which Python explains which files a query skips, and which conditions do not help. */
-object SkippingReport {
-  private val mapper = new ObjectMapper()
+final class SkippingReport private (plan: LogicalPlan) {
+  private val scanned = mutable.ArrayBuffer[Snapshot]()
 
-  /** The report of a DataFrame, as JSON. */
-  def of(data: Dataset[_]): String = of(data.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan)
+  /** The facts. */
+  val json: String = {
+    val report = new ObjectMapper().createObjectNode()
+    val samples = report.putArray("samples")
+    plan.collectWithSubqueries { case sample: Sample => sample }.foreach(ReadReport.put(samples.addObject(), _))
+    val scans = report.putArray("scans")
+    SkippingReport.visit(plan, mutable.Set.empty) { (index, filters) =>
+      scanned += index.preparedScan.scannedSnapshot
+      SkippingReport.put(scans.addObject(), index, filters)
+    }
+    report.toString
+  }
+
+  /** The live files of the version that a scan reads: the columns of Delta's AddFile. */
+  def files(scan: Int): DataFrame = scanned(scan).allFiles.toDF()
+}
+
+object SkippingReport {
+
+  /** The report of a DataFrame. */
+  def of(data: Dataset[_]): SkippingReport =
+    new SkippingReport(data.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan)
 
   /**
-   * The report of a query, as JSON. Two things keep commands from being executed: the grammar of queries has none, and
+   * The report of a query. Two things keep commands from being executed: the grammar of queries has none, and
    * the plan skips commands. EXECUTE IMMEDIATE, for example, is executed while it is analyzed.
    */
-  def ofQuery(session: SparkSession, text: String): String = {
+  def ofQuery(session: SparkSession, text: String): SkippingReport = {
     val state = session.asInstanceOf[classic.SparkSession].sessionState
     val execution = state.executePlan(state.sqlParser.parseQuery(text), CommandExecutionMode.SKIP)
     execution.assertAnalyzed()
-    of(execution.optimizedPlan)
+    new SkippingReport(execution.optimizedPlan)
   }
 
   /** The name of the command that a text is; null if it is a query. Throws if it cannot be parsed. */
@@ -42,15 +61,6 @@ object SkippingReport {
       (try { parser.parseQuery(text); true }
       catch { case NonFatal(_) => false })
     if (isQuery) null else statement.getOrElse(plan.nodeName)
-  }
-
-  private def of(plan: LogicalPlan): String = {
-    val report = mapper.createObjectNode()
-    val samples = report.putArray("samples")
-    plan.collectWithSubqueries { case sample: Sample => sample }.foreach(ReadReport.put(samples.addObject(), _))
-    val scans = report.putArray("scans")
-    visit(plan, mutable.Set.empty)((index, filters) => put(scans.addObject(), index, filters))
-    report.toString
   }
 
   /** Each scan once, with all filters directly above it. Spark executes equal subqueries once. */
@@ -75,12 +85,8 @@ object SkippingReport {
     json.put("configuration", IndexedRelation.json(snapshot.metadata.configuration))
     json.put("schema", snapshot.metadata.schemaString)
     val kept = prepared.files.map(_.path).toSet
-    val candidates = index match {
-      case blocks: BlockFileIndex => blocks.candidates
-      case _ => prepared.files
-    }
     val revisions = json.putArray("revisions")
-    candidates.groupBy(revision).foreach { case (id, files) =>
+    ScanCounts.candidates(index).groupBy(revision).foreach { case (id, files) =>
       val read = FileCount.of(files.filter(file => kept(file.path)))
       revisions.addObject().put("revision", id).put("files", read.files).put("bytes", read.bytes)
     }
@@ -94,26 +100,9 @@ object SkippingReport {
         else ""
       nodes.add(conditions.node(filter).put("used_by", used))
     }
-    val missing = json.putObject("without_statistics")
-    withoutStatistics(snapshot, conditions.columns).foreach { case (name, files) => missing.put(name, files) }
   }
 
   /** The tag of the revision; empty for an unindexed file. */
   private def revision(file: AddFile): String =
     Option(file.tags).filter(_.contains("blocks")).flatMap(_.get("revision")).getOrElse("")
-
-  /** For each column, the number of files without a minimum that hold a value; one Spark job over the list of files. */
-  private def withoutStatistics(snapshot: Snapshot, columns: Seq[(String, Seq[String])]): Seq[(String, Long)] =
-    if (columns.isEmpty) Nil
-    else {
-      def value(kind: String, path: Seq[String]) =
-        get_json_object(col("stats"), path.map(_.replace("'", "\\'")).mkString(s"$$.$kind['", "']['", "']"))
-      val counts = columns.map { case (_, path) =>
-        val rows = get_json_object(col("stats"), "$.numRecords")
-        val onlyNulls = coalesce(value("nullCount", path) === rows, lit(false))
-        count_if(value("minValues", path).isNull && !onlyNulls)
-      }
-      val row = snapshot.allFiles.toDF().select(counts: _*).head()
-      columns.map(_._1).zipWithIndex.map { case (name, i) => name -> row.getLong(i) }
-    }
 }

@@ -21,32 +21,25 @@ final class JdbcService(statements: CLIService) extends ThriftBinaryCLIService(s
     workerKeepAliveTime = 0
   }
 
-  override def OpenSession(request: TOpenSessionReq): TOpenSessionResp = {
-    val response = super.OpenSession(request)
-    withoutStack(response.getStatus)
-    response
-  }
+  override def OpenSession(request: TOpenSessionReq): TOpenSessionResp =
+    withoutStack(super.OpenSession(request))(_.getStatus)
 
-  override def ExecuteStatement(request: TExecuteStatementReq): TExecuteStatementResp = {
-    val response = super.ExecuteStatement(request)
-    withoutStack(response.getStatus)
-    response
-  }
+  override def ExecuteStatement(request: TExecuteStatementReq): TExecuteStatementResp =
+    withoutStack(super.ExecuteStatement(request))(_.getStatus)
 
-  override def FetchResults(request: TFetchResultsReq): TFetchResultsResp = {
-    val response = super.FetchResults(request)
-    withoutStack(response.getStatus)
-    response
-  }
+  override def FetchResults(request: TFetchResultsReq): TFetchResultsResp =
+    withoutStack(super.FetchResults(request))(_.getStatus)
 
   override def GetOperationStatus(request: TGetOperationStatusReq): TGetOperationStatusResp = {
-    val response = super.GetOperationStatus(request)
-    withoutStack(response.getStatus)
+    val response = withoutStack(super.GetOperationStatus(request))(_.getStatus)
     if (response.isSetErrorMessage) response.setErrorMessage(JdbcService.messageIn(response.getErrorMessage))
     response
   }
 
-  private def withoutStack(status: TStatus): Unit = if (status != null) status.unsetInfoMessages()
+  private def withoutStack[R](response: R)(status: R => TStatus): R = {
+    Option(status(response)).foreach(_.unsetInfoMessages())
+    response
+  }
 }
 
 object JdbcService {
