@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import left_out
 import pytest
 
 from catalog.errors import NotSupportedError
@@ -107,3 +108,11 @@ def test_what_differs_is_a_small_part():
 def test_requirements_of_an_edge():
     assert pinned("4.0", "oldest") == "pyspark==4.0.0 delta-spark==4.0.1"
     assert pinned("4.1", "newest") == "pyspark==4.1.4 delta-spark==4.4.0"
+
+
+def test_tests_that_are_left_out_exist():
+    for each in left_out.LIST:
+        file, _, name = each.test.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+    assert left_out.left_out("4.0.0", "4.0.1") == list(left_out.LIST)
+    assert left_out.left_out("4.1.0", "4.4.0") == left_out.left_out("4.2.1", "4.4.0") == []
