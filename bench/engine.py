@@ -15,6 +15,7 @@ import json
 import shutil
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -174,7 +175,7 @@ def ours() -> tuple[str, Callable[[SparkSession, str], dict[str, int]]]:
     """Our optimizer with its default strategies."""
 
     def optimize(spark: SparkSession, table: str) -> dict[str, int]:
-        written = {"UnindexedFiles": 0, "LeveledCompaction": 0}
+        written: Counter[str] = Counter()
         for row in sql_ext.call(spark, "optimize", table=table).collect():
             if row.state == "committed":
                 written[row.strategy] += row.output_bytes
