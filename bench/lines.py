@@ -35,16 +35,28 @@ def main() -> None:
     results = {}
     for line in LINES:
         if line.name in given.lines:
+            layouts = bench(line, "layout.py", *layout, "--only", "plain", "limit", "liquid", "use")
             results[line.name] = {
-                "layout": bench(line, "layout.py", *layout, "--only", "plain", "limit", "liquid", "use"),
-                "small": bench(line, "small_optimize.py"),
+                "layout": {each["layout"]: figures(each) for each in layouts},
+                "small_optimize": bench(line, "small_optimize.py"),
             }
             print(line.name, json.dumps(results[line.name]), flush=True)
     print(COLUMNS)
     print("|" + " --- |" * COLUMNS.count(" |"))
     for name, result in results.items():
-        print(row(name, {each["layout"]: each for each in result["layout"]}, result["small"]))
-    print(json.dumps(results))
+        print(row(name, result["layout"], result["small_optimize"]))
+    print(json.dumps({"command": "make bench-lines", "rows": given.rows, "lines": results}))
+
+
+def figures(layout: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the figures of a layout that the table and ``results/lines.json`` have."""
+    found = {"write_s": layout["write_s"]}
+    if "fresh" in layout:
+        found["fresh_sample_0.01"] = layout["fresh"]["sample 0.01"]
+        found["fresh_box_0.01"] = layout["fresh"]["box 0.01"]
+        found["optimize_s"] = layout["tidy_s"]
+        found["optimized_box_0.01"] = layout["tidied"]["box 0.01"]
+    return found
 
 
 def python_of(line: SparkLine) -> Path:
@@ -64,19 +76,17 @@ def bench(line: SparkLine, script: str, *arguments: str) -> Any:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def row(name: str, layouts: Mapping[str, Mapping[str, Any]], small: Mapping[str, Mapping[str, float]]) -> str:
+def row(name: str, layouts: Mapping[str, Mapping[str, float]], small: Mapping[str, Mapping[str, float]]) -> str:
     """Returns a line of the table."""
     use, liquid = layouts["use"], layouts["liquid"]
     cells = (
         name,
         f"{use['write_s'] / layouts['plain']['write_s']:.2f}",
         f"{use['write_s'] / layouts['limit']['write_s']:.2f}",
-        *(use["fresh"][query] for query in ("sample 0.01", "box 0.01")),
-        liquid["fresh"]["box 0.01"],
-        use["tidy_s"],
-        liquid["tidy_s"],
-        use["tidied"]["box 0.01"],
-        liquid["tidied"]["box 0.01"],
+        use["fresh_sample_0.01"],
+        *(layout["fresh_box_0.01"] for layout in (use, liquid)),
+        *(layout["optimize_s"] for layout in (use, liquid)),
+        *(layout["optimized_box_0.01"] for layout in (use, liquid)),
         *(small[way][key] for way in ("use", "optimize") for key in ("seconds", "jobs")),
     )
     return "| " + " | ".join(map(str, cells)) + " |"

@@ -85,7 +85,7 @@ class TableVersions:
         """Returns the files that the commits of some versions name; fails if the log lacks one of the commits.
 
         Args:
-            first: first version; None for all commits that the log has.
+            first: first version; None for the first commit that the log has.
             last: last version; there are no rows if it is before the first one.
 
         Returns:

@@ -7,6 +7,7 @@ from fake_clock import FakeClock
 from pyspark.sql import functions as F
 from service_fakes import MINUTE
 
+import sql_ext
 from procedures.service.service import Service
 from sql_ext.server.jdbc import JdbcServer
 from sql_ext.server.settings import ServerSettings
@@ -46,6 +47,8 @@ def story(spark):
 def test_reads_through_the_index(story):
     sample = story.table(TABLE).sample(0.1).count()
     assert ROWS * 0.08 < sample < ROWS * 0.12
+    drawn = [sql_ext.sample(story.table(TABLE), 0.5, draw=draw).count() for draw in (1, 2)]
+    assert sum(drawn) == ROWS
     box = story.table(TABLE).where("x BETWEEN 0 AND 100 AND y BETWEEN 0 AND 100")
     plain = story.table(TABLE).where("x + 0 BETWEEN 0 AND 100 AND y + 0 BETWEEN 0 AND 100")
     assert Counter(map(tuple, box.collect())) == Counter(map(tuple, plain.collect()))
@@ -58,7 +61,7 @@ def test_optimize_keeps_rows(story):
         append(story, 1_000_000 + 500 * part, 500)
     before = rows_of(story)
     assert sum(before.values()) == ROWS + 1500
-    done = story.sql(f"CALL use.optimize(table => '{TABLE}')").collect()
+    done = story.sql(f"CALL use.optimize(TABLE => '{TABLE}')").collect()
     assert "committed" in {row.state for row in done}
     assert rows_of(story) == before
     assert story.sql(f"SELECT * FROM {TABLE}.optimizations").count() > 0

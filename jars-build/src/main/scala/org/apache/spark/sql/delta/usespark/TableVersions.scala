@@ -49,7 +49,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   def places(file: Column): Column = filePlaces.column(file)
 
   /**
-   * The actions of the commits of some versions, which must all be in the log; of all commits there if `first` is -1.
+   * The actions of the commits of some versions, which must all be in the log; of those that are there if `first` is -1.
    */
   def commits(first: Long, last: Long): DataFrame = session.withActive {
     // A catalog that coordinates commits may keep the newest ones elsewhere.
@@ -57,7 +57,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
     val commits = (logFiles.filter(file => FileNames.isBackfilledDeltaFile(file.getPath)) ++ recent)
       .map(file => FileNames.deltaVersion(file.getPath) -> file)
       .toMap
-    val versions = if (first < 0) commits.keys.toSeq else first to last
+    val versions = if (first < 0) commits.keys.filter(_ <= last).toSeq else first to last
     val chosen = versions.map { version =>
       commits.getOrElse(version, throw new IllegalStateException(s"the log at ${log.logPath} lacks version $version"))
     }
