@@ -28,7 +28,8 @@ _FINEST_TARGET = 1 / 8
 # Bands end at powers of ten; where so many files lie below one, at these steps up to it too.
 _FINE_STEPS = (5.0, 2.0)
 _MANY_FILES = 500
-_DECADES = 9
+# Powers of ten at which bands may end.
+DECADES = 9
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def _band_rows(rows: int, target_rows: int, staying_rows: int, span: float) -> f
 def _limits(rows: int, target_rows: int, staying_rows: int, span: float) -> Iterable[int]:
     """Yield the weights below the largest at which bands may end, largest first."""
     below = 1.0
-    for decade in range(1, _DECADES + 1):
+    for decade in range(1, DECADES + 1):
         # Bands of less than a file gain nothing from finer steps, even in a large table.
         if below * (rows + staying_rows) >= _MANY_FILES * target_rows and below * rows / span >= target_rows:
             yield from (weight_of(step / 10**decade) for step in _FINE_STEPS)

@@ -31,6 +31,7 @@ UNINDEXED_PRIORITIZE_KEY = f"{_OF_UNINDEXED}prioritize"
 _STEPS = f"{_AUTO}stepConsolidation."
 STEPS_ENABLED_KEY = f"{_STEPS}enabled"
 
+TARGET_READ_COST_KEY = f"{PREFIX}targetReadCost"
 MAX_WRITE_AMPLIFICATION_KEY = f"{PREFIX}maxWriteAmplification"
 
 TRIGGER_COMMITS_KEY = f"{PREFIX}trigger.commits"
@@ -79,6 +80,12 @@ STEPS_ENABLED = Setting(
 )
 _STEP_PROPERTIES = properties_of(_STEPS, *STEP_OPTIONS)
 
+TARGET_READ_COST = Setting(
+    TARGET_READ_COST_KEY,
+    AT_LEAST_ONE,
+    "What reads may cost in proportion to a fresh layout; SortedRunCompaction merges nothing below it.",
+    "1.25",
+)
 MAX_WRITE_AMPLIFICATION = Setting(
     MAX_WRITE_AMPLIFICATION_KEY,
     AT_LEAST_ONE,
@@ -113,18 +120,22 @@ _NEWER = (
     *_STEP_PROPERTIES.values(),
 )
 _TRIGGERS = (TRIGGER_COMMITS, TRIGGER_UNINDEXED_BYTES, TRIGGER_UNINDEXED_SHARE, TRIGGER_SMALL_FILES)
-OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (*_OLDER, *_NEWER, MAX_WRITE_AMPLIFICATION, *_TRIGGERS)
+OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (
+    *_OLDER,
+    *_NEWER,
+    TARGET_READ_COST,
+    MAX_WRITE_AMPLIFICATION,
+    *_TRIGGERS,
+)
 OLDER_FAMILY = tuple(setting.name for setting in _OLDER)
 NEWER_FAMILY = tuple(setting.name for setting in _NEWER)
 TRIGGERS = tuple(setting.name for setting in _TRIGGERS)
 
 # What both families have.
-_SHARED = (MAX_WRITE_AMPLIFICATION_KEY, *TRIGGERS)
+_SHARED = (TARGET_READ_COST_KEY, MAX_WRITE_AMPLIFICATION_KEY, *TRIGGERS)
 
 _UNINDEXED, _COMPACTION, _MERGES = "UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"
 _CONSOLIDATION = "StepConsolidation"
-# The newer family has no limit of bytes: a group is taken whole.
-WHOLE_GROUPS = 2**62
 
 
 @dataclass(frozen=True)
@@ -192,6 +203,7 @@ class OptimizationProperties:
         """
         ours = {key: value for key, value in configuration.items() if key.startswith(PREFIX)}
         _check_keys(ours, (*OLDER_FAMILY, *NEWER_FAMILY, *_SHARED), options)
+        TARGET_READ_COST.value(ours)
         MAX_WRITE_AMPLIFICATION.value(ours)
         triggers = _triggers(ours)
         if AUTO_ENABLED_KEY in ours:
@@ -316,7 +328,6 @@ def _newer(properties: Mapping[str, str], triggers: Triggers, *, indexed: bool) 
     passed_over = sorted(k for k in properties if k.startswith(PREFIX) and k not in (*NEWER_FAMILY, *_SHARED))
     return OptimizationProperties(
         strategies=strategies,
-        bytes_per_iter=WHOLE_GROUPS,
         revision_id=revision_id,
         options=chosen,
         triggers=triggers,

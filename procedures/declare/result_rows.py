@@ -98,6 +98,9 @@ class OptimizeRow(ShownRow):
         version: version committed, else the version planned on; None if there was no plan.
         duration_ms: time taken.
         message: one-sentence summary.
+        read_cost_before: what reads cost before the group is rewritten, in proportion to a fresh layout; None if nobody
+            judged the group.
+        read_cost_after: what they are expected to cost afterwards.
     """
 
     iteration: int = field(metadata=INT)
@@ -112,6 +115,8 @@ class OptimizeRow(ShownRow):
     version: int | None
     duration_ms: int
     message: str
+    read_cost_before: float | None = None
+    read_cost_after: float | None = None
 
 
 @dataclass(frozen=True)

@@ -143,8 +143,8 @@ class Group:
         reason: code and values, e.g. ``LEVEL_0_CUBE_A_BLOCKS_3``.
         files: what is read and removed, exactly.
         note: one sentence for people.
-        gain: what reads are expected to save, as a share of what they may cost at most; None where a rule of the
-            strategy chose the group, and nobody judged it.
+        read_cost: what reads cost before the group is rewritten and are expected to cost afterwards, in proportion to a
+            fresh layout, once the groups before it in the plan are rewritten; None where nobody judged the group.
     """
 
     strategy: str
@@ -152,7 +152,7 @@ class Group:
     reason: str
     files: tuple[InputFile, ...]
     note: str = ""
-    gain: float | None = field(default=None, kw_only=True)
+    read_cost: tuple[float, float] | None = field(default=None, kw_only=True)
 
     @property
     def bytes(self) -> int:
@@ -210,10 +210,20 @@ class Concatenate(Group):
 
 @dataclass(frozen=True)
 class SkippedGroup:
-    """A group that qualified and was passed over, with the reason."""
+    """A group that qualified and was passed over, with the reason.
+
+    Attributes:
+        strategy: name of the strategy that passed it over.
+        reason: code.
+        files: how many.
+        bytes: of these files.
+        note: one sentence for people.
+        read_cost: what reads cost, in proportion to a fresh layout; None where nobody judged it.
+    """
 
     strategy: str
     reason: str
     files: int
     bytes: int
     note: str
+    read_cost: float | None = None

@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
-from otree.packing import weight_bands
+from otree.packing import DECADES, band_limits, weight_bands
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.value_spread import ValueSpread
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
 
 # The declared mix of reads: samples, boxes over each pair of columns, and slices of each column.
 SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 BOXES = (0.001, 0.01, 0.1)
 SLICE = 0.01
-# What a read may cost, in bytes and in files, in proportion to a fresh layout.
-MOST_BYTES, MOST_FILES = 1.25, 1.5
-_POWER = 4
-_WEIGHTS = 400
+# Opening a file costs as much as reading this share of the target size: 1 MB of 128 MB.
+OPENING = 1 / 128
+_POWER = 8
+_WEIGHTS = 20_000
 _SHORTEST = 1e-9
 
 
@@ -131,24 +131,32 @@ class ReadCosts:
     bytes: Floats
     files: Floats
 
-    def relative_to(self, fresh: ReadCosts) -> Floats:
-        """Bytes and files of each read in proportion to what is allowed; 1 = the most that is allowed."""
-        many = (slice(None),) + (None,) * (self.bytes.ndim - 1)
-        reads = len(self.bytes)
-        # Without copies in between: there may be a million files.
-        relative = np.empty((2 * reads, *self.bytes.shape[1:]))
-        np.divide(self.bytes, fresh.bytes[many] * MOST_BYTES, out=relative[:reads])
-        np.divide(self.files, fresh.files[many] * MOST_FILES, out=relative[reads:])
-        return relative
+    def weighed(self, target_bytes: float) -> Floats:
+        """Bytes, and opened files as the bytes that could be read instead.
+
+        Args:
+            target_bytes: size of the files that are written.
+        """
+        return np.asarray(self.bytes + self.files * (target_bytes * OPENING), np.float64)
 
 
 def overall(relative: Floats) -> float:
     """One number for the costs of all reads, in which expensive ones count most.
 
     Args:
-        relative: see ``ReadCosts.relative_to``.
+        relative: cost of each read, in proportion to a fresh layout.
     """
     return float(np.mean(np.maximum(relative, 0.0) ** _POWER) ** (1 / _POWER))
+
+
+def slopes(relative: Floats) -> Floats:
+    """How fast the overall cost changes with the cost of each read; see ``overall``.
+
+    Args:
+        relative: cost of each read, in proportion to a fresh layout.
+    """
+    mean = max(overall(relative), _SHORTEST)
+    return np.asarray((np.maximum(relative, 0.0) / mean) ** (_POWER - 1) / len(relative), np.float64)
 
 
 def costs_per_file(files: Regions, mix: Sequence[Read], page_rows: int = PAGE_ROWS) -> ReadCosts:
@@ -258,15 +266,29 @@ class PlannedFiles:
         """[first, end) of each band of weights in the files that would be written."""
         return weight_bands(self.weights, int(self.rows), target_rows, int(self.beside), self.span, self.fractions)
 
-    def costs(self, mix: Sequence[Read], target_rows: int, page_rows: int = PAGE_ROWS) -> ReadCosts:
+    def bands_at_decades(self, target_rows: int) -> list[tuple[int, int]]:
+        """The same without the limits that only large tables have."""
+        limits = {*band_limits(0, self.fractions), *(weight_of(1 / 10**n) for n in range(1, DECADES + 1))}
+        bands = self.bands(target_rows)
+        firsts = [first for n, (first, _) in enumerate(bands) if n == 0 or first in limits]
+        return [*zip(firsts, [*firsts[1:], MAX_WEIGHT + 1], strict=True)]
+
+    def costs(
+        self,
+        mix: Sequence[Read],
+        target_rows: int,
+        page_rows: int = PAGE_ROWS,
+        bands: Sequence[tuple[int, int]] | None = None,
+    ) -> ReadCosts:
         """Estimates what the mix costs once the rows are laid out.
 
         Args:
             mix: the reads.
             target_rows: rows of a file.
             page_rows: rows of a page.
+            bands: of weights; those of the product where left out.
         """
-        bands = self.bands(target_rows)
+        bands = self.bands(target_rows) if bands is None else bands
         starts = np.searchsorted(self.weights, [first for first, _ in bands])
         share = np.diff([*starts, len(self.weights)]) / max(len(self.weights), 1)
         first = np.maximum([_fraction(first) for first, _ in bands], self.first)
@@ -286,91 +308,127 @@ class PlannedFiles:
 
 
 @dataclass(frozen=True, eq=False)
+class Merges:
+    """Groups of files, each of which would be laid out together. One entry per group.
+
+    Attributes:
+        members: positions of the files, group after group.
+        starts: where the files of each group begin among them.
+        size: bytes of each group.
+        saved: what each read of the mix would save, in bytes and opened files counted as bytes; shape (reads, groups).
+    """
+
+    members: Integers
+    starts: Integers
+    size: Floats
+    saved: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Judge:
-    """Judges groups of the files of a revision by the declared mix of reads. Costs are relative to a fresh layout.
+    """Judges groups of the files of a revision by a mix of reads.
 
     Attributes:
         files: all files of the revision.
         target_bytes: size of the files that are written.
         page_rows: rows of a page.
         fractions: samples for which bands end.
+        mix: the reads; the declared mix where it is left out.
     """
 
     files: Regions
     target_bytes: float
     page_rows: int = PAGE_ROWS
     fractions: Sequence[float] = ()
+    mix: tuple[Read, ...] = ()
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """The reads by which groups are judged."""
+        return self.mix or read_mix(self.files.low.shape[1])
 
     @property
     def cost(self) -> float:
-        """What the mix costs today; 1 = the most that is allowed."""
-        return overall(self._today)
+        """What the mix costs today, in proportion to a fresh layout."""
+        return overall(self.today / self.fresh)
 
     @cached_property
     def limits(self) -> list[float]:
         """Where the bands of a fresh layout begin, as fractions, and 1."""
-        return [(first - MIN_WEIGHT) / 2.0**32 for first, _ in self._fresh_files.bands(self._target_rows)] + [1.0]
-
-    def without_first(self, positions: Integers, counts: Sequence[int]) -> Floats:
-        """The costs of each read over all files but the first ones of a list, for growing numbers of them.
-
-        Args:
-            positions: of the files of the list.
-            counts: how many files are left out, ascending and at least 1.
-
-        Returns:
-            An array of the shape (counts, reads).
-        """
-        starts = [0, *counts[:-1]]
-        listed = positions[: counts[-1]]
-        left_out = np.cumsum([np.add.reduceat(of_read[listed], starts) for of_read in self._per_file], axis=1)
-        return np.asarray(np.maximum(self._today - left_out.T, 0.0), np.float64)
-
-    def of_group(self, positions: Integers, span: float) -> Floats:
-        """The costs of each read over the files that a group would become.
-
-        Args:
-            positions: of the files of the group.
-            span: length of the range of weights that their rows come from, as a share of all weights.
-        """
-        others = np.ones(len(self.files), bool)
-        others[positions] = False
-        beside = float(self.files.rows[others].sum())
-        planned = PlannedFiles.of_files(self.files.take(positions), beside, span, self.fractions)
-        return planned.costs(self._mix, self._target_rows, self.page_rows).relative_to(self._fresh)
-
-    def gain(self, costs: Floats) -> float:
-        """What the mix saves, as a share of what it may cost at most.
-
-        Args:
-            costs: of each read afterwards.
-        """
-        return self.cost - overall(costs)
+        return [(first - MIN_WEIGHT) / 2.0**32 for first, _ in self._fresh_files.bands(self.target_rows)] + [1.0]
 
     @cached_property
-    def _mix(self) -> tuple[Read, ...]:
-        return read_mix(self.files.low.shape[1])
-
-    @cached_property
-    def _target_rows(self) -> int:
+    def target_rows(self) -> int:
+        """Rows of a file of the target size."""
         return max(1, int(float(self.files.rows.sum()) * self.target_bytes / float(self.files.size.sum())))
+
+    @cached_property
+    def fresh(self) -> Floats:
+        """What each read costs over the same rows laid out anew.
+
+        A table that has just become so large that its samples would get further bands is not merged for these.
+        """
+        bands = self._fresh_files.bands_at_decades(self.target_rows)
+        costs = self._fresh_files.costs(self.reads, self.target_rows, self.page_rows, bands)
+        return costs.weighed(self.target_bytes)
+
+    @cached_property
+    def today(self) -> Floats:
+        """What each read costs over the files as they are."""
+        return np.asarray(self.per_file.sum(axis=1), np.float64)
+
+    @cached_property
+    def per_file(self) -> Floats:
+        """What each file costs each read; shape (reads, files)."""
+        return costs_per_file(self.files, self.reads, self.page_rows).weighed(self.target_bytes)
+
+    def merges(self, members: Integers, starts: Integers) -> Merges:
+        """Judges groups of files of about the same size within one range of weights, each of which is laid out anew.
+
+        Args:
+            members: positions of the files, group after group.
+            starts: where the files of each group begin among them, ascending.
+        """
+        files = self.files.take(members)
+        before = np.add.reduceat(self.per_file[:, members], starts, axis=1)
+        after = self._laid_out(files, starts)
+        return Merges(members, starts, np.add.reduceat(files.size, starts), before - after)
+
+    def _laid_out(self, files: Regions, starts: Integers) -> Floats:
+        """What each read costs over the files that groups become; shape (reads, groups)."""
+        rows = np.add.reduceat(files.rows, starts)
+        size = np.add.reduceat(files.size, starts)
+        low, high = np.minimum.reduceat(files.low, starts), np.maximum.reduceat(files.high, starts)
+        extent = np.clip(high - low, 0.0, 1.0)
+        first, end = np.minimum.reduceat(files.first, starts), np.maximum.reduceat(files.end, starts)
+        total = float(self.files.rows.sum())
+        lowest, highest, usual = float(first.min()), float(end.max()), float(np.median(rows))
+        evenly = lowest + (np.arange(_WEIGHTS) + 0.5) / _WEIGHTS * (highest - lowest)
+        weights = np.asarray(evenly * 2.0**32 + MIN_WEIGHT, np.int64).astype(np.int32)
+        span = highest - lowest
+        bands = weight_bands(weights, int(usual), self.target_rows, int(total - usual), span, self.fractions)
+        page_rows = page_rows_of(rows, total, self.page_rows)
+        density = files.rows / np.maximum(files.end - files.first, _SHORTEST)
+        read_bytes = np.zeros((len(self.reads), len(starts)))
+        opened = np.zeros_like(read_bytes)
+        for begins, ends in ((_fraction(first_), _fraction(end_)) for first_, end_ in bands):
+            within = np.minimum(files.end, ends) - np.maximum(files.first, begins)
+            of_band = np.add.reduceat(density * np.maximum(within, 0.0), starts)
+            count = np.where(of_band > 0, np.maximum(1.0, np.round(of_band / self.target_rows)), 0.0)
+            file, page = divided(extent, np.maximum(count, 1.0)), divided(extent, of_band / page_rows)
+            bytes_of_band = size * of_band / np.maximum(rows, 1.0)
+            starts_at = np.maximum(first, begins)
+            for n, read in enumerate(self.reads):
+                sides = np.asarray(read.sides)
+                sampled = starts_at < read.fraction
+                read_bytes[n] += bytes_of_band * sampled * _hit(sides, page)
+                opened[n] += count * sampled * _hit(sides, file)
+        return ReadCosts(read_bytes, opened).weighed(self.target_bytes)
 
     @cached_property
     def _fresh_files(self) -> PlannedFiles:
         rows, size = float(self.files.rows.sum()), float(self.files.size.sum())
         return PlannedFiles.of_all(rows, size, self.files.low.shape[1], self.fractions)
-
-    @cached_property
-    def _fresh(self) -> ReadCosts:
-        return self._fresh_files.costs(self._mix, self._target_rows, self.page_rows)
-
-    @cached_property
-    def _per_file(self) -> Floats:
-        return costs_per_file(self.files, self._mix, self.page_rows).relative_to(self._fresh)
-
-    @cached_property
-    def _today(self) -> Floats:
-        return np.asarray(self._per_file.sum(axis=1), np.float64)
 
 
 def _fraction(weight: int) -> float:

@@ -90,13 +90,16 @@ class Strategy(ABC):
     doc: ClassVar[str]
     options: ClassVar[tuple[Parameter, ...]] = ()
     needs_index_columns: ClassVar[bool] = True
+    # Whether its groups stay worth a rewrite while others of the same version are rewritten.
+    findings_last: ClassVar[bool] = False
 
     @abstractmethod
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
         """Yields the groups to rewrite, no file in two of them; reads metadata only.
 
-        It is asked for as many groups as are wanted. After a ``Relayout`` was committed, and after a conflict, it is
-        called anew with the newest version of the table; so it is once it has no more groups, until it yields none.
+        It is asked for as many groups as are wanted. After a ``Relayout`` was committed, unless its
+        ``findings_last``, and after a conflict, it is called anew with the newest version of the table; so it is once it
+        has no more groups, until it yields none.
 
         Args:
             table: the files that may be chosen.

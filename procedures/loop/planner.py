@@ -24,7 +24,8 @@ class TablePlanner:
     """Plans with the strategies of one run; see ``interfaces.Planner``.
 
     What a strategy finds in one version is used for several iterations as long as its groups are concatenated: they
-    change nothing that it looks at. Rows that are laid out anew change the tree, so that it looks again.
+    change nothing that it looks at. Rows that are laid out anew change the tree, so that it looks again, unless it says
+    that its findings last.
 
     Args:
         table: the table.
@@ -69,7 +70,7 @@ class TablePlanner:
                 asked = settings.selection[strategy.name].with_batch_limit(request.batch_bytes)
                 findings = strategy.groups(table_files, asked)
                 if plan.takes(findings):
-                    are_good = all(isinstance(group, Concatenate) for group in plan.groups)
+                    are_good = strategy.findings_last or all(isinstance(g, Concatenate) for g in plan.groups)
                     self._findings = (strategy, findings) if are_good else None
                     break
             else:

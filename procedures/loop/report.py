@@ -35,7 +35,19 @@ def nothing_row(iteration: int, reason: str, version: int | None, message: str) 
 def skipped_row(iteration: int, group: SkippedGroup, version: int) -> ReportRow:
     """A group that qualified and was passed over."""
     return ReportRow(
-        iteration, group.strategy, group.reason, SKIPPED, group.files, group.bytes, 0, 0, 0, version, 0, group.note
+        iteration,
+        group.strategy,
+        group.reason,
+        SKIPPED,
+        group.files,
+        group.bytes,
+        0,
+        0,
+        0,
+        version,
+        0,
+        group.note,
+        group.read_cost,
     )
 
 
@@ -57,6 +69,7 @@ def planned_row(iteration: int, group: Group, version: int) -> ReportRow:
         version,
         0,
         f"{group.note}: {names}",
+        *(group.read_cost or (None, None)),
     )
 
 
@@ -134,4 +147,5 @@ def committed_row(iteration: int, group: Group, milliseconds: int, result: Rewri
         result.version,
         milliseconds,
         "; ".join([group.note, *new, *warning]),
+        *(group.read_cost or (None, None)),
     )

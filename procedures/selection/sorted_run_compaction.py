@@ -1,4 +1,4 @@
-"""SortedRunCompaction: merges overlapping sorted runs, so that reads cost what they cost over a fresh layout."""
+"""SortedRunCompaction: merges files that overlap, so that reads cost no more than a target."""
 
 from __future__ import annotations
 
@@ -8,30 +8,41 @@ from typing import ClassVar
 
 from catalog.columns.column_names import find_stored
 from catalog.files.file_table import FileTable
-from catalog.properties.optimization_properties import MAX_WRITE_AMPLIFICATION, MAX_WRITE_AMPLIFICATION_KEY
+from catalog.properties.optimization_properties import (
+    MAX_WRITE_AMPLIFICATION,
+    MAX_WRITE_AMPLIFICATION_KEY,
+    TARGET_READ_COST,
+    TARGET_READ_COST_KEY,
+)
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.groups.block_groups import indexed_revision
 from procedures.groups.cutter import MAX_FILES_PER_GROUP
 from procedures.groups.group import InputFile, Relayout, SkippedGroup
 from procedures.groups.read_costs import Judge, Regions
-from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another
-from procedures.selection.sorted_runs import Choice, Merge, choose
+from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
+from procedures.selection.merge_candidates import Limit
+from procedures.selection.merge_choice import Budget, Choice, Merge, choose
 
 NAME = "SortedRunCompaction"
+BELOW_TARGET = "READ_COST_BELOW_TARGET"
+# A cost that is no more than this above a fresh layout's is within what an estimate can tell.
+_AS_FRESH = 1.05
 
 
 class SortedRunCompaction(Strategy):
-    """Merges the runs whose merge saves reads the most per byte rewritten, within a budget of rewrites."""
+    """Merges nothing below the target; above it, the cheapest groups that bring reads back to it."""
 
     name: ClassVar[str] = NAME
+    findings_last: ClassVar[bool] = True
     doc: ClassVar[str] = (
-        "Merges overlapping sorted runs within bands of weights, where samples and boxes save the most per byte "
-        f"rewritten; a row is rewritten {MAX_WRITE_AMPLIFICATION_KEY} times at most, on average."
+        "Merges files that overlap within a part of the space and of the weights, where this saves reads the most per "
+        f"byte, until reads cost {TARGET_READ_COST_KEY} times a fresh layout; a row is rewritten "
+        f"{MAX_WRITE_AMPLIFICATION_KEY} times at most, on average."
     )
 
     def groups(self, table: TableFiles, settings: SelectionSettings) -> Iterator[Finding]:
-        """See ``Strategy.groups``; the groups of one plan share the budget of rewrites."""
+        """See ``Strategy.groups``; the groups of one plan are chosen together."""
         snapshot = table.snapshot
         revision = indexed_revision(snapshot, settings.revision_id, NAME)
         if isinstance(revision, str):
@@ -45,57 +56,53 @@ class SortedRunCompaction(Strategy):
         if len(files) == 0:
             yield f"{NAME}: revision {revision.revision_id} has no files"
             return
-        limit = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
-        target, fractions = float(configuration.target_file_bytes), configuration.sample_fractions
-        planned_bytes = 0
-
-        def first(rest: FileTable) -> Iterator[Finding]:
-            nonlocal planned_bytes
-            rewritten = float((rest.rewrites * rest.size).sum()) + planned_bytes
-            judge = Judge(Regions.of(rest), target, fractions=fractions)
-            choice = choose(judge, limit, rewritten, settings.bytes_per_iter, MAX_FILES_PER_GROUP)
-            planned_bytes += 0 if choice.merge is None else int(choice.merge.size)
-            yield from findings_of(choice, rest, revision.revision_id, limit)
-
-        yield from one_after_another(files, first)
+        target = float(TARGET_READ_COST.value(snapshot.configuration))
+        most = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
+        judge = Judge(
+            Regions.of(files), float(configuration.target_file_bytes), fractions=configuration.sample_fractions
+        )
+        budget = Budget(most, float((files.rewrites * files.size).sum()))
+        choice = choose(judge, target, budget, Limit(settings.bytes_per_iter, MAX_FILES_PER_GROUP))
+        yield from findings_of(choice, files, revision.revision_id, target, most)
 
 
-def findings_of(choice: Choice, files: FileTable, revision_id: int, limit: float) -> Iterator[Finding]:
+def findings_of(choice: Choice, files: FileTable, revision_id: int, target: float, most: float) -> Iterator[Finding]:
     """Turns a choice into what the strategy finds; pure.
 
     Args:
         choice: what is to be merged.
         files: the files, in the order that the choice refers to.
         revision_id: their revision.
-        limit: the budget, for people.
+        target: what reads may cost, for people.
+        most: how many times a row may be rewritten, for people.
     """
+    allowed = f"{TARGET_READ_COST_KEY} = {target:g}"
     if choice.waiting is not None:
-        why = f"{MAX_WRITE_AMPLIFICATION_KEY} = {limit:g} allows it later; {_gain(choice.waiting, choice)}"
-        yield _skipped("WRITE_AMPLIFICATION", choice.waiting, why)
-    if choice.too_large is not None:
-        why = f"bytes_per_iter is smaller than the group; {_gain(choice.too_large, choice)}"
-        yield _skipped("BYTES_PER_ITER_TOO_SMALL", choice.too_large, why)
-    merge = choice.merge
-    if merge is None:
-        yield f"{NAME}: revision {revision_id} has no runs that are worth a merge"
-        return
+        merge = choice.waiting
+        note = (
+            f"reads cost {choice.cost:.2f} times a fresh layout, above {allowed}; rows were rewritten "
+            f"{choice.rewrites:.2f} times, and {MAX_WRITE_AMPLIFICATION_KEY} = {most:g} allows the merge later"
+        )
+        yield SkippedGroup(NAME, "WRITE_AMPLIFICATION", len(merge.files), int(merge.size), note, round(choice.cost, 4))
+    if choice.merges:
+        yield from (_group(merge, files, revision_id, allowed) for merge in choice.merges)
+    elif _AS_FRESH < choice.cost <= target:
+        note = f"reads cost {choice.cost:.2f} times a fresh layout, which {allowed} allows"
+        yield SkippedGroup(NAME, BELOW_TARGET, len(files), int(files.size.sum()), note, round(choice.cost, 4))
+    else:
+        yield f"{NAME}: reads of revision {revision_id} cost {choice.cost:.2f} times a fresh layout; nothing to merge"
+
+
+def _group(merge: Merge, files: FileTable, revision_id: int, allowed: str) -> Relayout:
     taken = InputFile.of(files, merge.files)
     reason = f"WEIGHTS_{merge.first:g}_TO_{merge.end:g}_WRITES_{merge.writes}"
-    note, span = _gain(merge, choice), merge.end - merge.first
-    yield Relayout(NAME, revision_id, reason, taken, note, weight_span=span, gain=merge.gain)
-
-
-def _gain(merge: Merge, choice: Choice) -> str:
-    after = choice.cost - merge.gain
-    return (
+    note = (
         f"{len(merge.files)} files of {merge.writes} writes with weights from {merge.first:g} to {merge.end:g}: reads "
-        f"cost {choice.cost:.2f} of what is allowed, and {after:.2f} once {merge.size:.0f} bytes are rewritten; rows "
-        f"were rewritten {choice.rewrites:.2f} times"
+        f"cost {merge.before:.2f} times a fresh layout, above {allowed}, and {merge.after:.2f} once {merge.size:.0f} "
+        f"bytes are rewritten"
     )
-
-
-def _skipped(reason: str, merge: Merge, note: str) -> SkippedGroup:
-    return SkippedGroup(NAME, reason, len(merge.files), int(merge.size), note)
+    cost = (round(merge.before, 4), round(merge.after, 4))
+    return Relayout(NAME, revision_id, reason, taken, note, weight_span=merge.end - merge.first, read_cost=cost)
 
 
 def _files_of(snapshot: TableSnapshot, revision: Revision) -> FileTable:

@@ -1,0 +1,158 @@
+"""Candidates for merges: files that overlap within a cell of the curve and a range of weights.
+
+A table of terabytes is not merged as a whole. The files of every group lie close together on the curve, so that the
+group overlaps little outside its region, and fits a limit of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from catalog.files.file_table import Flags, Floats, Integers
+from otree.curve import bits_per_dimension, hilbert_keys
+from procedures.groups.read_costs import Judge, Merges, Regions
+
+# Files with less than this share of the rows in their region, and then those with more of them.
+_DENSITIES = (0.03, 0.07, 0.15, 0.3, 0.6, 10.0)
+# Levels of cells that are tried for a range of weights and a density.
+_LEVELS = 5
+# All ranges between ends of bands are tried where there are few bands.
+_FEW_BANDS = 5
+# Groups of a range of weights, a density and a level that are kept, the best ones.
+_MOST_KEPT = 2_000
+# Files below this share of the target size are small.
+_SMALL_FILE = 0.5
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How large a group may be.
+
+    Attributes:
+        bytes: of its files.
+        files: how many.
+    """
+
+    bytes: float
+    files: int
+
+
+def candidates(judge: Judge, limit: Limit, smallest_ratio: float) -> Iterator[Merges]:
+    """Yields groups that save reads, in no order; groups of different sets overlap.
+
+    Args:
+        judge: of all files of the revision.
+        limit: of a group.
+        smallest_ratio: share of a fresh layout's cost that a group saves at least, per share of the bytes rewritten.
+    """
+    files = judge.files
+    density = _densities(files)
+    keys, bits = _places(files)
+    by_place = np.argsort(keys, kind="stable")
+    total = float(files.size.sum())
+    for first, end in _ranges(judge.limits):
+        within = files.end <= end + _SLACK
+        # Small files that reach beyond the range are divided at its end.
+        begins = (files.first < end - _SLACK) & (files.size < _SMALL_FILE * judge.target_bytes)
+        inside = (files.first >= first - _SLACK) & (within | begins)
+        before = -1
+        for most in _DENSITIES:
+            chosen = by_place[(inside & (density < most))[by_place]]
+            if len(chosen) < 2 or len(chosen) == before:
+                continue
+            before = len(chosen)
+            for members, starts in _cells(files, chosen, keys, density, bits, limit):
+                merges = judge.merges(members, starts)
+                worth = (merges.saved / judge.fresh[:, None]).mean(axis=0) * total / merges.size
+                yield _best(merges, worth, smallest_ratio)
+
+
+def _ranges(limits: list[float]) -> Iterator[tuple[float, float]]:
+    last = len(limits) - 1
+    for i in range(last):
+        for j in range(i + 1, last + 1):
+            if last <= _FEW_BANDS or i == 0 or j - i <= 2:
+                yield limits[i], limits[j]
+
+
+def _densities(files: Regions) -> Floats:
+    """The share that a file has of the rows of its region; about 1 where no other file overlaps it."""
+    volume = np.prod(np.maximum(files.high - files.low, 1e-6), axis=1) * np.maximum(files.end - files.first, 1e-9)
+    return np.asarray(files.rows / (volume * max(float(files.rows.sum()), 1.0)), np.float64)
+
+
+def _places(files: Regions) -> tuple[Integers, int]:
+    """The place of each file's centre on the curve, and how many bits it has."""
+    dimensions = files.low.shape[1]
+    bits = bits_per_dimension(dimensions)
+    centre = np.clip((files.low + files.high) / 2, 0.0, 1.0 - 1e-9)
+    codes = [(centre[:, n] * (1 << bits)).astype(np.int32) for n in range(dimensions)]
+    return hilbert_keys(codes, bits), bits * dimensions
+
+
+def _cells(
+    files: Regions, chosen: Integers, keys: Integers, density: Floats, bits: int, limit: Limit
+) -> Iterator[tuple[Integers, Integers]]:
+    """Yields the groups of several levels of cells: their files, and where each group begins.
+
+    Args:
+        files: all files.
+        chosen: positions of those to be grouped, along the curve.
+        keys: place of each file.
+        density: of each file.
+        bits: of a place.
+        limit: of a group.
+    """
+    size = files.size[chosen]
+    cells = max(float(size.sum()) / limit.bytes, len(chosen) / limit.files)
+    coarsest = max(0, int(np.floor(np.log2(max(cells, 1.0)))) - 1)
+    layer = np.floor(np.log2(np.maximum(density[chosen], 1e-12)))
+    for level in range(coarsest, min(coarsest + _LEVELS, bits + 1)):
+        cell = keys[chosen] >> (bits - level)
+        # Within a cell, files of about the same density are next to each other, thin ones first.
+        order = np.lexsort((keys[chosen], layer, cell))
+        members = chosen[order]
+        starts = _cut(size[order], cell[order], limit)
+        counts = np.diff([*starts, len(members)])
+        writes = files.write[members]
+        several = np.maximum.reduceat(writes, starts) > np.minimum.reduceat(writes, starts)
+        keep = (counts > 1) & several & (np.add.reduceat(size[order], starts) <= limit.bytes)
+        if not keep.any():
+            continue
+        members = members[np.repeat(keep, counts)]
+        yield members, np.cumsum([0, *counts[keep][:-1]])
+
+
+def _cut(size: Floats, cell: Integers, limit: Limit) -> Integers:
+    """Where groups begin: at each cell, and where the next file would exceed the limit."""
+    cell_ends = np.append(np.flatnonzero(np.diff(cell)) + 1, len(cell))
+    end_of_cell = cell_ends[np.searchsorted(cell_ends, np.arange(len(cell)), side="right")]
+    through = np.cumsum(size)
+    before = through - size
+    fits = np.searchsorted(through, before + limit.bytes * (1 + 1e-9), side="right")
+    following = np.minimum(
+        np.minimum(np.maximum(fits, np.arange(len(cell)) + 1), end_of_cell), np.arange(len(cell)) + limit.files
+    )
+    at, starts, after = 0, [], following.tolist()
+    while at < len(cell):
+        starts.append(at)
+        at = after[at]
+    return np.asarray(starts, np.int64)
+
+
+def _best(merges: Merges, worth: Floats, smallest: float) -> Merges:
+    """The groups that are worth the most per byte."""
+    kept = np.flatnonzero(worth >= smallest)
+    if len(kept) > _MOST_KEPT:
+        kept = np.sort(kept[np.argpartition(-worth[kept], _MOST_KEPT)[:_MOST_KEPT]])
+    ends = np.append(merges.starts[1:], len(merges.members))
+    counts = (ends - merges.starts)[kept]
+    is_kept: Flags = np.zeros(len(merges.starts), bool)
+    is_kept[kept] = True
+    members = merges.members[np.repeat(is_kept, ends - merges.starts)]
+    starts = np.cumsum([0, *counts[:-1]]) if len(counts) else np.zeros(0, np.int64)
+    return Merges(members, starts, merges.size[kept], merges.saved[:, kept])

@@ -1,0 +1,182 @@
+"""Which groups to merge: the cheapest set that brings the cost of reads back to a target.
+
+Files of different writes overlap. As in a log-structured merge tree, merging them makes reads cheaper and costs a
+rewrite. Nothing is merged as long as reads cost no more than the target; then as little as possible.
+
+Source:
+    P. O'Neil et al., "The log-structured merge-tree (LSM-tree)", Acta Informatica 33 (1996).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from catalog.files.file_table import Floats, Integers
+from procedures.groups.read_costs import Judge, Merges, overall, slopes
+from procedures.selection.merge_candidates import Limit, candidates
+
+# Above the target, merges go on until this share of the excess that the target allows is left, so that a few more
+# appends don't start the next ones.
+HYSTERESIS = 0.8
+# A group saves at least this share of a fresh layout's cost, per share of the bytes rewritten.
+SMALLEST_RATIO = 0.02
+# Groups that are taken before the rest is judged again.
+_ROUND = 64
+_MOST_GROUPS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Merge:
+    """Files that are worth merging.
+
+    Attributes:
+        files: positions of the files, ascending.
+        size: bytes to rewrite.
+        first: start of the range of weights, as a fraction.
+        end: its end.
+        writes: how many writes the files are of.
+        before: what the mix of reads costs before it, in proportion to a fresh layout.
+        after: what it costs afterwards.
+    """
+
+    files: Integers
+    size: float
+    first: float
+    end: float
+    writes: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What is to be merged.
+
+    Attributes:
+        merges: groups without a common file, the best first.
+        waiting: a group that has to wait for the cap on rewrites; None = there is none.
+        cost: what the mix of reads costs today, in proportion to a fresh layout.
+        after: what it is expected to cost after the merges.
+        rewrites: how many times a row was rewritten, on average.
+    """
+
+    merges: tuple[Merge, ...]
+    waiting: Merge | None
+    cost: float
+    after: float
+    rewrites: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be rewritten.
+
+    Attributes:
+        rewrites: how many times a row may be, on average over the revision.
+        spent: bytes that were rewritten so far.
+    """
+
+    rewrites: float
+    spent: float
+
+
+def choose(judge: Judge, target: float, budget: Budget, limit: Limit) -> Choice:
+    """Chooses groups until reads are expected to cost the target.
+
+    Args:
+        judge: of all files of the revision.
+        target: what reads may cost, in proportion to a fresh layout.
+        budget: of the revision.
+        limit: of a group.
+    """
+    files = judge.files
+    total = float(files.size.sum())
+    if len(files) < 2 or total <= 0 or float(files.rows.sum()) < 1:
+        return Choice((), None, 1.0, 1.0, 0.0)
+    rewrites, cost = budget.spent / total, judge.cost
+    if cost <= target:
+        return Choice((), None, cost, cost, rewrites)
+    found = list(candidates(judge, limit, SMALLEST_RATIO))
+    pool = _Pool.of([merges for merges in found if len(merges.size)])
+    merges, waiting = _cheapest(judge, pool, 1 + HYSTERESIS * (target - 1), budget.rewrites * total - budget.spent)
+    return Choice(tuple(merges), waiting, cost, merges[-1].after if merges else cost, rewrites)
+
+
+@dataclass(eq=False)
+class _Pool:
+    """All candidates in one list."""
+
+    members: list[Integers]
+    size: Floats
+    saved: Floats
+
+    @classmethod
+    def of(cls, sets: list[Merges]) -> _Pool:
+        members = [part for merges in sets for part in np.split(merges.members, merges.starts[1:])]
+        size = np.concatenate([merges.size for merges in sets]) if sets else np.zeros(0)
+        saved = np.concatenate([merges.saved for merges in sets], axis=1) if sets else np.zeros((0, 0))
+        return cls(members, size, saved)
+
+
+def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tuple[list[Merge], Merge | None]:
+    """Takes the group that saves the most per byte, again and again.
+
+    Args:
+        judge: of all files.
+        pool: the candidates.
+        stop: what reads may cost afterwards.
+        most_bytes: bytes of all groups together.
+    """
+    costs = judge.today.copy()
+    left = np.ones(len(pool.size), bool)
+    used = np.zeros(len(judge.files), bool)
+    merges: list[Merge] = []
+    waiting: Merge | None = None
+    total = float(judge.files.size.sum())
+    while len(merges) < _MOST_GROUPS and left.any():
+        open_ = np.flatnonzero(left)
+        worth = slopes(costs / judge.fresh) / judge.fresh @ pool.saved[:, open_] / pool.size[open_]
+        taken = 0
+        for n in np.argsort(-worth, kind="stable").tolist():
+            number = int(open_[n])
+            if worth[n] * total < SMALLEST_RATIO:
+                left[open_[worth * total < SMALLEST_RATIO]] = False
+                break
+            if used[pool.members[number]].any():
+                left[number] = False
+                continue
+            if pool.size[number] > most_bytes:
+                left[number] = False
+                waiting = waiting or _merge(judge, pool, number, costs, costs - pool.saved[:, number])
+                continue
+            after = np.maximum(costs - pool.saved[:, number], 0.0)
+            if overall(after / judge.fresh) >= overall(costs / judge.fresh):
+                left[number] = False
+                continue
+            merges.append(_merge(judge, pool, number, costs, after))
+            costs, left[number] = after, False
+            used[pool.members[number]] = True
+            most_bytes -= float(pool.size[number])
+            taken += 1
+            if merges[-1].after <= stop:
+                return merges, None
+            if taken >= _ROUND:
+                break
+        if not taken:
+            break
+    return merges, waiting
+
+
+def _merge(judge: Judge, pool: _Pool, number: int, before: Floats, after: Floats) -> Merge:
+    files, members = judge.files, np.sort(pool.members[number])
+    return Merge(
+        members,
+        float(pool.size[number]),
+        float(files.first[members].min()),
+        float(files.end[members].max()),
+        len(np.unique(files.write[members])),
+        overall(before / judge.fresh),
+        overall(after / judge.fresh),
+    )
