@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 import sql_ext
 from otree.pages import page_rows_of
-from procedures.groups.read_costs import Judge
+from procedures.groups.judge import Judge
 from procedures.layout import layout_writer
 from procedures.selection import sorted_run_compaction
 

@@ -24,8 +24,11 @@ from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
 from otree.packing import pack
 from otree.pages import page_rows_of
 from otree.value_spread import ValueSpread
-from procedures.groups.read_costs import Judge, Regions, quantiles
-from procedures.selection.sorted_runs import choose
+from procedures.groups.cutter import MAX_FILES_PER_GROUP
+from procedures.groups.judge import Judge
+from procedures.groups.read_costs import Regions, quantiles
+from procedures.selection.merge_candidates import Limit
+from procedures.selection.merge_choice import Budget, choose
 
 SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 BOXES = (0.001, 0.01, 0.1)
@@ -61,7 +64,9 @@ class SimTable:
         weights: their weights.
         target_rows: rows of a file.
         page_rows: rows of a page where the whole table is written.
-        most_rewrites: the budget of the strategy.
+        most_rewrites: the cap of the strategy.
+        target: what reads may cost.
+        group_rows: rows of a group.
     """
 
     points: NDArray[np.float64]
@@ -69,6 +74,8 @@ class SimTable:
     target_rows: int
     page_rows: int
     most_rewrites: float = 4.0
+    target: float = 1.25
+    group_rows: float = float("inf")
     files: list[SimFile] = field(default_factory=list)
     unindexed: list[Ids] = field(default_factory=list)
     deleted: NDArray[np.bool_] = field(init=False)
@@ -104,16 +111,19 @@ class SimTable:
         self.index()
         for _ in range(20):
             judge = Judge(regions_of(self.files), float(self.target_rows), self.page_rows)
-            choice = choose(judge, self.most_rewrites, sum(f.rewrites * len(f.ids) for f in self.files))
-            if choice.merge is None:
+            budget = Budget(self.most_rewrites, sum(f.rewrites * len(f.ids) for f in self.files))
+            choice = choose(judge, self.target, budget, Limit(self.group_rows, MAX_FILES_PER_GROUP))
+            if not choice.merges:
                 return
-            self.merges += 1
-            chosen = set(choice.merge.files.tolist())
-            taken = [f for i, f in enumerate(self.files) if i in chosen]
-            ids = np.concatenate([f.ids for f in taken])
-            rewrites = sum(f.rewrites * len(f.ids) for f in taken) / len(ids) + 1
-            self.files = [f for i, f in enumerate(self.files) if i not in chosen]
-            self.files += self.lay_out(ids[~self.deleted[ids]], rewrites, choice.merge.end - choice.merge.first)
+            files = self.files
+            for merge in choice.merges:
+                self.merges += 1
+                taken = [files[i] for i in merge.files]
+                ids = np.concatenate([f.ids for f in taken])
+                rewrites = sum(f.rewrites * len(f.ids) for f in taken) / len(ids) + 1
+                merged = {id(f) for f in taken}
+                self.files = [f for f in self.files if id(f) not in merged]
+                self.files += self.lay_out(ids[~self.deleted[ids]], rewrites, merge.end - merge.first)
         raise AssertionError("the strategy does not come to an end")
 
 

@@ -28,7 +28,8 @@ from otree.packing import pack
 from otree.pages import page_rows_of
 from otree.value_spread import ValueSpread
 from procedures.groups.cutter import MAX_FILES_PER_GROUP
-from procedures.groups.read_costs import Judge, Regions, quantiles
+from procedures.groups.judge import Judge
+from procedures.groups.read_costs import Regions, quantiles
 from procedures.selection.merge_candidates import Limit
 from procedures.selection.merge_choice import Budget, Choice, choose
 
@@ -363,12 +364,11 @@ def run(
                     "groups": table.groups,
                     "cost": round(table.last.cost if table.last else 0, 3),
                     "predicted": round(table.predicted, 3),
-                    "gb": round(table.largest_group / 1e9, 2),
+                    "largest_group": table.largest_group,
                     "s": round(table.slowest, 1),
                     **{k: (round(b, 2), round(n, 1)) for k, (b, n) in ratios(table).items()},
                 }
             )
-            print(json.dumps(found[-1]), flush=True)
     return found
 
 
@@ -390,7 +390,8 @@ def main() -> None:
                 appends = arguments.number or (400 if append < 0.005 else 50)
                 every = arguments.every or (10 if append < 0.005 else 1)
                 print(f"{terabytes:g} TB, {appends} appends of {append:.1%}, {story.name}", flush=True)
-                run(story, terabytes, append, appends, every)
+                for line in run(story, terabytes, append, appends, every):
+                    print(json.dumps(line), flush=True)
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
                 print(f"{time.process_time() - begun:.1f} s, {peak:.1f} GB", flush=True)
 

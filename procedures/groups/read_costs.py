@@ -1,4 +1,4 @@
-"""The judge: what reads cost over the files of a revision, and over the files that a group of them would become.
+"""What reads cost over the files of a revision, and over files that would be written.
 
 Costs are estimates of a mix of reads. They take the files' statistics and weights only, so that millions of rows are
 judged by a few thousand numbers. All functions are pure.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -26,8 +25,7 @@ BOXES = (0.001, 0.01, 0.1)
 SLICE = 0.01
 # Opening a file costs as much as reading this share of the target size: 1 MB of 128 MB.
 OPENING = 1 / 128
-_POWER = 8
-_WEIGHTS = 20_000
+WEIGHTS = 20_000
 _SHORTEST = 1e-9
 
 
@@ -104,10 +102,33 @@ class Read:
     Attributes:
         fraction: the sample; 1 = all weights.
         sides: length of the box in each column, as a share of the rows; 1 = all values.
+        low: where it begins in each column, as a quantile; NaN, or () for all, if it may be anywhere.
+        high: where it ends.
     """
 
     fraction: float
     sides: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+    def met(self, low: Floats, high: Floats, parts: Floats) -> Floats:
+        """The share of the parts of regions that the box is expected to meet.
+
+        Args:
+            low: lower corners of the regions, shape (regions, columns).
+            high: upper corners.
+            parts: lengths of the parts that each region is divided into, likewise.
+        """
+        share = np.ones(len(parts))
+        for column, side in enumerate(self.sides):
+            if self.low and self.low[column] == self.low[column]:  # not NaN
+                overlap = np.minimum(high[:, column], self.high[column]) - np.maximum(low[:, column], self.low[column])
+                length = np.maximum(high[:, column] - low[:, column], _SHORTEST)
+                met = np.where(overlap < 0, 0.0, (overlap + parts[:, column]) / length)
+                share *= np.minimum(met, 1.0)
+            elif side < 1:
+                share *= np.minimum(side + parts[:, column], 1.0)
+        return share
 
 
 def read_mix(dimensions: int) -> tuple[Read, ...]:
@@ -140,25 +161,6 @@ class ReadCosts:
         return np.asarray(self.bytes + self.files * (target_bytes * OPENING), np.float64)
 
 
-def overall(relative: Floats) -> float:
-    """One number for the costs of all reads, in which expensive ones count most.
-
-    Args:
-        relative: cost of each read, in proportion to a fresh layout.
-    """
-    return float(np.mean(np.maximum(relative, 0.0) ** _POWER) ** (1 / _POWER))
-
-
-def slopes(relative: Floats) -> Floats:
-    """How fast the overall cost changes with the cost of each read; see ``overall``.
-
-    Args:
-        relative: cost of each read, in proportion to a fresh layout.
-    """
-    mean = max(overall(relative), _SHORTEST)
-    return np.asarray((np.maximum(relative, 0.0) / mean) ** (_POWER - 1) / len(relative), np.float64)
-
-
 def costs_per_file(files: Regions, mix: Sequence[Read], page_rows: int = PAGE_ROWS) -> ReadCosts:
     """Estimates what each file costs the mix.
 
@@ -178,9 +180,8 @@ def costs_per_file(files: Regions, mix: Sequence[Read], page_rows: int = PAGE_RO
     page = divided(extent, pages)
     for n, read in enumerate(mix):
         sampled = files.first < read.fraction
-        sides = np.asarray(read.sides)
-        costs.files[n] = np.where(sampled, _hit(sides, extent), 0.0)
-        costs.bytes[n] = files.size * np.where(sampled, _hit(sides, page), 0.0)
+        costs.files[n] = np.where(sampled, read.met(files.low, files.high, extent), 0.0)
+        costs.bytes[n] = files.size * np.where(sampled, read.met(files.low, files.high, page), 0.0)
     return costs
 
 
@@ -211,14 +212,9 @@ def divided(extents: Floats, parts: Floats) -> Floats:
     return np.asarray(np.minimum(extents, side[:, None]), np.float64)
 
 
-def _hit(sides: Floats, extents: Floats) -> Floats:
-    """The probability that a box of these sides meets a region of these extents."""
-    return np.asarray(np.prod(np.minimum(1.0, np.where(sides < 1.0, sides + extents, 1.0)), axis=-1), np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class PlannedFiles:
-    """Rows that would be laid out together.
+    """Rows that would be laid out together; a box that has a place sees their region begin at 0.
 
     Attributes:
         weights: evenly spaced sample of their weights, ascending.
@@ -291,147 +287,24 @@ class PlannedFiles:
         bands = self.bands(target_rows) if bands is None else bands
         starts = np.searchsorted(self.weights, [first for first, _ in bands])
         share = np.diff([*starts, len(self.weights)]) / max(len(self.weights), 1)
-        first = np.maximum([_fraction(first) for first, _ in bands], self.first)
+        first = np.maximum([fraction_of(first) for first, _ in bands], self.first)
         rows = share * self.rows
         count = np.maximum(1.0, np.round(rows / target_rows))
         file = divided(self.extent, count)
         pages = rows / page_rows_of(self.rows, self.rows + self.beside, page_rows)
         page = divided(self.extent, pages)
         count = np.where(share > 0, count, 0.0)
+        low, high = np.zeros_like(file), np.broadcast_to(self.extent, file.shape)
         read_bytes, opened = [], []
         for read in mix:
-            sides = np.asarray(read.sides)
             sampled = first < read.fraction
-            read_bytes.append(np.sum(share * self.size * sampled * _hit(sides, page)))
-            opened.append(np.sum(count * sampled * _hit(sides, file)))
+            read_bytes.append(np.sum(share * self.size * sampled * read.met(low, high, page)))
+            opened.append(np.sum(count * sampled * read.met(low, high, file)))
         return ReadCosts(np.array(read_bytes), np.array(opened))
 
 
-@dataclass(frozen=True, eq=False)
-class Merges:
-    """Groups of files, each of which would be laid out together. One entry per group.
-
-    Attributes:
-        members: positions of the files, group after group.
-        starts: where the files of each group begin among them.
-        size: bytes of each group.
-        saved: what each read of the mix would save, in bytes and opened files counted as bytes; shape (reads, groups).
-    """
-
-    members: Integers
-    starts: Integers
-    size: Floats
-    saved: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Judge:
-    """Judges groups of the files of a revision by a mix of reads.
-
-    Attributes:
-        files: all files of the revision.
-        target_bytes: size of the files that are written.
-        page_rows: rows of a page.
-        fractions: samples for which bands end.
-        mix: the reads; the declared mix where it is left out.
-    """
-
-    files: Regions
-    target_bytes: float
-    page_rows: int = PAGE_ROWS
-    fractions: Sequence[float] = ()
-    mix: tuple[Read, ...] = ()
-
-    @cached_property
-    def reads(self) -> tuple[Read, ...]:
-        """The reads by which groups are judged."""
-        return self.mix or read_mix(self.files.low.shape[1])
-
-    @property
-    def cost(self) -> float:
-        """What the mix costs today, in proportion to a fresh layout."""
-        return overall(self.today / self.fresh)
-
-    @cached_property
-    def limits(self) -> list[float]:
-        """Where the bands of a fresh layout begin, as fractions, and 1."""
-        return [(first - MIN_WEIGHT) / 2.0**32 for first, _ in self._fresh_files.bands(self.target_rows)] + [1.0]
-
-    @cached_property
-    def target_rows(self) -> int:
-        """Rows of a file of the target size."""
-        return max(1, int(float(self.files.rows.sum()) * self.target_bytes / float(self.files.size.sum())))
-
-    @cached_property
-    def fresh(self) -> Floats:
-        """What each read costs over the same rows laid out anew.
-
-        A table that has just become so large that its samples would get further bands is not merged for these.
-        """
-        bands = self._fresh_files.bands_at_decades(self.target_rows)
-        costs = self._fresh_files.costs(self.reads, self.target_rows, self.page_rows, bands)
-        return costs.weighed(self.target_bytes)
-
-    @cached_property
-    def today(self) -> Floats:
-        """What each read costs over the files as they are."""
-        return np.asarray(self.per_file.sum(axis=1), np.float64)
-
-    @cached_property
-    def per_file(self) -> Floats:
-        """What each file costs each read; shape (reads, files)."""
-        return costs_per_file(self.files, self.reads, self.page_rows).weighed(self.target_bytes)
-
-    def merges(self, members: Integers, starts: Integers) -> Merges:
-        """Judges groups of files of about the same size within one range of weights, each of which is laid out anew.
-
-        Args:
-            members: positions of the files, group after group.
-            starts: where the files of each group begin among them, ascending.
-        """
-        files = self.files.take(members)
-        before = np.add.reduceat(self.per_file[:, members], starts, axis=1)
-        after = self._laid_out(files, starts)
-        return Merges(members, starts, np.add.reduceat(files.size, starts), before - after)
-
-    def _laid_out(self, files: Regions, starts: Integers) -> Floats:
-        """What each read costs over the files that groups become; shape (reads, groups)."""
-        rows = np.add.reduceat(files.rows, starts)
-        size = np.add.reduceat(files.size, starts)
-        low, high = np.minimum.reduceat(files.low, starts), np.maximum.reduceat(files.high, starts)
-        extent = np.clip(high - low, 0.0, 1.0)
-        first, end = np.minimum.reduceat(files.first, starts), np.maximum.reduceat(files.end, starts)
-        total = float(self.files.rows.sum())
-        lowest, highest, usual = float(first.min()), float(end.max()), float(np.median(rows))
-        evenly = lowest + (np.arange(_WEIGHTS) + 0.5) / _WEIGHTS * (highest - lowest)
-        weights = np.asarray(evenly * 2.0**32 + MIN_WEIGHT, np.int64).astype(np.int32)
-        span = highest - lowest
-        bands = weight_bands(weights, int(usual), self.target_rows, int(total - usual), span, self.fractions)
-        page_rows = page_rows_of(rows, total, self.page_rows)
-        density = files.rows / np.maximum(files.end - files.first, _SHORTEST)
-        read_bytes = np.zeros((len(self.reads), len(starts)))
-        opened = np.zeros_like(read_bytes)
-        for begins, ends in ((_fraction(first_), _fraction(end_)) for first_, end_ in bands):
-            within = np.minimum(files.end, ends) - np.maximum(files.first, begins)
-            of_band = np.add.reduceat(density * np.maximum(within, 0.0), starts)
-            count = np.where(of_band > 0, np.maximum(1.0, np.round(of_band / self.target_rows)), 0.0)
-            file, page = divided(extent, np.maximum(count, 1.0)), divided(extent, of_band / page_rows)
-            bytes_of_band = size * of_band / np.maximum(rows, 1.0)
-            starts_at = np.maximum(first, begins)
-            for n, read in enumerate(self.reads):
-                sides = np.asarray(read.sides)
-                sampled = starts_at < read.fraction
-                read_bytes[n] += bytes_of_band * sampled * _hit(sides, page)
-                opened[n] += count * sampled * _hit(sides, file)
-        return ReadCosts(read_bytes, opened).weighed(self.target_bytes)
-
-    @cached_property
-    def _fresh_files(self) -> PlannedFiles:
-        rows, size = float(self.files.rows.sum()), float(self.files.size.sum())
-        return PlannedFiles.of_all(rows, size, self.files.low.shape[1], self.fractions)
-
-
-def _fraction(weight: int) -> float:
+def fraction_of(weight: int) -> float:
+    """A weight as a share of all weights."""
     return (weight - MIN_WEIGHT) / (MAX_WEIGHT - MIN_WEIGHT + 1)
 
 
@@ -445,7 +318,7 @@ def _weights(first: Floats, end: Floats, rows: Floats) -> NDArray[np.int32]:
     below = np.concatenate([[0.0], np.cumsum(np.cumsum(slope)[:-1] * np.diff(ends))])
     if below[-1] <= 0:
         return np.zeros(0, np.int32)
-    places = np.interp((np.arange(_WEIGHTS) + 0.5) / _WEIGHTS * below[-1], below, ends)
+    places = np.interp((np.arange(WEIGHTS) + 0.5) / WEIGHTS * below[-1], below, ends)
     return np.asarray(np.minimum(places * 2.0**32 + MIN_WEIGHT, MAX_WEIGHT), np.int32)
 
 

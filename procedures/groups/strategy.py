@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from catalog.errors import InvalidArgumentError
 from catalog.files.file_table import FileTable
+from catalog.insights.recorded_scans import RecordedScan
 from catalog.settings.strategy_options import BATCH_BYTES
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
@@ -66,10 +67,12 @@ class TableFiles:
     Attributes:
         snapshot: the version of the table, with its properties, its revisions and its schema.
         run: what the run has done so far.
+        scans: returns the recorded scans of the table since a time in epoch milliseconds; None if it records none.
     """
 
     snapshot: TableSnapshot
     run: RunSoFar = field(default=RunSoFar())
+    scans: Callable[[int], Sequence[RecordedScan] | None] = lambda _: None
 
     @property
     def files(self) -> FileTable:
@@ -98,8 +101,8 @@ class Strategy(ABC):
         """Yields the groups to rewrite, no file in two of them; reads metadata only.
 
         It is asked for as many groups as are wanted. After a ``Relayout`` was committed, unless its
-        ``findings_last``, and after a conflict, it is called anew with the newest version of the table; so it is once it
-        has no more groups, until it yields none.
+        ``findings_last``, and after a conflict, it is called anew with the newest version of the table; so it is once
+        it has no more groups, until it yields none.
 
         Args:
             table: the files that may be chosen.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
+from catalog.insights.recorded_scans import recorded_scans
 from catalog.jvm.session import described_jobs
 from catalog.properties.checks import described
 from catalog.pruning.file_conditions import files_that_may_match
@@ -65,7 +67,9 @@ class TablePlanner:
                     self._findings = going_on
                     break
                 first, failed = self._first.get(strategy.name), request.failed.get(strategy.name, frozenset())
-                table_files = TableFiles(restricted, RunSoFar(first, failed, is_contended))
+                table_files = TableFiles(
+                    restricted, RunSoFar(first, failed, is_contended), partial(recorded_scans, table)
+                )
                 self._first.setdefault(strategy.name, table_files)
                 asked = settings.selection[strategy.name].with_batch_limit(request.batch_bytes)
                 findings = strategy.groups(table_files, asked)

@@ -13,7 +13,8 @@ import numpy as np
 
 from catalog.files.file_table import Flags, Floats, Integers
 from otree.curve import bits_per_dimension, hilbert_keys
-from procedures.groups.read_costs import Judge, Merges, Regions
+from procedures.groups.judge import Judge, Merges
+from procedures.groups.read_costs import Regions
 
 # Files with less than this share of the rows in their region, and then those with more of them.
 _DENSITIES = (0.03, 0.07, 0.15, 0.3, 0.6, 10.0)
@@ -41,19 +42,18 @@ class Limit:
     files: int
 
 
-def candidates(judge: Judge, limit: Limit, smallest_ratio: float) -> Iterator[Merges]:
+def candidates(judge: Judge, limit: Limit, smallest: float) -> Iterator[Merges]:
     """Yields groups that save reads, in no order; groups of different sets overlap.
 
     Args:
         judge: of all files of the revision.
         limit: of a group.
-        smallest_ratio: share of a fresh layout's cost that a group saves at least, per share of the bytes rewritten.
+        smallest: what a group is worth at least; see ``Merges.worth``.
     """
     files = judge.files
     density = _densities(files)
     keys, bits = _places(files)
     by_place = np.argsort(keys, kind="stable")
-    total = float(files.size.sum())
     for first, end in _ranges(judge.limits):
         within = files.end <= end + _SLACK
         # Small files that reach beyond the range are divided at its end.
@@ -66,9 +66,7 @@ def candidates(judge: Judge, limit: Limit, smallest_ratio: float) -> Iterator[Me
                 continue
             before = len(chosen)
             for members, starts in _cells(files, chosen, keys, density, bits, limit):
-                merges = judge.merges(members, starts)
-                worth = (merges.saved / judge.fresh[:, None]).mean(axis=0) * total / merges.size
-                yield _best(merges, worth, smallest_ratio)
+                yield _best(judge.merges(members, starts), smallest)
 
 
 def _ranges(limits: list[float]) -> Iterator[tuple[float, float]]:
@@ -144,15 +142,15 @@ def _cut(size: Floats, cell: Integers, limit: Limit) -> Integers:
     return np.asarray(starts, np.int64)
 
 
-def _best(merges: Merges, worth: Floats, smallest: float) -> Merges:
+def _best(merges: Merges, smallest: float) -> Merges:
     """The groups that are worth the most per byte."""
-    kept = np.flatnonzero(worth >= smallest)
+    kept = np.flatnonzero(merges.worth >= smallest)
     if len(kept) > _MOST_KEPT:
-        kept = np.sort(kept[np.argpartition(-worth[kept], _MOST_KEPT)[:_MOST_KEPT]])
+        kept = np.sort(kept[np.argpartition(-merges.worth[kept], _MOST_KEPT)[:_MOST_KEPT]])
     ends = np.append(merges.starts[1:], len(merges.members))
     counts = (ends - merges.starts)[kept]
     is_kept: Flags = np.zeros(len(merges.starts), bool)
     is_kept[kept] = True
     members = merges.members[np.repeat(is_kept, ends - merges.starts)]
     starts = np.cumsum([0, *counts[:-1]]) if len(counts) else np.zeros(0, np.int64)
-    return Merges(members, starts, merges.size[kept], merges.saved[:, kept])
+    return Merges(members, starts, merges.size[kept], merges.saved[:, kept], merges.worth[kept])

@@ -1,7 +1,8 @@
 """Which groups to merge: the cheapest set that brings the cost of reads back to a target.
 
 Files of different writes overlap. As in a log-structured merge tree, merging them makes reads cheaper and costs a
-rewrite. Nothing is merged as long as reads cost no more than the target; then as little as possible.
+rewrite. Nothing is merged as long as reads cost no more than the target; then as little as possible. Where reads are
+recorded, they set the price instead.
 
 Source:
     P. O'Neil et al., "The log-structured merge-tree (LSM-tree)", Acta Informatica 33 (1996).
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.files.file_table import Floats, Integers
-from procedures.groups.read_costs import Judge, Merges, overall, slopes
+from procedures.groups.judge import Judge, Merges, overall, slopes
 from procedures.selection.merge_candidates import Limit, candidates
 
 # Above the target, merges go on until this share of the excess that the target allows is left, so that a few more
@@ -22,6 +23,8 @@ from procedures.selection.merge_candidates import Limit, candidates
 HYSTERESIS = 0.8
 # A group saves at least this share of a fresh layout's cost, per share of the bytes rewritten.
 SMALLEST_RATIO = 0.02
+# Where reads are recorded: groups whose reads have paid less than this share are not looked at.
+SMALLEST_SHARE_PAID = 0.02
 # Groups that are taken before the rest is judged again.
 _ROUND = 64
 _MOST_GROUPS = 1_000
@@ -57,6 +60,8 @@ class Choice:
     Attributes:
         merges: groups without a common file, the best first.
         waiting: a group that has to wait for the cap on rewrites; None = there is none.
+        unpaid: of the best group that recorded reads have not paid for, the share of its bytes that they would have
+            saved; 0 without such a group, None where reads are not recorded.
         cost: what the mix of reads costs today, in proportion to a fresh layout.
         after: what it is expected to cost after the merges.
         rewrites: how many times a row was rewritten, on average.
@@ -67,6 +72,7 @@ class Choice:
     cost: float
     after: float
     rewrites: float
+    unpaid: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,11 +102,14 @@ def choose(judge: Judge, target: float, budget: Budget, limit: Limit) -> Choice:
     if len(files) < 2 or total <= 0 or float(files.rows.sum()) < 1:
         return Choice((), None, 1.0, 1.0, 0.0)
     rewrites, cost = budget.spent / total, judge.cost
+    most_bytes = budget.rewrites * total - budget.spent
+    if judge.recorded:
+        pool = _Pool.of([merges for merges in candidates(judge, limit, SMALLEST_SHARE_PAID) if len(merges.size)])
+        return _paid(judge, pool, most_bytes, rewrites)
     if cost <= target:
         return Choice((), None, cost, cost, rewrites)
-    found = list(candidates(judge, limit, SMALLEST_RATIO))
-    pool = _Pool.of([merges for merges in found if len(merges.size)])
-    merges, waiting = _cheapest(judge, pool, 1 + HYSTERESIS * (target - 1), budget.rewrites * total - budget.spent)
+    pool = _Pool.of([merges for merges in candidates(judge, limit, SMALLEST_RATIO) if len(merges.size)])
+    merges, waiting = _cheapest(judge, pool, 1 + HYSTERESIS * (target - 1), most_bytes)
     return Choice(tuple(merges), waiting, cost, merges[-1].after if merges else cost, rewrites)
 
 
@@ -111,13 +120,15 @@ class _Pool:
     members: list[Integers]
     size: Floats
     saved: Floats
+    worth: Floats
 
     @classmethod
     def of(cls, sets: list[Merges]) -> _Pool:
         members = [part for merges in sets for part in np.split(merges.members, merges.starts[1:])]
         size = np.concatenate([merges.size for merges in sets]) if sets else np.zeros(0)
         saved = np.concatenate([merges.saved for merges in sets], axis=1) if sets else np.zeros((0, 0))
-        return cls(members, size, saved)
+        worth = np.concatenate([merges.worth for merges in sets]) if sets else np.zeros(0)
+        return cls(members, size, saved, worth)
 
 
 def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tuple[list[Merge], Merge | None]:
@@ -169,6 +180,43 @@ def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tupl
     return merges, waiting
 
 
+def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choice:
+    """Takes the groups that recorded reads have paid for: what they would have saved is as much as is to be rewritten.
+
+    This is the rule of whoever rents until the rent has reached the price. It costs at most twice what would have been
+    best, had the reads been known beforehand.
+
+    Args:
+        judge: of all files.
+        pool: the candidates.
+        most_bytes: bytes of all groups together.
+        rewrites: how many times a row was rewritten, on average.
+
+    Source:
+        A. Karlin et al., "Competitive snoopy caching", Algorithmica 3 (1988).
+    """
+    costs = judge.today.copy()
+    used = np.zeros(len(judge.files), bool)
+    merges: list[Merge] = []
+    waiting: Merge | None = None
+    unpaid = 0.0
+    for number in np.argsort(-pool.worth, kind="stable").tolist():
+        if used[pool.members[number]].any():
+            continue
+        if pool.worth[number] < 1:
+            unpaid = float(pool.worth[number])
+            break
+        after = np.maximum(costs - pool.saved[:, number], 0.0)
+        if pool.size[number] > most_bytes:
+            waiting = waiting or _merge(judge, pool, number, costs, after)
+        elif len(merges) < _MOST_GROUPS:
+            merges.append(_merge(judge, pool, number, costs, after))
+            used[pool.members[number]] = True
+            most_bytes -= float(pool.size[number])
+            costs = after
+    return Choice(tuple(merges), waiting, judge.cost, judge.overall(costs), rewrites, unpaid)
+
+
 def _merge(judge: Judge, pool: _Pool, number: int, before: Floats, after: Floats) -> Merge:
     files, members = judge.files, np.sort(pool.members[number])
     return Merge(
@@ -177,6 +225,6 @@ def _merge(judge: Judge, pool: _Pool, number: int, before: Floats, after: Floats
         float(files.first[members].min()),
         float(files.end[members].max()),
         len(np.unique(files.write[members])),
-        overall(before / judge.fresh),
-        overall(after / judge.fresh),
+        judge.overall(before),
+        judge.overall(after),
     )

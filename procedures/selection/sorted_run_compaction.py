@@ -19,13 +19,16 @@ from otree.revision import Revision
 from procedures.groups.block_groups import indexed_revision
 from procedures.groups.cutter import MAX_FILES_PER_GROUP
 from procedures.groups.group import InputFile, Relayout, SkippedGroup
-from procedures.groups.read_costs import Judge, Regions
+from procedures.groups.judge import Judge
+from procedures.groups.read_costs import Regions
+from procedures.groups.recorded_reads import recorded_reads
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
 from procedures.selection.merge_candidates import Limit
 from procedures.selection.merge_choice import Budget, Choice, Merge, choose
 
 NAME = "SortedRunCompaction"
 BELOW_TARGET = "READ_COST_BELOW_TARGET"
+UNPAID = "RECORDED_READS_TOO_FEW"
 # A cost that is no more than this above a fresh layout's is within what an estimate can tell.
 _AS_FRESH = 1.05
 
@@ -58,8 +61,18 @@ class SortedRunCompaction(Strategy):
             return
         target = float(TARGET_READ_COST.value(snapshot.configuration))
         most = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
+        regions = Regions.of(files)
+        scans = table.scans(int(files.modification_time.min()))
+        # Nobody has read a table that records reads and has none: nothing is worth a rewrite.
+        recorded = None if scans is None else recorded_reads(scans, revision.columns, files, regions)
+        if scans is not None and recorded is None:
+            yield f"{NAME}: no read was recorded since the files were written"
+            return
         judge = Judge(
-            Regions.of(files), float(configuration.target_file_bytes), fractions=configuration.sample_fractions
+            regions,
+            float(configuration.target_file_bytes),
+            fractions=configuration.sample_fractions,
+            recorded=recorded,
         )
         budget = Budget(most, float((files.rewrites * files.size).sum()))
         choice = choose(judge, target, budget, Limit(settings.bytes_per_iter, MAX_FILES_PER_GROUP))
@@ -85,7 +98,14 @@ def findings_of(choice: Choice, files: FileTable, revision_id: int, target: floa
         )
         yield SkippedGroup(NAME, "WRITE_AMPLIFICATION", len(merge.files), int(merge.size), note, round(choice.cost, 4))
     if choice.merges:
-        yield from (_group(merge, files, revision_id, allowed) for merge in choice.merges)
+        because = f"above {allowed}" if choice.unpaid is None else "and recorded reads have paid for the group"
+        yield from (_group(merge, files, revision_id, because) for merge in choice.merges)
+    elif choice.unpaid is not None and choice.cost > _AS_FRESH:
+        note = (
+            f"recorded reads cost {choice.cost:.2f} times a fresh layout; since the files were written, they would have "
+            f"saved {choice.unpaid:.0%} of the bytes that the best group rewrites"
+        )
+        yield SkippedGroup(NAME, UNPAID, len(files), int(files.size.sum()), note, round(choice.cost, 4))
     elif _AS_FRESH < choice.cost <= target:
         note = f"reads cost {choice.cost:.2f} times a fresh layout, which {allowed} allows"
         yield SkippedGroup(NAME, BELOW_TARGET, len(files), int(files.size.sum()), note, round(choice.cost, 4))
@@ -93,13 +113,13 @@ def findings_of(choice: Choice, files: FileTable, revision_id: int, target: floa
         yield f"{NAME}: reads of revision {revision_id} cost {choice.cost:.2f} times a fresh layout; nothing to merge"
 
 
-def _group(merge: Merge, files: FileTable, revision_id: int, allowed: str) -> Relayout:
+def _group(merge: Merge, files: FileTable, revision_id: int, because: str) -> Relayout:
     taken = InputFile.of(files, merge.files)
     reason = f"WEIGHTS_{merge.first:g}_TO_{merge.end:g}_WRITES_{merge.writes}"
     note = (
         f"{len(merge.files)} files of {merge.writes} writes with weights from {merge.first:g} to {merge.end:g}: reads "
-        f"cost {merge.before:.2f} times a fresh layout, above {allowed}, and {merge.after:.2f} once {merge.size:.0f} "
-        f"bytes are rewritten"
+        f"cost {merge.before:.2f} times a fresh layout, {because}, and {merge.after:.2f} once {merge.size:.0f} bytes are "
+        "rewritten"
     )
     cost = (round(merge.before, 4), round(merge.after, 4))
     return Relayout(NAME, revision_id, reason, taken, note, weight_span=merge.end - merge.first, read_cost=cost)

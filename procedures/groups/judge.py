@@ -1,0 +1,193 @@
+"""The judge: what reads cost over the files of a revision, and what groups of these files would save; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from catalog.files.file_table import Floats, Integers
+from otree.packing import weight_bands
+from otree.pages import PAGE_ROWS, page_rows_of
+from otree.weight import MIN_WEIGHT
+from procedures.groups.read_costs import (
+    WEIGHTS,
+    PlannedFiles,
+    Read,
+    ReadCosts,
+    Regions,
+    costs_per_file,
+    divided,
+    fraction_of,
+    read_mix,
+)
+from procedures.groups.recorded_reads import RecordedReads
+
+# The larger, the more the most expensive read counts.
+_POWER = 8
+_SMALLEST = 1e-9
+
+
+def overall(relative: Floats) -> float:
+    """One number for the costs of all reads, in which expensive ones count most.
+
+    Args:
+        relative: cost of each read, in proportion to a fresh layout.
+    """
+    return float(np.mean(np.maximum(relative, 0.0) ** _POWER) ** (1 / _POWER))
+
+
+def slopes(relative: Floats) -> Floats:
+    """How fast the overall cost changes with the cost of each read; see ``overall``.
+
+    Args:
+        relative: cost of each read, in proportion to a fresh layout.
+    """
+    mean = max(overall(relative), _SMALLEST)
+    return np.asarray((np.maximum(relative, 0.0) / mean) ** (_POWER - 1) / len(relative), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Merges:
+    """Groups of files, each of which would be laid out together. One entry per group.
+
+    Attributes:
+        members: positions of the files, group after group.
+        starts: where the files of each group begin among them.
+        size: bytes of each group.
+        saved: what each read of the mix would save, in bytes and opened files counted as bytes; shape (reads, groups).
+        worth: what a group saves per byte. Of the declared mix, the mean share of a fresh layout's cost, per share of
+            the revision's bytes; of recorded reads, the bytes that they would have saved, per byte.
+    """
+
+    members: Integers
+    starts: Integers
+    size: Floats
+    saved: Floats
+    worth: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judges groups of the files of a revision by a mix of reads.
+
+    Attributes:
+        files: all files of the revision.
+        target_bytes: size of the files that are written.
+        page_rows: rows of a page.
+        fractions: samples for which bands end.
+        recorded: the reads of the past; None = the declared mix counts.
+    """
+
+    files: Regions
+    target_bytes: float
+    page_rows: int = PAGE_ROWS
+    fractions: Sequence[float] = ()
+    recorded: RecordedReads | None = None
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """The reads by which groups are judged."""
+        return self.recorded.reads if self.recorded else read_mix(self.files.low.shape[1])
+
+    @property
+    def cost(self) -> float:
+        """What the mix costs today, in proportion to a fresh layout."""
+        return self.overall(self.today)
+
+    def overall(self, costs: Floats) -> float:
+        """One number for the costs of all reads, in proportion to a fresh layout.
+
+        Of the declared mix, expensive reads count most. Recorded ones count by their bytes.
+
+        Args:
+            costs: of each read.
+        """
+        if self.recorded:
+            return float(np.maximum(costs, 0.0).sum() / max(self.fresh.sum(), _SMALLEST))
+        return overall(costs / self.fresh)
+
+    @cached_property
+    def limits(self) -> list[float]:
+        """Where the bands of a fresh layout begin, as fractions, and 1."""
+        return [(first - MIN_WEIGHT) / 2.0**32 for first, _ in self._fresh_files.bands(self.target_rows)] + [1.0]
+
+    @cached_property
+    def target_rows(self) -> int:
+        """Rows of a file of the target size."""
+        return max(1, int(float(self.files.rows.sum()) * self.target_bytes / float(self.files.size.sum())))
+
+    @cached_property
+    def fresh(self) -> Floats:
+        """What each read costs over the same rows laid out anew.
+
+        A table that has just become so large that its samples would get further bands is not merged for these.
+        """
+        bands = self._fresh_files.bands_at_decades(self.target_rows)
+        costs = self._fresh_files.costs(self.reads, self.target_rows, self.page_rows, bands)
+        return costs.weighed(self.target_bytes)
+
+    @cached_property
+    def today(self) -> Floats:
+        """What each read costs over the files as they are."""
+        return np.asarray(self.per_file.sum(axis=1), np.float64)
+
+    @cached_property
+    def per_file(self) -> Floats:
+        """What each file costs each read; shape (reads, files)."""
+        return costs_per_file(self.files, self.reads, self.page_rows).weighed(self.target_bytes)
+
+    def merges(self, members: Integers, starts: Integers) -> Merges:
+        """Judges groups of files of about the same size within one range of weights, each of which is laid out anew.
+
+        Args:
+            members: positions of the files, group after group.
+            starts: where the files of each group begin among them, ascending.
+        """
+        files = self.files.take(members)
+        before = np.add.reduceat(self.per_file[:, members], starts, axis=1)
+        after = self._laid_out(files, starts)
+        size = np.add.reduceat(files.size, starts)
+        if self.recorded is None:
+            worth = ((before - after) / self.fresh[:, None]).mean(axis=0) * float(self.files.size.sum()) / size
+            return Merges(members, starts, size, before - after, worth)
+        paid = np.add.reduceat(self.per_file[:, members] * self.recorded.since_written(members), starts, axis=1)
+        share = np.clip((before - after) / np.maximum(before, _SMALLEST), 0.0, 1.0)
+        return Merges(members, starts, size, before - after, (paid * share).sum(axis=0) / size)
+
+    def _laid_out(self, files: Regions, starts: Integers) -> Floats:
+        """What each read costs over the files that groups become; shape (reads, groups)."""
+        rows = np.add.reduceat(files.rows, starts)
+        size = np.add.reduceat(files.size, starts)
+        low, high = np.minimum.reduceat(files.low, starts), np.maximum.reduceat(files.high, starts)
+        extent = np.clip(high - low, 0.0, 1.0)
+        first, end = np.minimum.reduceat(files.first, starts), np.maximum.reduceat(files.end, starts)
+        total = float(self.files.rows.sum())
+        lowest, highest, usual = float(first.min()), float(end.max()), float(np.median(rows))
+        evenly = lowest + (np.arange(WEIGHTS) + 0.5) / WEIGHTS * (highest - lowest)
+        weights = np.asarray(evenly * 2.0**32 + MIN_WEIGHT, np.int64).astype(np.int32)
+        span = highest - lowest
+        bands = weight_bands(weights, int(usual), self.target_rows, int(total - usual), span, self.fractions)
+        page_rows = page_rows_of(rows, total, self.page_rows)
+        density = files.rows / np.maximum(files.end - files.first, _SMALLEST)
+        read_bytes = np.zeros((len(self.reads), len(starts)))
+        opened = np.zeros_like(read_bytes)
+        for begins, ends in ((fraction_of(first_), fraction_of(end_)) for first_, end_ in bands):
+            within = np.minimum(files.end, ends) - np.maximum(files.first, begins)
+            of_band = np.add.reduceat(density * np.maximum(within, 0.0), starts)
+            count = np.where(of_band > 0, np.maximum(1.0, np.round(of_band / self.target_rows)), 0.0)
+            file, page = divided(extent, np.maximum(count, 1.0)), divided(extent, of_band / page_rows)
+            bytes_of_band = size * of_band / np.maximum(rows, 1.0)
+            starts_at = np.maximum(first, begins)
+            for n, read in enumerate(self.reads):
+                sampled = starts_at < read.fraction
+                read_bytes[n] += bytes_of_band * sampled * read.met(low, high, page)
+                opened[n] += count * sampled * read.met(low, high, file)
+        return ReadCosts(read_bytes, opened).weighed(self.target_bytes)
+
+    @cached_property
+    def _fresh_files(self) -> PlannedFiles:
+        rows, size = float(self.files.rows.sum()), float(self.files.size.sum())
+        return PlannedFiles.of_all(rows, size, self.files.low.shape[1], self.fractions)

@@ -1,0 +1,123 @@
+"""Recorded scans as the reads by which groups are judged; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+
+import numpy as np
+
+from catalog.files.file_table import FileTable, Floats, Integers
+from catalog.insights.recorded_scans import Filter, RecordedScan
+from otree.value_spread import ValueSpread
+from procedures.groups.read_costs import Read, Regions
+
+# A plan judges so many reads, spread evenly over the records, each of which stands for several.
+MOST_READS = 256
+# Fewer where there are many files: so many costs of a file for a read are held in memory.
+_MOST_COSTS = 20_000_000
+_LEAST_READS = 16
+_SMALLEST_SIDE = 1e-6
+_COMPARED = frozenset(("=", "<=>", "<", "<=", ">", ">=", "IN"))
+_NUMBER = re.compile(r"(?:CAST\()?'?(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?:L|S|Y|D|F|BD)?'?(?: AS \w+(?:\([^)]*\))?\))?")
+_DATE = re.compile(r"DATE '(\d{4}-\d\d-\d\d)'")
+_TIMESTAMP = re.compile(r"TIMESTAMP(?:_NTZ)? '(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)'")
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedReads:
+    """Reads of the past.
+
+    Attributes:
+        reads: what they read.
+        times: when, epoch milliseconds.
+        weight: how many scans each of them stands for.
+        written: when each file of the revision was written, epoch milliseconds.
+    """
+
+    reads: tuple[Read, ...]
+    times: Integers
+    weight: float
+    written: Integers
+
+    def since_written(self, files: Integers) -> Floats:
+        """How many scans each read stands for that came after a file was written; shape (reads, files).
+
+        Args:
+            files: positions of the files.
+        """
+        return np.where(self.times[:, None] > self.written[files][None, :], self.weight, 0.0)
+
+
+def recorded_reads(
+    scans: Sequence[RecordedScan], columns: Sequence[str], files: FileTable, regions: Regions
+) -> RecordedReads | None:
+    """Turns scans into reads; None if there are none.
+
+    A scan whose literals are recorded is a box in a place. Of any other, the share of the rows that it kept says how
+    large its box was, and it may have been anywhere.
+
+    Args:
+        scans: in the order of time.
+        columns: the indexed columns.
+        files: of the revision, with the ranges of these columns.
+        regions: the same files.
+    """
+    if not scans or not len(files):
+        return None
+    most = int(np.clip(_MOST_COSTS // len(files), _LEAST_READS, MOST_READS))
+    chosen = np.unique(np.linspace(0, len(scans) - 1, min(most, len(scans))).round().astype(np.int64))
+    spreads = [ValueSpread.of_files(files.low[:, n], files.high[:, n], regions.rows) for n in range(len(columns))]
+    rows = float(regions.rows.sum())
+    reads = tuple(_read(scans[n], columns, spreads, rows) for n in chosen)
+    times = np.array([scans[n].time for n in chosen], np.int64)
+    return RecordedReads(reads, times, len(scans) / len(chosen), files.modification_time)
+
+
+def _read(scan: RecordedScan, columns: Sequence[str], spreads: Sequence[ValueSpread | None], rows: float) -> Read:
+    names = [column.lower() for column in columns]
+    compared = [f for f in scan.filters if f.operator in _COMPARED and f.column.lower() in names]
+    boxed = sorted({names.index(f.column.lower()) for f in compared})
+    # Filters of other columns keep fewer rows than the box has.
+    kept = scan.rows_kept if len(compared) == len(scan.filters) else scan.rows_read
+    share = min(1.0, max(kept / max(rows * scan.fraction, 1.0), 1e-12))
+    sides = np.ones(len(columns))
+    sides[boxed] = max(share ** (1 / max(len(boxed), 1)), _SMALLEST_SIDE)
+    low, high = np.full(len(columns), np.nan), np.full(len(columns), np.nan)
+    for number in boxed:
+        place = _place([f for f in compared if f.column.lower() == names[number]], spreads[number])
+        if place is not None:
+            low[number], high[number] = place
+            sides[number] = max(place[1] - place[0], _SMALLEST_SIDE)
+    return Read(scan.fraction, tuple(sides.tolist()), tuple(low.tolist()), tuple(high.tolist()))
+
+
+def _place(filters: Sequence[Filter], spread: ValueSpread | None) -> tuple[float, float] | None:
+    """Where on its column a box lies, as quantiles; None if the literals don't tell."""
+    low, high = -np.inf, np.inf
+    for f in filters:
+        values = [] if f.literal is None else [_value(text) for text in f.literal.split(", ")]
+        known = [value for value in values if value is not None]
+        if not known or len(known) < len(values) or spread is None:
+            return None
+        if f.operator in (">", ">=", "=", "<=>", "IN"):
+            low = max(low, min(known))
+        if f.operator in ("<", "<=", "=", "<=>", "IN"):
+            high = min(high, max(known))
+    first = 0.0 if low == -np.inf or spread is None else float(spread.below(np.array([low]))[0])
+    last = 1.0 if high == np.inf or spread is None else float(spread.up_to(np.array([high]))[0])
+    return first, max(first, last)
+
+
+def _value(literal: str) -> float | None:
+    """A literal as the number that files have for it; None where it has none."""
+    if (found := _NUMBER.fullmatch(literal)) is not None:
+        return float(found[1])
+    if (found := _DATE.fullmatch(literal)) is not None:
+        return float((date.fromisoformat(found[1]) - date(1970, 1, 1)).days)
+    if (found := _TIMESTAMP.fullmatch(literal)) is not None:
+        # The time zone is not recorded: a box that is some hours off has the same price.
+        return datetime.fromisoformat(found[1]).replace(tzinfo=timezone.utc).timestamp() * 1e6
+    return None
