@@ -67,7 +67,7 @@ UNINDEXED_PRIORITIZE = Setting(UNINDEXED_PRIORITIZE_KEY, BOOLEAN, "Takes unindex
 MERGE_RUNS_ENABLED = Setting(
     MERGE_RUNS_ENABLED_KEY,
     BOOLEAN,
-    "Also merges sorted runs, so that reads stay as cheap as on a new index.",
+    "Compacts by SortedRunCompaction, which keeps reads at a target; `false`: by LeveledCompaction.",
     "true",
 )
 _UNINDEXED_PROPERTIES = properties_of(_OF_UNINDEXED, BATCH_BYTES, FROM_TIMESTAMP)
@@ -266,7 +266,7 @@ def _effective_optimization(configuration: Mapping[str, str]) -> str | None:
     try:
         return ",".join(_newer(configuration, Triggers(), indexed=has_index(configuration)).strategies)
     except UseError:
-        return f"{_UNINDEXED},{_COMPACTION},{_MERGES}"
+        return f"{_UNINDEXED},{_MERGES}"
 
 
 def has_index(configuration: Mapping[str, str]) -> bool:
@@ -308,13 +308,12 @@ def _newer(properties: Mapping[str, str], triggers: Triggers, *, indexed: bool) 
         raise InvalidArgumentError.of(
             UNINDEXED_ENABLED_KEY, "false", f"with {AUTO_REVISION_ID_KEY} = 0, nothing would be optimized"
         )
-    strategies: tuple[str, ...] = (_UNINDEXED, _COMPACTION) if first else (_COMPACTION, _UNINDEXED)
+    compaction = _MERGES if merges else _COMPACTION
+    strategies: tuple[str, ...] = (_UNINDEXED, compaction) if first else (compaction, _UNINDEXED)
     if revision_id == 0:
         strategies = (_UNINDEXED,)
     elif not unindexed:
-        strategies = (_COMPACTION,)
-    if revision_id != 0 and merges:
-        strategies = (*strategies, _MERGES)
+        strategies = (compaction,)
     consolidates = STEPS_ENABLED.value(properties)
     if consolidates:
         strategies = (*(strategies if indexed else ()), _CONSOLIDATION)

@@ -72,7 +72,7 @@ class TableFiles:
 
     snapshot: TableSnapshot
     run: RunSoFar = field(default=RunSoFar())
-    scans: Callable[[int], Sequence[RecordedScan] | None] = lambda _: None
+    scans: Callable[[int], Sequence[RecordedScan] | None] = field(default_factory=lambda: _no_scans)
 
     @property
     def files(self) -> FileTable:
@@ -83,6 +83,10 @@ class TableFiles:
     def first(self) -> TableFiles:
         """What could be chosen from when the run asked the strategy first."""
         return self if self.run.first is None else self.run.first
+
+
+def _no_scans(since: int) -> Sequence[RecordedScan] | None:  # noqa: ARG001 - see ``TableFiles.scans``
+    return None
 
 
 class Strategy(ABC):

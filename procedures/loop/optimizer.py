@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 # On a table under constant change, a run ends after this many iterations in a row without a commit.
 MAX_CONFLICTS_IN_A_ROW = 5
+# Rows that a run has written so many times are not written again: strategies might undo each other's work.
+MAX_REWRITES_IN_A_RUN = 12
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class Optimizer:
         self._skipped: set[SkippedGroup] = set()
         # Strategy and paths of the output of the last iteration.
         self._last_written: tuple[str, frozenset[str]] = ("", frozenset())
+        # How many times this run has written the rows of a file, by the file's path.
+        self._rewrites: dict[str, int] = {}
         # Commit time of the version at which the run began. Files that are younger have arrived during the run. None
         # until the next plan, and after a conflict: a delete or an update writes the rows of a lost group to new files.
         self._arrived_since: int | None = None
@@ -201,16 +205,22 @@ class Optimizer:
                 self._report.append(nothing_row(self._iteration, "NOTHING_TO_DO", plan.version, notes))
             return False
         if self._repeats(plan):
-            note = f"{plan.groups[0].strategy} chose the files that it has just written"
+            note = f"{plan.groups[0].strategy} chose files that the run has written"
             self._report.append(nothing_row(self._iteration, "NO_PROGRESS", plan.version, note))
             return False
         return not self._dry_run
 
     def _repeats(self, plan: Plan) -> bool:
-        """Whether a strategy chooses exactly what it has just written: the loop would never end."""
+        """Whether the loop might never end.
+
+        A strategy chooses exactly what it has just written, or rows were written so often that strategies seem to take
+        turns at them.
+        """
         strategy, written = self._last_written
         chosen = {file.path for group in plan.groups for file in group.files}
-        return plan.groups[0].strategy == strategy and chosen == written
+        if plan.groups[0].strategy == strategy and chosen == written:
+            return True
+        return max(self._rewrites.get(path, 0) for path in chosen) >= MAX_REWRITES_IN_A_RUN
 
     # ----------------------------------------------------------------------------------------------------- rewriting
 
@@ -248,6 +258,8 @@ class Optimizer:
                 run.committed_bytes += group.bytes
                 self._indexed_bytes += 0 if group.revision_id else group.bytes
                 written += outcome.result.paths
+                times = 1 + max((self._rewrites.pop(path, 0) for path in paths), default=0)
+                self._rewrites |= dict.fromkeys(outcome.result.paths, times)
                 self._report.append(committed_row(self._iteration, group, milliseconds, outcome.result))
             else:
                 error = known_error(outcome.error)

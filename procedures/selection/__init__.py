@@ -16,7 +16,7 @@ from procedures.selection.sorted_run_compaction import SortedRunCompaction
 from procedures.selection.step_consolidation import StepConsolidation
 from procedures.selection.unindexed_files import UnindexedFiles
 
-DEFAULT_STRATEGIES = ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction")
+DEFAULT_STRATEGIES = ("UnindexedFiles", "SortedRunCompaction")
 
 
 def built_in_strategies() -> tuple[Strategy, ...]:

@@ -102,8 +102,8 @@ def findings_of(choice: Choice, files: FileTable, revision_id: int, target: floa
         yield from (_group(merge, files, revision_id, because) for merge in choice.merges)
     elif choice.unpaid is not None and choice.cost > _AS_FRESH:
         note = (
-            f"recorded reads cost {choice.cost:.2f} times a fresh layout; since the files were written, they would have "
-            f"saved {choice.unpaid:.0%} of the bytes that the best group rewrites"
+            f"recorded reads cost {choice.cost:.2f} times a fresh layout; since the files were written, they would "
+            f"have saved {choice.unpaid:.0%} of the bytes that the best group rewrites"
         )
         yield SkippedGroup(NAME, UNPAID, len(files), int(files.size.sum()), note, round(choice.cost, 4))
     elif _AS_FRESH < choice.cost <= target:
@@ -118,8 +118,8 @@ def _group(merge: Merge, files: FileTable, revision_id: int, because: str) -> Re
     reason = f"WEIGHTS_{merge.first:g}_TO_{merge.end:g}_WRITES_{merge.writes}"
     note = (
         f"{len(merge.files)} files of {merge.writes} writes with weights from {merge.first:g} to {merge.end:g}: reads "
-        f"cost {merge.before:.2f} times a fresh layout, {because}, and {merge.after:.2f} once {merge.size:.0f} bytes are "
-        "rewritten"
+        f"cost {merge.before:.2f} times a fresh layout, {because}, and {merge.after:.2f} once {merge.size:.0f} bytes "
+        "are rewritten"
     )
     cost = (round(merge.before, 4), round(merge.after, 4))
     return Relayout(NAME, revision_id, reason, taken, note, weight_span=merge.end - merge.first, read_cost=cost)

@@ -136,16 +136,16 @@ def test_the_optimizations_of_all_tables(spark, new_table):
     [
         ({}, None),
         ({TYPE_KEY: "A, B"}, "A, B"),
-        ({f"{AUTO}enabled": "true"}, "UnindexedFiles,LeveledCompaction,SortedRunCompaction"),
-        ({f"{AUTO}enabled": "true", TYPE_KEY: "A"}, "UnindexedFiles,LeveledCompaction,SortedRunCompaction"),
+        ({f"{AUTO}enabled": "true"}, "UnindexedFiles,SortedRunCompaction"),
+        ({f"{AUTO}enabled": "true", TYPE_KEY: "A"}, "UnindexedFiles,SortedRunCompaction"),
         ({f"{AUTO}enabled": "false", TYPE_KEY: "A"}, None),
         (
             {f"{AUTO}enabled": "true", f"{AUTO}optimizeUnindexedFiles.prioritize": "false"},
-            "LeveledCompaction,UnindexedFiles,SortedRunCompaction",
+            "SortedRunCompaction,UnindexedFiles",
         ),
         (
             {f"{AUTO}enabled": "true", f"{AUTO}optimizeUnindexedFiles.enabled": "false"},
-            "LeveledCompaction,SortedRunCompaction",
+            "SortedRunCompaction",
         ),
         ({f"{AUTO}enabled": "true", f"{AUTO}revisionId": "0"}, "UnindexedFiles"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
-from catalog.properties.optimization_properties import WHOLE_GROUPS, OptimizationProperties, Triggers, effective_type
+from catalog.properties.optimization_properties import OptimizationProperties, Triggers, effective_type
 
 OPTIONS = ("batch_bytes", "from_timestamp", "fraction")
 AUTO = "use.optimization.autoOptimize."
@@ -47,18 +47,18 @@ BATCH = {"batch_bytes": "10000000000"}
 @pytest.mark.parametrize(
     ("more", "strategies", "options"),
     [
-        ({}, ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"), BATCH),
+        ({}, ("UnindexedFiles", "SortedRunCompaction"), BATCH),
         (
             {"optimizeUnindexedFiles.prioritize": "false"},
-            ("LeveledCompaction", "UnindexedFiles", "SortedRunCompaction"),
+            ("SortedRunCompaction", "UnindexedFiles"),
             BATCH,
         ),
-        ({"optimizeUnindexedFiles.enabled": "false"}, ("LeveledCompaction", "SortedRunCompaction"), {}),
+        ({"optimizeUnindexedFiles.enabled": "false"}, ("SortedRunCompaction",), {}),
         ({"mergeSortedRuns.enabled": "false"}, ("UnindexedFiles", "LeveledCompaction"), BATCH),
         ({"revisionId": "0"}, ("UnindexedFiles",), BATCH),
         (
             {"optimizeUnindexedFiles.batchBytes": "9", "optimizeUnindexedFiles.fromTimestamp": "2023-01-01 00:00:00"},
-            ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"),
+            ("UnindexedFiles", "SortedRunCompaction"),
             {"batch_bytes": "9", "from_timestamp": "2023-01-01 00:00:00"},
         ),
     ],
@@ -78,14 +78,14 @@ def test_the_newer_family_consolidates_in_steps():
         f"{AUTO}stepConsolidation.sizeRatio": "0.5",
         f"{AUTO}stepConsolidation.maxFileBytes": "1000",
     }
-    assert of(given).strategies == ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction")
+    assert of(given).strategies == ("UnindexedFiles", "SortedRunCompaction")
     given[f"{AUTO}stepConsolidation.enabled"] = "true"
     steps = {"step_min_files": "3", "step_size_ratio": "0.5", "max_file_bytes": "1000"}
     assert (of(given).strategies, of(given).options) == (("StepConsolidation",), steps)
     assert effective_type(given) == "StepConsolidation"
     for indexed in ({"use.index.columns": "a"}, {"qbeast.lastRevisionID": "1"}):
         found = OptimizationProperties.of({**given, **indexed}, OPTIONS)
-        assert found.strategies == ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction", "StepConsolidation")
+        assert found.strategies == ("UnindexedFiles", "SortedRunCompaction", "StepConsolidation")
         assert found.options == {**BATCH, **steps}
     for key, value in (("enabled", "perhaps"), ("minFiles", "1"), ("sizeRatio", "half"), ("steps", "0")):
         with pytest.raises(InvalidArgumentError, match=f"stepConsolidation.{key}"):
@@ -102,8 +102,8 @@ def test_options_of_steps_count_where_steps_are_enabled():
 def test_the_newer_family_wins_and_says_so():
     older = {"use.optimization.type": "LeveledCompaction", "use.optimization.bytes-per-iter": "5"}
     found = of({**older, f"{AUTO}enabled": "true"})
-    assert found.strategies == ("UnindexedFiles", "LeveledCompaction", "SortedRunCompaction")
-    assert found.bytes_per_iter == WHOLE_GROUPS
+    assert found.strategies == ("UnindexedFiles", "SortedRunCompaction")
+    assert found.bytes_per_iter is None
     assert "use.optimization.bytes-per-iter, use.optimization.type do not count" in found.note
     assert of({**older, f"{AUTO}enabled": "false"}) is None
     assert effective_type({**older, f"{AUTO}enabled": "false"}) is None

@@ -1,11 +1,8 @@
 """The arguments of ``optimize``, checked without Spark."""
 
-from dataclasses import replace
-
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.properties.optimization_properties import WHOLE_GROUPS
 from procedures.declare.declaration import Parameter
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings, duration_seconds, option_value
@@ -63,14 +60,12 @@ def test_a_revision(given, revisions):
 
 @pytest.mark.parametrize("number", [None, 0, 3])
 def test_a_revision_means_the_same_in_a_call_and_in_properties(number):
-    """The default strategies are those of the newer family, which takes groups whole."""
+    """The default strategies and limits are those of the newer family."""
     properties = {f"{AUTO}enabled": "true"} | ({} if number is None else {f"{AUTO}revisionId": str(number)})
     schedule = Schedule.of_table(properties)
     assert schedule is not None
     of_call = _of(revision_id=number).selection
-    assert schedule.settings().selection == {
-        name: replace(told, bytes_per_iter=WHOLE_GROUPS) for name, told in of_call.items()
-    }
+    assert schedule.settings().selection == of_call
     older = {"use.optimization.type": "UnindexedFiles,LeveledCompaction"}
     older |= {} if number is None else {"use.optimization.revision-id": str(number)}
     schedule = Schedule.of_table(older)

@@ -1,5 +1,6 @@
 """The loop of ``optimize`` over fakes: the way through, parallelism, limits and stops. No Spark, no file."""
 
+import itertools
 import os
 import signal
 import threading
@@ -14,7 +15,7 @@ from procedures.declare.runs import Run, Stop
 from procedures.groups.group import Relayout, SkippedGroup
 from procedures.groups.plan import Plan
 from procedures.loop.interfaces import PlanRequest
-from procedures.loop.optimizer import Limits
+from procedures.loop.optimizer import MAX_REWRITES_IN_A_RUN, Limits
 
 TOO_SMALL = SkippedGroup("LeveledCompaction", "BYTES_PER_ITER_TOO_SMALL", 2, 100, "level 1 needs 100 bytes")
 
@@ -116,8 +117,29 @@ def test_a_strategy_that_chooses_its_own_output_is_ended():
     fake.table.plan, fake.table.rewrite = everything, keeping
     report = fake.optimize()
     assert outcome(report) == [(1, COMMITTED, "ALL"), (2, "skipped", "NO_PROGRESS")]
-    assert report[-1].message == "Everything chose the files that it has just written"
+    assert report[-1].message == "Everything chose files that the run has written"
     assert report[-1].version == 8
+
+
+def test_strategies_that_take_turns_at_the_same_rows_are_ended():
+    fake = FakeOptimizer(sizes=(5, 5), groups=99)
+    turns = itertools.cycle(("Rows", "Columns"))
+
+    def by_turns(request):
+        files = tuple(input_file(path) for path in fake.table.files)
+        return Plan(fake.table.version, (Relayout(next(turns), 0, "ALL", files, "all files"),))
+
+    rewrite = fake.table.rewrite
+
+    def keeping(group):
+        result = rewrite(group)
+        fake.table.files[result.paths[0]] = 5
+        return result
+
+    fake.table.plan, fake.table.rewrite = by_turns, keeping
+    report = fake.optimize()
+    assert [row.state for row in report] == [COMMITTED] * MAX_REWRITES_IN_A_RUN + ["skipped"]
+    assert report[-1].reason == "NO_PROGRESS"
 
 
 # ---------------------------------------------------------------------------------------------------------- parallelism

@@ -62,7 +62,7 @@ def test_altered_optimized_and_unset(spark, new_table, rounds):
     (row,) = [r for r in spark.sql("CALL use.status(details => true)").collect() if table.name in r.table]
     assert (row.state, row.strategy, row.run_id) == (
         "scheduled",
-        "UnindexedFiles,LeveledCompaction,SortedRunCompaction",
+        "UnindexedFiles,SortedRunCompaction",
         None,
     )
     assert (row.last_run.timestamp(), row.last_error) == (rounds.service._clock.now() / 1000, None)
