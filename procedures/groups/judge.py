@@ -153,7 +153,9 @@ class Judge:
         if self.recorded is None:
             worth = ((before - after) / self.fresh[:, None]).mean(axis=0) * float(self.files.size.sum()) / size
             return Merges(members, starts, size, before - after, worth)
-        paid = np.add.reduceat(self.per_file[:, members] * self.recorded.since_written(members), starts, axis=1)
+        paid = np.add.reduceat(
+            self.per_file[:, members] * self.recorded.since_overlap(members, starts, files.write), starts, axis=1
+        )
         share = np.clip((before - after) / np.maximum(before, _SMALLEST), 0.0, 1.0)
         return Merges(members, starts, size, before - after, (paid * share).sum(axis=0) / size)
 

@@ -20,6 +20,7 @@ MOST_READS = 256
 _MOST_COSTS = 20_000_000
 _LEAST_READS = 16
 _SMALLEST_SIDE = 1e-6
+_NEVER = np.iinfo(np.int64).max
 _COMPARED = frozenset(("=", "<=>", "<", "<=", ">", ">=", "IN"))
 _NUMBER = re.compile(r"(?:CAST\()?'?(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?:L|S|Y|D|F|BD)?'?(?: AS \w+(?:\([^)]*\))?\))?")
 _DATE = re.compile(r"DATE '(\d{4}-\d\d-\d\d)'")
@@ -42,13 +43,26 @@ class RecordedReads:
     weight: float
     written: Integers
 
-    def since_written(self, files: Integers) -> Floats:
-        """How many scans each read stands for that came after a file was written; shape (reads, files).
+    def since_overlap(self, members: Integers, starts: Integers, write: Integers) -> Floats:
+        """How many scans of each read came after a file and a second write of its group were there.
+
+        What a scan read while a group had files of a single write is no reason to merge it.
 
         Args:
-            files: positions of the files.
+            members: positions of the files, group after group.
+            starts: where the files of each group begin among them.
+            write: number of the write of each member.
+
+        Returns:
+            An array of the shape (reads, members).
         """
-        return np.where(self.times[:, None] > self.written[files][None, :], self.weight, 0.0)
+        written = self.written[members]
+        counts = np.diff([*starts, len(members)])
+        is_first = written == np.repeat(np.minimum.reduceat(written, starts), counts)
+        first = np.minimum.reduceat(np.where(is_first, write, _NEVER), starts)
+        others = np.where(write == np.repeat(first, counts), _NEVER, written)
+        since = np.maximum(written, np.repeat(np.minimum.reduceat(others, starts), counts))
+        return np.where(self.times[:, None] > since[None, :], self.weight, 0.0)
 
 
 def recorded_reads(

@@ -203,6 +203,8 @@ def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choi
     for number in np.argsort(-pool.worth, kind="stable").tolist():
         if used[pool.members[number]].any():
             continue
+        if judge.overall(costs) <= 1:
+            break
         if pool.worth[number] < 1:
             unpaid = float(pool.worth[number])
             break

@@ -106,7 +106,7 @@ def test_times_are_the_numbers_of_the_statistics(literal, value):
 def test_many_scans_become_few_reads_that_stand_for_them():
     recorded, _ = reads_of([scan(time) for time in range(1_000)])
     assert len(recorded.reads) == MOST_READS
-    assert recorded.since_written(np.arange(4 * WRITES)).sum(axis=0) == pytest.approx(1_000, rel=0.01)
+    assert recorded.weight * len(recorded.reads) == pytest.approx(1_000)
 
 
 def chosen(regions, recorded, most=8.0):
@@ -134,6 +134,14 @@ def test_reads_before_a_file_was_written_pay_nothing():
     assert chosen(regions, recorded_at(regions, [5] * 500, read)).merges
     unpaid = chosen(regions, recorded_at(regions, [5] * 500, read, written=5))
     assert (unpaid.merges, unpaid.unpaid) == ((), 0.0)
+
+
+def test_only_reads_of_the_overlap_count():
+    """The first write was read long before a second one overlapped it; a third one changes nothing about that."""
+    written = np.array([10, 20, 30, 10, 10])
+    reads = RecordedReads((Read(1.0, WHOLE),) * 4, np.array([5, 15, 25, 35]), 2.0, written)
+    counts = reads.since_overlap(np.arange(5), np.array([0, 3]), np.array([0, 1, 2, 0, 0]))
+    assert counts.sum(axis=0).tolist() == [4, 4, 2, 0, 0]
 
 
 def test_a_group_is_bought_when_reads_have_paid_its_price():

@@ -19,9 +19,9 @@ def _of(**given):
 
 def test_defaults():
     found = _of()
-    assert [s.name for s in found.strategies] == ["UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"]
+    assert [s.name for s in found.strategies] == ["UnindexedFiles", "SortedRunCompaction"]
     assert found.selection["UnindexedFiles"].options == {"batch_bytes": 10_000_000_000, "from_timestamp": "0"}
-    assert found.selection["LeveledCompaction"].bytes_per_iter == 1_000_000_000
+    assert found.selection["SortedRunCompaction"].bytes_per_iter == 1_000_000_000
     assert (found.max_iterations, found.max_bytes, found.max_seconds, found.dry_run) == (None, None, None, False)
 
 
@@ -45,7 +45,7 @@ def test_strategies_are_a_list_in_any_case_and_keep_their_order(text, names):
     [
         ({"revision_id": 0}, {"UnindexedFiles": 0}),
         # The number says which revision is compacted; unindexed files always join the newest.
-        ({"revision_id": 3}, {"UnindexedFiles": None, "LeveledCompaction": 3, "SortedRunCompaction": 3}),
+        ({"revision_id": 3}, {"UnindexedFiles": None, "SortedRunCompaction": 3}),
         (
             {"revision_id": 3, "strategy": "CubeDefragmentation,UnindexedFiles"},
             {"CubeDefragmentation": 3, "UnindexedFiles": None},
@@ -212,7 +212,7 @@ def test_options_and_limits_reach_the_strategies():
         dry_run=True,
     )
     assert found.selection["UnindexedFiles"].options == {"batch_bytes": 77, "from_timestamp": "2023-01-01 00:00:00"}
-    assert found.selection["LeveledCompaction"].bytes_per_iter == 500
+    assert found.selection["SortedRunCompaction"].bytes_per_iter == 500
     assert (found.max_iterations, found.max_bytes, found.max_seconds, found.dry_run) == (2, 3, 90.0, True)
 
 
