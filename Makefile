@@ -127,8 +127,10 @@ bench-engine: java $(INSTALLED) ## what small appends cost in the long run, agai
 bench-ingest: java $(INSTALLED) ## what reads and optimizations cost after 200 small appends, by story (hours; ARGS="--stories zero")
 	@$(BIN)/python bench/ingest.py $(ARGS)
 
-bench-stories: $(INSTALLED) ## the same stories without Spark, in minutes
+bench-stories: $(INSTALLED) ## the same stories without Spark, in minutes; then tables of up to 10 TB, and prices (an hour)
 	@$(BIN)/python bench/ingest_simulation.py $(ARGS)
+	@$(BIN)/python bench/size_simulation.py
+	@$(BIN)/python bench/price_simulation.py
 
 bench-long-log: java $(INSTALLED) ## load a table with 20,000 commits before and after its log is consolidated (minutes)
 	@$(BIN)/python bench/long_log.py $(ARGS)

@@ -192,4 +192,4 @@ class Judge:
     @cached_property
     def _fresh_files(self) -> PlannedFiles:
         rows, size = float(self.files.rows.sum()), float(self.files.size.sum())
-        return PlannedFiles.of_all(rows, size, self.files.low.shape[1], self.fractions)
+        return PlannedFiles.of_all(rows, size, self.files.low.shape[1], self.fractions, self.files.occupied())

@@ -27,6 +27,12 @@ SLICE = 0.01
 OPENING = 1 / 128
 WEIGHTS = 20_000
 _SHORTEST = 1e-9
+# Half of the rows are in files that are less dense than those that show which part of the space is occupied.
+_DENSE = 0.5
+# Pages fill that part less evenly than files: a fresh layout is never to seem worse than it is.
+_CAUTION = 0.7
+# Files of independent columns are up to so dense, because their regions are not boxes.
+_USUAL_DENSITY = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +86,22 @@ class Regions:
     def __len__(self) -> int:
         """The number of files."""
         return len(self.size)
+
+    def densities(self) -> Floats:
+        """The share that a file has of the rows of its region; about 1 where no other file overlaps it.
+
+        More than 1 where the columns depend on each other, so that the rows lie in a part of the space.
+        """
+        volume = np.prod(np.maximum(self.high - self.low, 1e-6), axis=1) * np.maximum(self.end - self.first, _SHORTEST)
+        return np.asarray(self.rows / (volume * max(float(self.rows.sum()), 1.0)), np.float64)
+
+    def occupied(self) -> float:
+        """The share of the space that rows lie in, as the files show it that are packed most densely."""
+        density = self.densities()
+        order = np.argsort(density)
+        through = np.cumsum(self.rows[order])
+        dense = density[order][min(int(np.searchsorted(through, _DENSE * through[-1])), len(order) - 1)]
+        return float(min(1.0, _USUAL_DENSITY / max(dense, _SHORTEST)) ** _CAUTION)
 
     def take(self, positions: Integers) -> Regions:
         """The regions of some files.
@@ -237,10 +259,12 @@ class PlannedFiles:
     fractions: Sequence[float] = ()
 
     @classmethod
-    def of_all(cls, rows: float, size: float, dimensions: int, fractions: Sequence[float] = ()) -> PlannedFiles:
-        """All rows of a revision."""
+    def of_all(
+        cls, rows: float, size: float, dimensions: int, fractions: Sequence[float] = (), occupied: float = 1.0
+    ) -> PlannedFiles:
+        """All rows of a revision; ``occupied`` is the share of the space that they lie in."""
         weights = _weights(np.array([0.0]), np.array([1.0]), np.array([rows]))
-        return cls(weights, rows, size, np.ones(dimensions), fractions=fractions)
+        return cls(weights, rows, size, np.full(dimensions, occupied ** (1 / dimensions)), fractions=fractions)
 
     @classmethod
     def of_files(cls, files: Regions, beside: float, span: float, fractions: Sequence[float] = ()) -> PlannedFiles:

@@ -51,7 +51,7 @@ def candidates(judge: Judge, limit: Limit, smallest: float) -> Iterator[Merges]:
         smallest: what a group is worth at least; see ``Merges.worth``.
     """
     files = judge.files
-    density = _densities(files)
+    density = files.densities() * files.occupied()
     keys, bits = _places(files)
     by_place = np.argsort(keys, kind="stable")
     for first, end in _ranges(judge.limits):
@@ -75,12 +75,6 @@ def _ranges(limits: list[float]) -> Iterator[tuple[float, float]]:
         for j in range(i + 1, last + 1):
             if last <= _FEW_BANDS or i == 0 or j - i <= 2:
                 yield limits[i], limits[j]
-
-
-def _densities(files: Regions) -> Floats:
-    """The share that a file has of the rows of its region; about 1 where no other file overlaps it."""
-    volume = np.prod(np.maximum(files.high - files.low, 1e-6), axis=1) * np.maximum(files.end - files.first, 1e-9)
-    return np.asarray(files.rows / (volume * max(float(files.rows.sum()), 1.0)), np.float64)
 
 
 def _places(files: Regions) -> tuple[Integers, int]:

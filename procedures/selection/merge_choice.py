@@ -25,6 +25,8 @@ HYSTERESIS = 0.8
 SMALLEST_RATIO = 0.02
 # Where reads are recorded: groups whose reads have paid less than this share are not looked at.
 SMALLEST_SHARE_PAID = 0.02
+# What recorded reads would have saved, per byte to be rewritten, at which a group is merged.
+PRICE = 1.0
 # Groups that are taken before the rest is judged again.
 _ROUND = 64
 _MOST_GROUPS = 1_000
@@ -205,7 +207,7 @@ def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choi
             continue
         if judge.overall(costs) <= 1:
             break
-        if pool.worth[number] < 1:
+        if pool.worth[number] < PRICE:
             unpaid = float(pool.worth[number])
             break
         after = np.maximum(costs - pool.saved[:, number], 0.0)

@@ -270,3 +270,23 @@ def test_a_table_of_many_files_is_kept_at_the_target_in_small_groups(story):
     assert last["written"] <= 4.0, last
     assert last["largest_group"] <= size_simulation.GROUP_BYTES
     assert max(value[0] for value in last.values() if isinstance(value, tuple)) <= 1.5, last
+
+
+def test_a_fresh_layout_of_columns_that_depend_on_each_other_is_judged_by_their_part_of_the_space():
+    """Files along a diagonal cost what they are; overlapping ones cost more, and are merged."""
+    random = np.random.default_rng(1)
+    place = random.random(40_000)
+    points = np.stack([place, place + random.random(40_000) / 1000], axis=1)
+    weights = random.integers(MIN_WEIGHT, MAX_WEIGHT, 40_000).astype(np.int32)
+    table = simulation.SimTable(points, weights, 1_000, 30)
+    table.unindexed.append(np.arange(20_000))
+    table.index()
+    fresh = Judge(simulation.regions_of(table.files), 1_000.0, 30).cost
+    assert 0.6 < fresh < 1.25
+    for number in range(20_000, 40_000, 1_000):
+        table.unindexed.append(np.arange(number, number + 1_000))
+        table.index()
+    overlapping = Judge(simulation.regions_of(table.files), 1_000.0, 30).cost
+    assert overlapping > 1.5 * fresh
+    table.optimize()
+    assert Judge(simulation.regions_of(table.files), 1_000.0, 30).cost <= 1.25
