@@ -1,10 +1,10 @@
 """What recorded reads and the merges that they pay for cost together, against other prices chosen in hindsight.
 
-A table of 50 GB gets 40 appends of 1 %. Between two of them, queries read boxes; a story says where and how many. The
-cost of a plan is the bytes that queries read beyond a fresh layout, plus the bytes that merges rewrite. The rule merges
-a group once the reads would have saved as many bytes as it rewrites. The other plans merge at prices from a quarter to
-eight times of that, all that is worth anything after each append, or nothing. The best of them depends on the story,
-and is known only afterwards.
+A table of 20 GB gets 16 appends of 2 %. Between two of them, queries read boxes; a story says where and how many. The
+cost of a plan is the bytes that queries read beyond a fresh layout (opening a file counts as 1 MB), plus the bytes that
+merges rewrite. The rule merges a group once the reads would have saved as many bytes as it rewrites. The other plans
+merge at prices from a quarter to four times of that, all that is worth anything after each append, or nothing. The best
+of them depends on the story, and is known only afterwards.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import size_simulation as sizes
 
 from procedures.groups.cutter import MAX_FILES_PER_GROUP
 from procedures.groups.judge import Judge
-from procedures.groups.read_costs import Read
+from procedures.groups.read_costs import OPENING, Read
 from procedures.groups.recorded_reads import RecordedReads
 from procedures.selection import merge_choice
 from procedures.selection.merge_candidates import Limit
 from procedures.selection.merge_choice import Budget, choose
 
-APPENDS = 40
-TERABYTES = 0.05
-EACH = 6
-PRICES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+APPENDS = 16
+TERABYTES = 0.02
+EACH = 4
+PRICES = (0.25, 1.0, 4.0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def total(reading: Reading, price: float, appends: int = APPENDS, seed: int = 1)
     """
     random = np.random.default_rng(seed)
     points_in_all = int(TERABYTES * 1e12 / sizes.POINT_BYTES)
-    batch = points_in_all // 100
+    batch = points_in_all // 50
     base = points_in_all - batch * appends
     points = random.random((points_in_all, 2))
     weights = random.integers(-(2**31), 2**31, points_in_all, dtype=np.int64).astype(np.int32)
@@ -96,7 +96,9 @@ def total(reading: Reading, price: float, appends: int = APPENDS, seed: int = 1)
             live = table.live()
             fresh = sizes.laid_out(points, weights, live, nothing, 0, 1.0, 1.0, 0)
             of_today, of_fresh = (sizes.costs(table, files, [q for q, _ in boxes]) for files in (table.files, fresh))
-            excess += count * (of_today["box"][0] - of_fresh["box"][0]) * sizes.POINT_BYTES
+            (points_today, files_today), (points_fresh, files_fresh) = of_today["box"], of_fresh["box"]
+            excess += count * (points_today - points_fresh) * sizes.POINT_BYTES
+            excess += count * (files_today - files_fresh) * sizes.FILE_BYTES * OPENING
             reads += [read for _, read in boxes]
             times += [2 * number + 1] * EACH
         if not np.isfinite(price) or not reads:

@@ -17,7 +17,7 @@ from procedures.groups.read_costs import Read, Regions
 # A plan judges so many reads, spread evenly over the records, each of which stands for several.
 MOST_READS = 256
 # Fewer where there are many files: so many costs of a file for a read are held in memory.
-_MOST_COSTS = 20_000_000
+_MOST_COSTS = 5_000_000
 _LEAST_READS = 16
 _SMALLEST_SIDE = 1e-6
 _NEVER = np.iinfo(np.int64).max
