@@ -225,7 +225,7 @@ def test_where_leaves_out_files_that_cannot_hold_such_rows(table):
     assert 0 < len(newest) < 3
     found = plan(table, where="id >= 170").groups[0]
     assert (found.strategy, {f.path for f in found.files}) == ("UnindexedFiles", newest)
-    assert outline(plan(table, where="id BETWEEN 5 AND 115")) == ("LeveledCompaction", 1, 4, 120)
+    assert outline(plan(table, where="id BETWEEN 5 AND 115")) == ("SortedRunCompaction", 1, 4, 120)
     assert outline(plan(table, where="id > 1000")) is None
     (row,) = table.optimize(where="id > 1000", dry_run=True)
     assert row.reason == "NOTHING_TO_DO"

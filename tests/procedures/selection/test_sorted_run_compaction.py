@@ -33,6 +33,7 @@ def test_small_runs_are_merged_and_every_row_stays(spark, new_table):
     (planned, *_) = table.optimize(strategy=STRATEGY, dry_run=True)
     assert planned.reason.startswith("WEIGHTS_")
     assert "reads cost" in planned.message
+    assert planned.read_cost_before > 1.25 > planned.read_cost_after
 
     report = table.optimize(strategy=STRATEGY)
     assert {r.state for r in report if r.strategy == "SortedRunCompaction"} == {"committed"}
@@ -54,8 +55,7 @@ def test_the_budget_of_the_table_is_kept(spark, new_table):
     report = table.optimize(strategy="SortedRunCompaction")
     assert (report[0].state, report[0].reason) == ("skipped", "WRITE_AMPLIFICATION")
     assert table.state() == state
-    report = table.optimize(strategy="SortedRunCompaction", bytes_per_iter=1)
-    assert (report[0].state, report[0].reason) == ("skipped", "BYTES_PER_ITER_TOO_SMALL")
+    assert report[0].read_cost_before > 1.25
 
 
 @pytest.mark.slow
