@@ -153,7 +153,6 @@ def test_mistakes_of_another_engine_are_told_and_can_be_removed(spark, new_table
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns' = 'x')")
     notes = (
         "UnindexedFiles: no unindexed files",
-        "LeveledCompaction: the table has no indexed files yet",
         "SortedRunCompaction: the table has no indexed files yet",
         told,
     )

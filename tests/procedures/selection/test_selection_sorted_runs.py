@@ -129,17 +129,16 @@ def test_nothing_is_merged_below_the_target():
 
 
 def test_merges_stop_short_of_a_fresh_layout():
-    """Of many pairs of overlapping files, no more are merged than the target needs."""
-    count = 40
-    low = np.repeat(np.stack([np.arange(count) / count, np.zeros(count)], axis=1), 2, axis=0)
-    high = low + np.array([1 / count, 1.0])
-    size = np.full(2 * count, TARGET)
-    files = Regions(size, size, np.zeros(2 * count), np.ones(2 * count), low, high, np.tile([0, 1], count))
-    choice = chosen(files, target=1.2)
-    assert choice.cost > 1.2
-    assert choice.after <= 1 + HYSTERESIS * 0.2 + 1e-9
-    assert 0 < len(choice.merges) < count
-    assert choice.merges[-1].before > 1 + HYSTERESIS * 0.2
+    """Of the groups that would make reads cheaper, no more are merged than the target needs."""
+    table = simulated([60_000, *[1_500] * 8])
+    judge = Judge(simulation.regions_of(table.files), 2_000.0, 100)
+    target = 1 + 0.6 * (judge.cost - 1)
+    choice = choose(judge, target, Budget(9.0, 0.0), Limit(8_000, 10_000))
+    stop = 1 + HYSTERESIS * (target - 1)
+    assert judge.cost > target
+    assert choice.after <= stop + 1e-9
+    assert len(choice.merges) > 1
+    assert choice.merges[-1].before > stop
 
 
 def test_one_write_is_never_merged_with_itself():
