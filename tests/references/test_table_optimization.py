@@ -111,8 +111,11 @@ def test_automatic_optimization_is_not_set_by_default():
 
 
 def test_the_defaults_index_unindexed_files_first_and_compact_the_latest_revision():
+    """Compaction keeps reads at a target; LeveledCompaction does it if merges of sorted runs are switched off."""
+    leveled = _schedule(mergeSortedRuns__enabled="false")
+    assert leveled.strategies == ("UnindexedFiles", "LeveledCompaction")
     schedule = _schedule()
-    assert schedule.strategies[:2] == ("UnindexedFiles", "LeveledCompaction")
+    assert schedule.strategies[:2] == ("UnindexedFiles", "SortedRunCompaction")
     assert schedule.arguments["revision_id"] is None
     assert schedule.settings().selection["UnindexedFiles"].options == {
         "batch_bytes": 10_000_000_000,
@@ -122,7 +125,7 @@ def test_the_defaults_index_unindexed_files_first_and_compact_the_latest_revisio
 
 def test_prioritize_decides_which_is_first():
     strategies = _schedule(optimizeUnindexedFiles__prioritize="false").strategies
-    assert strategies.index("LeveledCompaction") < strategies.index("UnindexedFiles")
+    assert strategies.index("SortedRunCompaction") < strategies.index("UnindexedFiles")
 
 
 def test_unindexed_files_can_be_left_alone():
@@ -132,7 +135,7 @@ def test_unindexed_files_can_be_left_alone():
 def test_the_revision_0_means_only_the_unindexed_revision():
     schedule = _schedule(revisionId="0")
     assert schedule.strategies == ("UnindexedFiles",)
-    assert _schedule(revisionId="2").settings().selection["LeveledCompaction"].revision_id == 2
+    assert _schedule(revisionId="2").settings().selection["SortedRunCompaction"].revision_id == 2
 
 
 def test_the_batch_of_a_table_is_its_property():
