@@ -1,262 +1,121 @@
 """Stories of small appends without Spark: the cost of reads and rewrites, against the same rows laid out at once.
 
-Rows are points and weights. Files, bands and pages are laid out by ``otree.curve`` and ``otree.packing``, and groups
-are chosen by the code of the strategy; only reading and writing are left out. A story takes seconds.
+Rows are points with pages (see ``simulated_table``); only reading and writing are left out. A story takes seconds.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from simulated_table import Ids, Query, SimFile, SimTable, means, placed, queries, ratios, regions_of, spreads_of
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from otree.curve import Ranks, RowsBeside, bits_per_dimension, hilbert_keys
-from otree.packing import pack
 from otree.pages import page_rows_of
-from otree.value_spread import ValueSpread
-from procedures.groups.cutter import MAX_FILES_PER_GROUP
 from procedures.groups.judge import Judge
-from procedures.groups.read_costs import Regions, quantiles
-from procedures.selection.merge_candidates import Limit
-from procedures.selection.merge_choice import Budget, choose
 
 SAMPLES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 BOXES = (0.001, 0.01, 0.1)
 BOXES_EACH = 40
 FILES = 28
 PAGES_PER_FILE = 36
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class SimFile:
-    """A file: its rows in order, and their facts in the log and in its footer."""
+class PagedFile(SimFile):
+    """A file with the ranges and rows of its pages."""
 
-    ids: Ids
-    first: float
-    end: float
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
     page_low: NDArray[np.float64]
     page_high: NDArray[np.float64]
     page_rows: NDArray[np.int64]
-    write: int
-    rewrites: float
-    revision: int
 
 
 @dataclass
-class SimTable:
-    """A table of rows that are all known beforehand; files hold numbers of rows.
+class PagedTable(SimTable):
+    """A table of rows; sizes are numbers of rows.
 
     Attributes:
-        points: values of all rows that will ever be written, shape (rows, columns).
-        weights: their weights.
         target_rows: rows of a file.
         page_rows: rows of a page where the whole table is written.
-        most_rewrites: the cap of the strategy.
-        target: what reads may cost.
-        group_rows: rows of a group.
+        unindexed: rows that were appended, by append.
     """
 
-    points: NDArray[np.float64]
-    weights: NDArray[np.int32]
     target_rows: int
     page_rows: int
-    most_rewrites: float = 4.0
-    target: float = 1.25
-    group_rows: float = float("inf")
-    files: list[SimFile] = field(default_factory=list)
-    unindexed: list[Ids] = field(default_factory=list)
-    deleted: NDArray[np.bool_] = field(init=False)
-    written: int = 0
-    writes: int = 0
-    merges: int = 0
-    revision: int = 1
+    unindexed: list[Ids] = field(default_factory=list, init=False)
 
-    def __post_init__(self) -> None:
-        self.deleted = np.zeros(len(self.points), bool)
+    @property
+    def bytes_of_point(self) -> float:
+        """See ``SimTable``."""
+        return 1.0
 
-    def live(self) -> Ids:
-        """Rows of the table."""
-        ids = np.concatenate([f.ids for f in self.files] + self.unindexed)
-        return ids[~self.deleted[ids]]
+    def judge(self) -> Judge:
+        """See ``SimTable``."""
+        return Judge(regions_of(self.files), float(self.target_rows), self.page_rows)
 
-    def lay_out(self, ids: Ids, rewrites: float, span: float = 1.0) -> list[SimFile]:
-        """The files that a rewrite makes of some rows."""
-        self.writes += 1
-        self.written += len(ids)
-        return laid_out(self, ids, rewrites, self.files, span)
+    @property
+    def appended(self) -> Sequence[Ids]:
+        """See ``SimTable``."""
+        return self.unindexed
 
     def index(self) -> None:
         """UnindexedFiles."""
         if self.unindexed:
             ids = np.concatenate(self.unindexed)
-            ids = ids[~self.deleted[ids]]
             self.unindexed = []
-            self.files += self.lay_out(ids, 1.0)
+            self.write(ids[~self.deleted[ids]], 1.0)
 
     def optimize(self) -> None:
         """Indexes the appended rows, and merges as long as the strategy chooses files."""
         self.index()
-        for _ in range(20):
-            judge = Judge(regions_of(self.files), float(self.target_rows), self.page_rows)
-            budget = Budget(self.most_rewrites, sum(f.rewrites * len(f.ids) for f in self.files))
-            choice = choose(judge, self.target, budget, Limit(self.group_rows, MAX_FILES_PER_GROUP))
-            if not choice.merges:
-                return
-            files = self.files
-            for merge in choice.merges:
-                self.merges += 1
-                taken = [files[i] for i in merge.files]
-                ids = np.concatenate([f.ids for f in taken])
-                rewrites = sum(f.rewrites * len(f.ids) for f in taken) / len(ids) + 1
-                merged = {id(f) for f in taken}
-                self.files = [f for f in self.files if id(f) not in merged]
-                self.files += self.lay_out(ids[~self.deleted[ids]], rewrites, merge.end - merge.first)
-        raise AssertionError("the strategy does not come to an end")
+        self.merge()
+
+    def laid_out(self, ids: Ids, rewrites: float, span: float = 1.0, others: Sequence[SimFile] = ()) -> list[SimFile]:
+        """See ``SimTable``."""
+        points, weights = self.points[ids], self.weights[ids]
+        beside = sum(len(f.ids) for f in others)
+        spreads = spreads_of(others, points.shape[1])
+        layout = placed(points, weights, self.target_rows, spreads, beside, span, 20_000)
+        page = int(page_rows_of(len(ids), len(ids) + beside, self.page_rows))
+        files: list[SimFile] = []
+        for start, end in zip(layout.starts, layout.ends, strict=True):
+            part = layout.order[start:end]
+            at = np.arange(0, len(part), page)
+            low = np.minimum.reduceat(points[part], at, axis=0)
+            high = np.maximum.reduceat(points[part], at, axis=0)
+            fractions = (weights[part].astype(np.float64) + 2.0**31) / 2.0**32
+            ends = float(fractions.min()), float(fractions.max()) + 2.0**-32
+            facts = ids[part], *ends, low.min(axis=0), high.max(axis=0), self.writes, rewrites
+            files.append(PagedFile(*facts, low, high, np.diff([*at, len(part)])))
+        return files
 
 
-def regions_of(files: Sequence[SimFile]) -> Regions:
-    """What the judge is told of the files."""
-    rows = np.array([float(len(f.ids)) for f in files])
-    low, high = np.array([f.low for f in files]), np.array([f.high for f in files])
-    ends = [quantiles(low[:, i], high[:, i], rows) for i in range(low.shape[1])]
-    return Regions(
-        rows,
-        rows,
-        np.array([f.first for f in files]),
-        np.array([f.end for f in files]),
-        np.stack([e[0] for e in ends], axis=1),
-        np.stack([e[1] for e in ends], axis=1),
-        np.array([f.write for f in files]),
-    )
-
-
-def laid_out(
-    table: SimTable, ids: Ids, rewrites: float, others: Sequence[SimFile] = (), span: float = 1.0
-) -> list[SimFile]:
-    """Returns the files written for some rows of a table with other files: bands of weight, runs, pages."""
-    points, weights = table.points[ids], table.weights[ids]
-    bits = bits_per_dimension(points.shape[1])
-    staying_rows = sum(len(f.ids) for f in others)
-    rows_of_others = np.array([float(len(f.ids)) for f in others])
-    codes = []
-    for column, axis in enumerate(points.T):
-        low, high = np.array([f.low[column] for f in others]), np.array([f.high[column] for f in others])
-        spread = ValueSpread.of_files(low, high, rows_of_others)
-        of_others = None if spread is None else RowsBeside(staying_rows / (staying_rows + len(ids)), spread.below)
-        ranks = Ranks.of_sample(axis[:: max(1, len(axis) // 20_000)], bits, of_others)
-        codes.append(ranks.codes_of(axis))
-    keys = hilbert_keys(codes, bits)
-    packing = pack(weights, keys, len(ids), table.target_rows, staying_rows, span)
-    band = np.searchsorted([b.first_weight for b in packing.bands], weights, side="right") - 1
-    file = np.zeros(len(ids), np.int64)
-    for number, b in enumerate(packing.bands):
-        of_band = np.flatnonzero(np.maximum(band, 0) == number)
-        run = np.searchsorted([r.first_key for r in b.runs], keys[of_band], side="right") - 1
-        run = np.maximum(run, 0)
-        first = np.array([r.first_file for r in b.runs])
-        width = np.array([r.width for r in b.runs])
-        file[of_band] = first[run] + ids[of_band] % width[run]
-    page = int(page_rows_of(len(ids), len(ids) + staying_rows, table.page_rows))
-    order = np.lexsort((keys, file))
-    starts = np.flatnonzero(np.diff(file[order], prepend=-1))
-    files = []
-    for start, end in zip(starts, [*starts[1:], len(ids)], strict=True):
-        part = order[start:end]
-        at = np.arange(0, len(part), page)
-        low = np.minimum.reduceat(points[part], at, axis=0)
-        high = np.maximum.reduceat(points[part], at, axis=0)
-        fractions = (weights[part].astype(np.float64) + 2.0**31) / 2.0**32
-        files.append(
-            SimFile(
-                ids[part],
-                float(fractions.min()),
-                float(fractions.max()) + 2.0**-32,
-                low.min(axis=0),
-                high.max(axis=0),
-                low,
-                high,
-                np.diff([*at, len(part)]),
-                table.writes,
-                rewrites,
-                table.revision,
-            )
-        )
-    return files
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """A read: rows of a kind, with weights below a fraction and values within a box."""
-
-    kind: str
-    fraction: float
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-
-def queries(points: NDArray[np.float64], seed: int = 5) -> list[Query]:
-    """The fixed set of reads over the rows that are there."""
-    random = np.random.default_rng(seed)
-    dimensions = points.shape[1]
-    ordered = np.sort(points, axis=0)
-    everything = np.full(dimensions, -np.inf), np.full(dimensions, np.inf)
-    found = [Query(f"sample {f}", f, *everything) for f in SAMPLES]
-
-    def box(kind: str, columns: Sequence[int], side: float, start: float | None = None) -> Query:
-        low, high = everything[0].copy(), everything[1].copy()
-        for column in columns:
-            at = random.uniform(0, 1 - side) if start is None else start
-            low[column] = ordered[int(at * (len(ordered) - 1)), column]
-            high[column] = ordered[int(min(at + side, 1) * (len(ordered) - 1)), column]
-        return Query(kind, 1.0, low, high)
-
-    for share in BOXES:
-        for pair in combinations(range(dimensions), 2):
-            found += [box(f"box {share}", pair, share**0.5) for _ in range(BOXES_EACH)]
-    found += [box("slice 0.01", (dimensions - 1,), 0.01) for _ in range(BOXES_EACH)]
-    found += [box("tail 0.01", (0,), 0.01, 0.99)]
-    return found
-
-
-def costs(files: Sequence[SimFile], reads: Sequence[Query], unindexed: int = 0) -> dict[str, tuple[float, float]]:
+def costs(files: Sequence[SimFile], reads: Sequence[Query]) -> dict[str, tuple[float, float]]:
     """Mean rows and files that each kind of read reads."""
-    owner = np.repeat(np.arange(len(files)), [len(f.page_rows) for f in files])
-    page_low = np.concatenate([f.page_low for f in files])
-    page_high = np.concatenate([f.page_high for f in files])
-    page_rows = np.concatenate([f.page_rows for f in files])
-    low, high = np.array([f.low for f in files]), np.array([f.high for f in files])
-    first = np.array([f.first for f in files])
-    sums: dict[str, list[tuple[float, float]]] = {}
+    paged = [f for f in files if isinstance(f, PagedFile)]
+    owner = np.repeat(np.arange(len(paged)), [len(f.page_rows) for f in paged])
+    page_low = np.concatenate([f.page_low for f in paged])
+    page_high = np.concatenate([f.page_high for f in paged])
+    page_rows = np.concatenate([f.page_rows for f in paged])
+    low, high = np.array([f.low for f in paged]), np.array([f.high for f in paged])
+    first = np.array([f.first for f in paged])
+    found = []
     for q in reads:
         opened = (first < q.fraction) & np.all((low <= q.high) & (high >= q.low), axis=1)
         pages = opened[owner] & np.all((page_low <= q.high) & (page_high >= q.low), axis=1)
-        sums.setdefault(q.kind, []).append((float(page_rows[pages].sum()) + unindexed, float(opened.sum())))
-    return {
-        kind: (float(np.mean([s[0] for s in all_])), float(np.mean([s[1] for s in all_])))
-        for kind, all_ in sums.items()
-    }
+        found.append((q.kind, float(page_rows[pages].sum()), float(opened.sum())))
+    return means(found)
 
 
-def ratios(table: SimTable) -> dict[str, tuple[float, float]]:
-    """Bytes and files of each kind of read, relative to the same rows laid out at once."""
+def compared(table: PagedTable) -> dict[str, tuple[float, float]]:
+    """Rows and files of each kind of read, relative to the same rows laid out at once."""
     live = table.live()
-    reads = queries(table.points[live])
-    fresh = costs(laid_out(table, live, 1.0), reads)
-    today = costs(table.files, reads)
-    return {kind: (today[kind][0] / max(fresh[kind][0], 1), today[kind][1] / max(fresh[kind][1], 1)) for kind in fresh}
+    reads = list(queries(table.points[live], SAMPLES, BOXES, BOXES_EACH))
+    return ratios(costs(table.files, reads), costs(table.laid_out(live, 1.0), reads))
 
 
 @dataclass(frozen=True)
@@ -323,7 +182,8 @@ def run(
     weights = random.integers(-(2**31), 2**31, len(points) + again, dtype=np.int64).astype(np.int32)
     points = np.concatenate([points, np.zeros((again, points.shape[1]))])
     target_rows = max(1, rows // FILES)
-    table = SimTable(points, weights, target_rows, max(1, target_rows // PAGES_PER_FILE), most_rewrites)
+    page_rows = max(1, target_rows // PAGES_PER_FILE)
+    table = PagedTable(points, weights, target_rows, page_rows, most_rewrites=most_rewrites)
     found: list[dict[str, Any]] = []
     if base:
         table.unindexed.append(np.arange(base))
@@ -351,9 +211,9 @@ def run(
                         "appends": number + 1,
                         "files": len(table.files),
                         "rewritten": round(table.written / live_rows, 2),
-                        "rewrites": round(sum(f.rewrites * len(f.ids) for f in table.files) / live_rows, 2),
+                        "rewrites": round(table.mean_rewrites(), 2),
                         "merges": table.merges,
-                        **{k: (round(b, 2), round(n, 2)) for k, (b, n) in ratios(table).items()},
+                        **{k: (round(b, 2), round(n, 2)) for k, (b, n) in compared(table).items()},
                     }
                 )
     return found

@@ -11,24 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from simulated_table import Query
+from size_simulation import FILE_BYTES, POINT_BYTES, LargeTable, costs
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import size_simulation as sizes
-
-from procedures.groups.cutter import MAX_FILES_PER_GROUP
-from procedures.groups.judge import Judge
 from procedures.groups.read_costs import OPENING, Read
 from procedures.groups.recorded_reads import RecordedReads
 from procedures.selection import merge_choice
-from procedures.selection.merge_candidates import Limit
-from procedures.selection.merge_choice import Budget, choose
 
 APPENDS = 16
 TERABYTES = 0.02
@@ -63,87 +55,56 @@ READINGS = (
 )
 
 
-def total(reading: Reading, price: float, appends: int = APPENDS, seed: int = 1) -> tuple[float, float]:
+def total(reading: Reading, price: float, seed: int = 1) -> tuple[float, float]:
     """Bytes read beyond a fresh layout, and bytes rewritten by merges.
 
     Args:
         reading: how the table is read.
         price: see ``merge_choice.PRICE``; infinite = nothing is merged.
-        appends: how many.
         seed: of the values.
     """
     random = np.random.default_rng(seed)
-    points_in_all = int(TERABYTES * 1e12 / sizes.POINT_BYTES)
-    batch = points_in_all // 50
-    base = points_in_all - batch * appends
-    points = random.random((points_in_all, 2))
-    weights = random.integers(-(2**31), 2**31, points_in_all, dtype=np.int64).astype(np.int32)
-    table = sizes.SimTable(points, weights)
-    nothing: list[None] = [None, None]
-    table.files = sizes.laid_out(points, weights, np.arange(base), nothing, 0, 1.0, 1.0, 0)
+    count = int(TERABYTES * 1e12 / POINT_BYTES)
+    batch = count // 50
+    base = count - batch * APPENDS
+    weights = random.integers(-(2**31), 2**31, count, dtype=np.int64).astype(np.int32)
+    table = LargeTable(random.random((count, 2)), weights, most_rewrites=1e9)
+    table.files = table.laid_out(np.arange(base), 1.0)
+    # When each write was made; reads come in between.
     written = {0: 0}
     reads: list[Read] = []
     times: list[int] = []
     excess = rewritten = 0.0
-    for number in range(appends):
+    # Each recorded read stands for the same number of scans.
+    weight = max(reading.scans(n) for n in range(APPENDS)) / EACH
+    for number in range(APPENDS):
         start = base + number * batch
         table.index(np.arange(start, start + batch))
         written[table.writes] = 2 * number
-        count = reading.scans(number)
-        if count:
-            low, length = reading.place(number)
-            boxes = [_box(random, low, length) for _ in range(EACH)]
-            live = table.live()
-            fresh = sizes.laid_out(points, weights, live, nothing, 0, 1.0, 1.0, 0)
-            of_today, of_fresh = (sizes.costs(table, files, [q for q, _ in boxes]) for files in (table.files, fresh))
-            (points_today, files_today), (points_fresh, files_fresh) = of_today["box"], of_fresh["box"]
-            excess += count * (points_today - points_fresh) * sizes.POINT_BYTES
-            excess += count * (files_today - files_fresh) * sizes.FILE_BYTES * OPENING
+        scans = reading.scans(number)
+        if scans:
+            boxes = [_box(random, *reading.place(number)) for _ in range(EACH)]
+            wanted = [query for query, _ in boxes]
+            today = costs(table, table.files, wanted)["box"]
+            fresh = costs(table, table.laid_out(table.live(), 1.0), wanted)["box"]
+            excess += scans * ((today[0] - fresh[0]) * POINT_BYTES + (today[1] - fresh[1]) * FILE_BYTES * OPENING)
             reads += [read for _, read in boxes]
             times += [2 * number + 1] * EACH
-        if not np.isfinite(price) or not reads:
-            continue
-        begun = table.written
-        _merge(table, reads, times, written, reading, price, 2 * number + 1)
-        rewritten += (table.written - begun) * sizes.POINT_BYTES
+        if np.isfinite(price) and reads:
+            of_files = np.array([written[f.write] for f in table.files])
+            table.recorded = RecordedReads(tuple(reads), np.array(times), weight, of_files)
+            before, last = table.written, table.writes
+            table.apply(table.choice().merges)
+            rewritten += (table.written - before) * POINT_BYTES
+            written |= dict.fromkeys(range(last + 1, table.writes + 1), 2 * number + 1)
     return excess, rewritten
 
 
-def _box(random: np.random.Generator, low: float, length: float) -> tuple[sizes.Query, Read]:
+def _box(random: np.random.Generator, low: float, length: float) -> tuple[Query, Read]:
     side = 0.05
     corner = np.array([low + random.random() * max(length - side, 0), random.random() * (1 - side)])
-    query = sizes.Query("box", 1.0, corner, corner + side)
-    return query, Read(1.0, (side, side), tuple(corner.tolist()), tuple((corner + side).tolist()))
-
-
-def _merge(
-    table: sizes.SimTable,
-    reads: list[Read],
-    times: list[int],
-    written: dict[int, int],
-    reading: Reading,
-    price: float,
-    now: int,
-) -> None:
-    # Each read of the simulation stands for the same number of scans; those of a quieter time are listed less often.
-    most = max(reading.scans(n) for n in range(APPENDS))
-    recorded = RecordedReads(
-        tuple(reads), np.array(times), most / EACH, np.array([written[f.write] for f in table.files])
-    )
-    judge = Judge(sizes.regions_of(table.files), float(sizes.FILE_BYTES), recorded=recorded)
-    spent = sum(f.rewrites * len(f.ids) for f in table.files) * sizes.POINT_BYTES
-    before, merge_choice.PRICE = merge_choice.PRICE, price
-    choice = choose(judge, 1.25, Budget(1e9, spent), Limit(sizes.GROUP_BYTES, MAX_FILES_PER_GROUP))
-    merge_choice.PRICE = before
-    gone: set[int] = set()
-    added: list[sizes.SimFile] = []
-    for merge in choice.merges:
-        gone |= set(merge.files.tolist())
-        ids = np.concatenate([table.files[i].ids for i in merge.files])
-        table.written += len(ids)
-        added += table.laid_out(ids, 1.0, merge.end - merge.first)
-        written[table.writes] = now
-    table.files = [f for i, f in enumerate(table.files) if i not in gone] + added
+    places = tuple((float(at), float(at + side)) for at in corner)
+    return Query("box", 1.0, corner, corner + side), Read(1.0, (side, side), places)
 
 
 def main() -> None:
@@ -154,7 +115,10 @@ def main() -> None:
     for reading in READINGS:
         if arguments.only and reading.name not in arguments.only:
             continue
-        totals = {price: total(reading, price) for price in (0.02, *PRICES, float("inf"))}
+        totals = {}
+        for price in (0.02, *PRICES, float("inf")):
+            merge_choice.PRICE = price
+            totals[price] = total(reading, price)
         best = min(sum(costs) for costs in totals.values())
         print(
             json.dumps(

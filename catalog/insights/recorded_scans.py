@@ -1,19 +1,20 @@
-"""The newest records of queries of a table, read by the driver: what a plan needs to know of them."""
+"""What a plan needs to know of the recorded scans of a table: a few of the newest, which stand for all of them."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from catalog.insights.consumption import CONSUMPTION_FOLDER
-from catalog.properties.insight_properties import CONSUMPTION_ENABLED
+import numpy as np
+from pyspark.sql import functions as F
+
+from catalog.insights.consumption import scans_of
 from catalog.table.managed_table import ManagedTable
 
-# A plan takes so many records into account, the newest ones.
+# So many of the newest records are taken into account.
 MOST_RECORDS = 50_000
-_NUMBERED = re.compile(r"(\d+)-[^/]+\.json")
+# So many of them are returned, spread evenly.
+MOST_SCANS = 256
 
 
 @dataclass(frozen=True)
@@ -50,45 +51,59 @@ class RecordedScan:
     rows_kept: int
 
 
-def recorded_scans(table: ManagedTable, since: int, most: int = MOST_RECORDS) -> list[RecordedScan] | None:
-    """Returns the newest scans, in the order of time; None where the table does not record them.
+@dataclass(frozen=True)
+class RecordedScans:
+    """Scans that stand for more of their kind.
 
-    Lines that cannot be read are left out: they only decide when a merge is worth its price.
+    Attributes:
+        scans: in the order of time.
+        weight: how many scans each of them stands for.
+    """
+
+    scans: tuple[RecordedScan, ...]
+    weight: float
+
+    def thinned(self, most: int) -> RecordedScans:
+        """At most so many of them, spread evenly, which stand for as many as before.
+
+        Args:
+            most: how many, at least 1.
+        """
+        if len(self.scans) <= most:
+            return self
+        chosen = _evenly(len(self.scans), most)
+        return RecordedScans(tuple(self.scans[n] for n in chosen), self.weight * len(self.scans) / most)
+
+
+def recorded_scans(table: ManagedTable, since: int) -> RecordedScans:
+    """Returns the scans since a time; one Spark job with a shuffle, if there are records.
 
     Args:
         table: the table.
-        since: earlier scans are not needed; epoch milliseconds.
-        most: how many are wanted.
+        since: epoch milliseconds.
     """
-    snapshot = table.snapshot()
-    if not CONSUMPTION_ENABLED.value(snapshot.configuration):
-        return None
-    numbered = [(int(m[1]), n) for n in table.list_state(CONSUMPTION_FOLDER) if (m := _NUMBERED.fullmatch(n))]
-    scans: dict[tuple[str, int, int], RecordedScan] = {}
-    for newest, name in sorted(numbered, reverse=True):
-        if newest < since or len(scans) >= most:
-            break
-        text = table.read_state(f"{CONSUMPTION_FOLDER}/{name}") or ""
-        scans |= dict(_scans_in(text, snapshot.table_id))
-    ordered = sorted((scan for scan in scans.values() if scan.time >= since), key=lambda scan: scan.time)
-    return ordered[-most:]
+    newest = (
+        scans_of(table)
+        .where(F.col("time") >= F.timestamp_millis(F.lit(since)))
+        .select(F.unix_millis("time").alias("time"), "sample_fraction", "filters", "rows_read", "rows_kept")
+        .orderBy(F.desc("time"))
+        .limit(MOST_RECORDS)
+        .toArrow()
+    )
+    if not newest.num_rows:
+        return RecordedScans((), 1.0)
+    chosen = _evenly(newest.num_rows, min(newest.num_rows, MOST_SCANS))
+    scans = [_scan(row) for row in newest.take(chosen[::-1]).to_pylist()]
+    return RecordedScans(tuple(scans), newest.num_rows / len(scans))
 
 
-def _scans_in(text: str, table_id: str) -> Iterator[tuple[tuple[str, int, int], RecordedScan]]:
-    for line in text.split("\n"):
-        try:
-            record = json.loads(line)
-            if record["table_id"] != table_id:
-                continue
-            fraction = record.get("sample_fraction")
-            filters = tuple(Filter(f["column"], f["operator"], f.get("literal")) for f in record.get("filters") or ())
-            scan = RecordedScan(
-                int(record["finished_at"]),
-                1.0 if fraction is None else float(fraction),
-                filters,
-                int(record.get("rows_read") or 0),
-                int(record.get("rows_kept") or 0),
-            )
-            yield (str(record["application_id"]), int(record["execution_id"]), int(record["scan"])), scan
-        except (ValueError, KeyError, TypeError):
-            continue
+def _evenly(count: int, wanted: int) -> list[int]:
+    return (np.arange(wanted) * count // wanted).tolist()
+
+
+def _scan(row: dict[str, Any]) -> RecordedScan:
+    fraction = row["sample_fraction"]
+    filters = tuple(Filter(f["column"], f["operator"], f["literal"]) for f in row["filters"] or ())
+    return RecordedScan(
+        row["time"], 1.0 if fraction is None else fraction, filters, row["rows_read"] or 0, row["rows_kept"] or 0
+    )

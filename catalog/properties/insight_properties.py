@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from catalog.errors import UseError
 from catalog.properties.lifecycle_properties import Pace
 from catalog.settings.setting import BOOLEAN, Setting, whole_number
 
@@ -50,6 +51,18 @@ INSIGHT_SETTINGS: tuple[Setting[object], ...] = (
 _MILLIS_PER_DAY = 86_400_000
 # The log has the newest commits, so nothing is lost between two recordings.
 _PACE = Pace(interval=3_600_000, commits=1_000)
+
+
+def records_scans(configuration: Mapping[str, str]) -> bool:
+    """Whether queries that read a table are recorded; a value that is not accepted counts as no.
+
+    Args:
+        configuration: the table's properties.
+    """
+    try:
+        return CONSUMPTION_ENABLED.value(configuration)
+    except UseError:
+        return False
 
 
 @dataclass(frozen=True)

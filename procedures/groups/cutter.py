@@ -40,33 +40,43 @@ class Limits:
 
 
 def pieces(
-    size: Integers, limits: Limits, *, crossing: bool = False, files: Integers | None = None
+    size: Integers | Floats,
+    limits: Limits,
+    *,
+    crossing: bool = False,
+    files: Integers | None = None,
+    within: Integers | None = None,
 ) -> Iterator[tuple[int, int]]:
     """Cuts a list into as few pieces as its order and the limits allow.
 
     Args:
-        size: bytes of each entry of the list.
+        size: bytes of each entry of the list; whole numbers.
         limits: of a piece. An entry that alone exceeds them is a piece of its own.
         crossing: whether a piece ends with the entry with which it reaches the limit of bytes, and not before the
             entry with which it would exceed it.
         files: how many files each entry stands for; one file when left out.
+        within: a number for each entry; entries with different numbers are in different pieces.
 
     Yields:
         [first, end) of each piece.
     """
-    total = np.cumsum(size)
-    counts = np.arange(1, len(size) + 1) if files is None else np.cumsum(files)
+    position = np.arange(len(size))
+    count = np.ones(len(size), np.int64) if files is None else files
+    total, counted = np.cumsum(size), np.cumsum(count)
+    # Where a piece ends that begins with the entry: of all entries at once, because there may be very many pieces.
+    end = np.searchsorted(counted, counted - count + limits.files, side="right")
+    if limits.bytes is not None and crossing:
+        end = np.minimum(end, np.searchsorted(total, total - size + limits.bytes, side="left") + 1)
+    elif limits.bytes is not None:
+        end = np.minimum(end, np.searchsorted(total, total - size + limits.bytes, side="right"))
+    if within is not None:
+        ends = np.append(np.flatnonzero(np.diff(within)) + 1, len(within))
+        end = np.minimum(end, ends[np.searchsorted(ends, position, side="right")])
+    following: list[int] = np.maximum(end, position + 1).tolist()
     first = 0
-    while first < len(size):
-        before, counted = (int(total[first - 1]), int(counts[first - 1])) if first else (0, 0)
-        end = int(np.searchsorted(counts, counted + limits.files, side="right"))
-        if limits.bytes is not None and crossing:
-            end = min(end, int(np.searchsorted(total, before + limits.bytes, side="left")) + 1)
-        elif limits.bytes is not None:
-            end = min(end, int(np.searchsorted(total, before + limits.bytes, side="right")))
-        end = max(end, first + 1)
-        yield first, end
-        first = end
+    while first < len(following):
+        yield first, min(following[first], len(following))
+        first = following[first]
 
 
 def first_piece(size: Integers, most_bytes: int) -> int:

@@ -9,17 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from catalog.files.file_table import Floats, Integers
-from otree.packing import weight_bands
-from otree.pages import PAGE_ROWS, page_rows_of
-from otree.weight import MIN_WEIGHT
+from otree.pages import PAGE_ROWS
 from procedures.groups.read_costs import (
-    WEIGHTS,
-    PlannedFiles,
     Read,
-    ReadCosts,
     Regions,
+    bands_at_decades,
+    bands_of,
+    costs_laid_out,
+    costs_of_fresh_layout,
     costs_per_file,
-    divided,
     fraction_of,
     read_mix,
 )
@@ -112,7 +110,7 @@ class Judge:
     @cached_property
     def limits(self) -> list[float]:
         """Where the bands of a fresh layout begin, as fractions, and 1."""
-        return [(first - MIN_WEIGHT) / 2.0**32 for first, _ in self._fresh_files.bands(self.target_rows)] + [1.0]
+        return [*(fraction_of(first) for first, _ in self._fresh_bands), 1.0]
 
     @cached_property
     def target_rows(self) -> int:
@@ -125,8 +123,11 @@ class Judge:
 
         A table that has just become so large that its samples would get further bands is not merged for these.
         """
-        bands = self._fresh_files.bands_at_decades(self.target_rows)
-        costs = self._fresh_files.costs(self.reads, self.target_rows, self.page_rows, bands)
+        rows, size = float(self.files.rows.sum()), float(self.files.size.sum())
+        bands = bands_at_decades(self._fresh_bands, self.fractions)
+        costs = costs_of_fresh_layout(
+            rows, size, bands, self.reads, self.target_rows, self.page_rows, self.files.occupied()
+        )
         return costs.weighed(self.target_bytes)
 
     @cached_property
@@ -161,35 +162,13 @@ class Judge:
 
     def _laid_out(self, files: Regions, starts: Integers) -> Floats:
         """What each read costs over the files that groups become; shape (reads, groups)."""
-        rows = np.add.reduceat(files.rows, starts)
-        size = np.add.reduceat(files.size, starts)
-        low, high = np.minimum.reduceat(files.low, starts), np.maximum.reduceat(files.high, starts)
-        extent = np.clip(high - low, 0.0, 1.0)
-        first, end = np.minimum.reduceat(files.first, starts), np.maximum.reduceat(files.end, starts)
-        total = float(self.files.rows.sum())
-        lowest, highest, usual = float(first.min()), float(end.max()), float(np.median(rows))
-        evenly = lowest + (np.arange(WEIGHTS) + 0.5) / WEIGHTS * (highest - lowest)
-        weights = np.asarray(evenly * 2.0**32 + MIN_WEIGHT, np.int64).astype(np.int32)
-        span = highest - lowest
-        bands = weight_bands(weights, int(usual), self.target_rows, int(total - usual), span, self.fractions)
-        page_rows = page_rows_of(rows, total, self.page_rows)
-        density = files.rows / np.maximum(files.end - files.first, _SMALLEST)
-        read_bytes = np.zeros((len(self.reads), len(starts)))
-        opened = np.zeros_like(read_bytes)
-        for begins, ends in ((fraction_of(first_), fraction_of(end_)) for first_, end_ in bands):
-            within = np.minimum(files.end, ends) - np.maximum(files.first, begins)
-            of_band = np.add.reduceat(density * np.maximum(within, 0.0), starts)
-            count = np.where(of_band > 0, np.maximum(1.0, np.round(of_band / self.target_rows)), 0.0)
-            file, page = divided(extent, np.maximum(count, 1.0)), divided(extent, of_band / page_rows)
-            bytes_of_band = size * of_band / np.maximum(rows, 1.0)
-            starts_at = np.maximum(first, begins)
-            for n, read in enumerate(self.reads):
-                sampled = starts_at < read.fraction
-                read_bytes[n] += bytes_of_band * sampled * read.met(low, high, page)
-                opened[n] += count * sampled * read.met(low, high, file)
-        return ReadCosts(read_bytes, opened).weighed(self.target_bytes)
+        total, usual = float(self.files.rows.sum()), float(np.median(np.add.reduceat(files.rows, starts)))
+        first, end = float(files.first.min()), float(files.end.max())
+        bands = bands_of(usual, total, self.target_rows, self.fractions, first, end)
+        costs = costs_laid_out(files, starts, bands, self.reads, self.target_rows, total, self.page_rows)
+        return costs.weighed(self.target_bytes)
 
     @cached_property
-    def _fresh_files(self) -> PlannedFiles:
-        rows, size = float(self.files.rows.sum()), float(self.files.size.sum())
-        return PlannedFiles.of_all(rows, size, self.files.low.shape[1], self.fractions, self.files.occupied())
+    def _fresh_bands(self) -> list[tuple[int, int]]:
+        rows = float(self.files.rows.sum())
+        return bands_of(rows, rows, self.target_rows, self.fractions)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import combinations
+from itertools import combinations, zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
 from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
-from otree.packing import DECADES, band_limits, weight_bands
+from otree.packing import DECADES, weight_bands
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.value_spread import ValueSpread
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
@@ -25,7 +24,8 @@ BOXES = (0.001, 0.01, 0.1)
 SLICE = 0.01
 # Opening a file costs as much as reading this share of the target size: 1 MB of 128 MB.
 OPENING = 1 / 128
-WEIGHTS = 20_000
+# Weights by which bands are found; bands of fewer rows than one of them stands for are not seen.
+_WEIGHTS = 20_000
 _SHORTEST = 1e-9
 # Half of the rows are in files that are less dense than those that show which part of the space is occupied.
 _DENSE = 0.5
@@ -124,14 +124,13 @@ class Read:
     Attributes:
         fraction: the sample; 1 = all weights.
         sides: length of the box in each column, as a share of the rows; 1 = all values.
-        low: where it begins in each column, as a quantile; NaN, or () for all, if it may be anywhere.
-        high: where it ends.
+        places: where it begins and ends in each column, as quantiles; None if it may be anywhere. Columns that are left
+            out are without a place.
     """
 
     fraction: float
     sides: tuple[float, ...]
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
+    places: tuple[tuple[float, float] | None, ...] = ()
 
     def met(self, low: Floats, high: Floats, parts: Floats) -> Floats:
         """The share of the parts of regions that the box is expected to meet.
@@ -142,9 +141,9 @@ class Read:
             parts: lengths of the parts that each region is divided into, likewise.
         """
         share = np.ones(len(parts))
-        for column, side in enumerate(self.sides):
-            if self.low and self.low[column] == self.low[column]:  # not NaN
-                overlap = np.minimum(high[:, column], self.high[column]) - np.maximum(low[:, column], self.low[column])
+        for column, (side, place) in enumerate(zip_longest(self.sides, self.places)):
+            if place is not None:
+                overlap = np.minimum(high[:, column], place[1]) - np.maximum(low[:, column], place[0])
                 length = np.maximum(high[:, column] - low[:, column], _SHORTEST)
                 met = np.where(overlap < 0, 0.0, (overlap + parts[:, column]) / length)
                 share *= np.minimum(met, 1.0)
@@ -234,116 +233,118 @@ def divided(extents: Floats, parts: Floats) -> Floats:
     return np.asarray(np.minimum(extents, side[:, None]), np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class PlannedFiles:
-    """Rows that would be laid out together; a box that has a place sees their region begin at 0.
+def bands_of(
+    rows: float,
+    revision_rows: float,
+    target_rows: int,
+    fractions: Sequence[float] = (),
+    first: float = 0.0,
+    end: float = 1.0,
+) -> list[tuple[int, int]]:
+    """Returns [first, end) of each band of weights in the files that are written for some rows.
 
-    Attributes:
-        weights: evenly spaced sample of their weights, ascending.
-        rows: how many they are.
-        size: their bytes.
-        extent: length of their region in each column, as a share of the revision's rows.
-        first: smallest weight, as a fraction.
-        beside: rows of the revision in files that stay.
-        span: length of the range of weights that the rows come from, as a share of all weights.
+    Args:
+        rows: how many.
+        revision_rows: of the revision, those among them.
+        target_rows: rows of a file.
+        fractions: samples for which bands end.
+        first: smallest weight of the rows, as a fraction.
+        end: end of their weights, exclusive.
+    """
+    evenly = first + (np.arange(_WEIGHTS) + 0.5) / _WEIGHTS * (end - first)
+    weights = (evenly * 2.0**32 + MIN_WEIGHT).astype(np.int64).astype(np.int32)
+    return weight_bands(weights, int(rows), target_rows, int(revision_rows - rows), end - first, fractions)
+
+
+def bands_at_decades(bands: Sequence[tuple[int, int]], fractions: Sequence[float] = ()) -> list[tuple[int, int]]:
+    """Returns bands without the limits that only large tables have.
+
+    Args:
+        bands: of a fresh layout.
         fractions: samples for which bands end.
     """
+    limits = {weight_of(fraction) for fraction in (*fractions, *(1 / 10**n for n in range(1, DECADES + 1)))}
+    firsts = [first for n, (first, _) in enumerate(bands) if n == 0 or first in limits]
+    return [*zip(firsts, [*firsts[1:], MAX_WEIGHT + 1], strict=True)]
 
-    weights: NDArray[np.int32]
-    rows: float
-    size: float
-    extent: Floats
-    first: float = 0.0
-    beside: float = 0.0
-    span: float = 1.0
-    fractions: Sequence[float] = ()
 
-    @classmethod
-    def of_all(
-        cls, rows: float, size: float, dimensions: int, fractions: Sequence[float] = (), occupied: float = 1.0
-    ) -> PlannedFiles:
-        """All rows of a revision; ``occupied`` is the share of the space that they lie in."""
-        weights = _weights(np.array([0.0]), np.array([1.0]), np.array([rows]))
-        return cls(weights, rows, size, np.full(dimensions, occupied ** (1 / dimensions)), fractions=fractions)
+def costs_laid_out(
+    files: Regions,
+    starts: Integers,
+    bands: Sequence[tuple[int, int]],
+    mix: Sequence[Read],
+    target_rows: int,
+    revision_rows: float,
+    page_rows: int = PAGE_ROWS,
+    occupied: float = 1.0,
+) -> ReadCosts:
+    """Estimates what the mix costs once the rows of each of several groups of files are laid out together.
 
-    @classmethod
-    def of_files(cls, files: Regions, beside: float, span: float, fractions: Sequence[float] = ()) -> PlannedFiles:
-        """The rows of some files."""
-        extent = np.clip(files.high.max(axis=0) - files.low.min(axis=0), 0.0, 1.0)
-        weights = _weights(files.first, files.end, files.rows)
-        return cls(
-            weights,
-            float(files.rows.sum()),
-            float(files.size.sum()),
-            extent,
-            float(files.first.min()),
-            beside,
-            span,
-            fractions,
-        )
+    Args:
+        files: the files, group after group.
+        starts: where the files of each group begin.
+        bands: of weights in the files that are written.
+        mix: the reads.
+        target_rows: rows of a file.
+        revision_rows: of the revision.
+        page_rows: rows of a page where the whole revision is written.
+        occupied: share of the region of a group that its rows lie in.
 
-    def bands(self, target_rows: int) -> list[tuple[int, int]]:
-        """[first, end) of each band of weights in the files that would be written."""
-        return weight_bands(self.weights, int(self.rows), target_rows, int(self.beside), self.span, self.fractions)
+    Returns:
+        Arrays of the shape (reads, groups).
+    """
+    rows, size = np.add.reduceat(files.rows, starts), np.add.reduceat(files.size, starts)
+    low, high = np.minimum.reduceat(files.low, starts), np.maximum.reduceat(files.high, starts)
+    extent = np.clip(high - low, 0.0, 1.0) * occupied ** (1 / low.shape[1])
+    first = np.minimum.reduceat(files.first, starts)
+    rows_per_page = page_rows_of(rows, revision_rows, page_rows)
+    density = files.rows / np.maximum(files.end - files.first, _SHORTEST)
+    costs = ReadCosts(np.zeros((len(mix), len(starts))), np.zeros((len(mix), len(starts))))
+    for begins, ends in ((fraction_of(begins), fraction_of(ends)) for begins, ends in bands):
+        within = np.minimum(files.end, ends) - np.maximum(files.first, begins)
+        of_band = np.add.reduceat(density * np.maximum(within, 0.0), starts)
+        count = np.where(of_band > 0, np.maximum(1.0, np.round(of_band / target_rows)), 0.0)
+        file, page = divided(extent, count), divided(extent, of_band / rows_per_page)
+        bytes_of_band = size * of_band / np.maximum(rows, 1.0)
+        starts_at = np.maximum(first, begins)
+        for n, read in enumerate(mix):
+            sampled = starts_at < read.fraction
+            costs.bytes[n] += bytes_of_band * sampled * read.met(low, high, page)
+            costs.files[n] += count * sampled * read.met(low, high, file)
+    return costs
 
-    def bands_at_decades(self, target_rows: int) -> list[tuple[int, int]]:
-        """The same without the limits that only large tables have."""
-        limits = {*band_limits(0, self.fractions), *(weight_of(1 / 10**n) for n in range(1, DECADES + 1))}
-        bands = self.bands(target_rows)
-        firsts = [first for n, (first, _) in enumerate(bands) if n == 0 or first in limits]
-        return [*zip(firsts, [*firsts[1:], MAX_WEIGHT + 1], strict=True)]
 
-    def costs(
-        self,
-        mix: Sequence[Read],
-        target_rows: int,
-        page_rows: int = PAGE_ROWS,
-        bands: Sequence[tuple[int, int]] | None = None,
-    ) -> ReadCosts:
-        """Estimates what the mix costs once the rows are laid out.
+def costs_of_fresh_layout(
+    rows: float,
+    size: float,
+    bands: Sequence[tuple[int, int]],
+    mix: Sequence[Read],
+    target_rows: int,
+    page_rows: int = PAGE_ROWS,
+    occupied: float = 1.0,
+) -> ReadCosts:
+    """Estimates what the mix costs if all rows of a revision are laid out at once; one entry per read.
 
-        Args:
-            mix: the reads.
-            target_rows: rows of a file.
-            page_rows: rows of a page.
-            bands: of weights; those of the product where left out.
-        """
-        bands = self.bands(target_rows) if bands is None else bands
-        starts = np.searchsorted(self.weights, [first for first, _ in bands])
-        share = np.diff([*starts, len(self.weights)]) / max(len(self.weights), 1)
-        first = np.maximum([fraction_of(first) for first, _ in bands], self.first)
-        rows = share * self.rows
-        count = np.maximum(1.0, np.round(rows / target_rows))
-        file = divided(self.extent, count)
-        pages = rows / page_rows_of(self.rows, self.rows + self.beside, page_rows)
-        page = divided(self.extent, pages)
-        count = np.where(share > 0, count, 0.0)
-        low, high = np.zeros_like(file), np.broadcast_to(self.extent, file.shape)
-        read_bytes, opened = [], []
-        for read in mix:
-            sampled = first < read.fraction
-            read_bytes.append(np.sum(share * self.size * sampled * read.met(low, high, page)))
-            opened.append(np.sum(count * sampled * read.met(low, high, file)))
-        return ReadCosts(np.array(read_bytes), np.array(opened))
+    Args:
+        rows: of the revision.
+        size: its bytes.
+        bands: see ``costs_laid_out``, like the others.
+        mix: the reads.
+        target_rows: rows of a file.
+        page_rows: rows of a page.
+        occupied: share of the space that rows lie in.
+    """
+    dimensions = len(mix[0].sides) if mix else 1
+    one, corner = np.ones(1), np.zeros((1, dimensions))
+    everything = Regions(size * one, rows * one, 0 * one, one, corner, corner + 1, np.zeros(1, np.int64))
+    first = np.zeros(1, np.int64)
+    costs = costs_laid_out(everything, first, bands, mix, target_rows, rows, page_rows, occupied)
+    return ReadCosts(costs.bytes[:, 0], costs.files[:, 0])
 
 
 def fraction_of(weight: int) -> float:
     """A weight as a share of all weights."""
     return (weight - MIN_WEIGHT) / (MAX_WEIGHT - MIN_WEIGHT + 1)
-
-
-def _weights(first: Floats, end: Floats, rows: Floats) -> NDArray[np.int32]:
-    """Evenly spaced weights of rows that are spread evenly between the ends of their files' weights."""
-    ends = np.unique(np.concatenate([first, end]))
-    slope = np.zeros(len(ends))
-    density = rows / np.maximum(end - first, 1e-9)
-    slope += np.bincount(np.searchsorted(ends, first), density, len(ends))
-    slope -= np.bincount(np.searchsorted(ends, end), density, len(ends))
-    below = np.concatenate([[0.0], np.cumsum(np.cumsum(slope)[:-1] * np.diff(ends))])
-    if below[-1] <= 0:
-        return np.zeros(0, np.int32)
-    places = np.interp((np.arange(WEIGHTS) + 0.5) / WEIGHTS * below[-1], below, ends)
-    return np.asarray(np.minimum(places * 2.0**32 + MIN_WEIGHT, MAX_WEIGHT), np.int32)
 
 
 def quantiles(low: Floats, high: Floats, rows: Floats) -> tuple[Floats, Floats]:

@@ -10,21 +10,21 @@ from datetime import date, datetime, timezone
 import numpy as np
 
 from catalog.files.file_table import FileTable, Floats, Integers
-from catalog.insights.recorded_scans import Filter, RecordedScan
+from catalog.insights.recorded_scans import Filter, RecordedScan, RecordedScans
 from otree.value_spread import ValueSpread
 from procedures.groups.read_costs import Read, Regions
 
-# A plan judges so many reads, spread evenly over the records, each of which stands for several.
-MOST_READS = 256
-# Fewer where there are many files: so many costs of a file for a read are held in memory.
+# A plan judges fewer reads where there are many files: so many costs of a file for a read are held in memory.
 _MOST_COSTS = 5_000_000
 _LEAST_READS = 16
 _SMALLEST_SIDE = 1e-6
+# The shim cuts literals there (FilterColumns in ScanRecords.scala).
+_MOST_CHARACTERS = 200
 _NEVER = np.iinfo(np.int64).max
 _COMPARED = frozenset(("=", "<=>", "<", "<=", ">", ">=", "IN"))
 _NUMBER = re.compile(r"(?:CAST\()?'?(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?:L|S|Y|D|F|BD)?'?(?: AS \w+(?:\([^)]*\))?\))?")
 _DATE = re.compile(r"DATE '(\d{4}-\d\d-\d\d)'")
-_TIMESTAMP = re.compile(r"TIMESTAMP(?:_NTZ)? '(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)'")
+_TIMESTAMP = re.compile(r"TIMESTAMP(?:_NTZ)? '(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(\.\d+)?'")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,28 +66,25 @@ class RecordedReads:
 
 
 def recorded_reads(
-    scans: Sequence[RecordedScan], columns: Sequence[str], files: FileTable, regions: Regions
-) -> RecordedReads | None:
-    """Turns scans into reads; None if there are none.
+    recorded: RecordedScans, columns: Sequence[str], files: FileTable, regions: Regions
+) -> RecordedReads:
+    """Turns scans into reads.
 
     A scan whose literals are recorded is a box in a place. Of any other, the share of the rows that it kept says how
     large its box was, and it may have been anywhere.
 
     Args:
-        scans: in the order of time.
+        recorded: at least one scan.
         columns: the indexed columns.
         files: of the revision, with the ranges of these columns.
         regions: the same files.
     """
-    if not scans or not len(files):
-        return None
-    most = int(np.clip(_MOST_COSTS // len(files), _LEAST_READS, MOST_READS))
-    chosen = np.unique(np.linspace(0, len(scans) - 1, min(most, len(scans))).round().astype(np.int64))
+    recorded = recorded.thinned(max(_MOST_COSTS // max(len(files), 1), _LEAST_READS))
     spreads = [ValueSpread.of_files(files.low[:, n], files.high[:, n], regions.rows) for n in range(len(columns))]
     rows = float(regions.rows.sum())
-    reads = tuple(_read(scans[n], columns, spreads, rows) for n in chosen)
-    times = np.array([scans[n].time for n in chosen], np.int64)
-    return RecordedReads(reads, times, len(scans) / len(chosen), files.modification_time)
+    reads = tuple(_read(scan, columns, spreads, rows) for scan in recorded.scans)
+    times = np.array([scan.time for scan in recorded.scans], np.int64)
+    return RecordedReads(reads, times, recorded.weight, files.modification_time)
 
 
 def _read(scan: RecordedScan, columns: Sequence[str], spreads: Sequence[ValueSpread | None], rows: float) -> Read:
@@ -97,24 +94,23 @@ def _read(scan: RecordedScan, columns: Sequence[str], spreads: Sequence[ValueSpr
     # Filters of other columns keep fewer rows than the box has.
     kept = scan.rows_kept if len(compared) == len(scan.filters) else scan.rows_read
     share = min(1.0, max(kept / max(rows * scan.fraction, 1.0), 1e-12))
-    sides = np.ones(len(columns))
-    sides[boxed] = max(share ** (1 / max(len(boxed), 1)), _SMALLEST_SIDE)
-    low, high = np.full(len(columns), np.nan), np.full(len(columns), np.nan)
-    for number in boxed:
-        place = _place([f for f in compared if f.column.lower() == names[number]], spreads[number])
-        if place is not None:
-            low[number], high[number] = place
-            sides[number] = max(place[1] - place[0], _SMALLEST_SIDE)
-    return Read(scan.fraction, tuple(sides.tolist()), tuple(low.tolist()), tuple(high.tolist()))
+    side = max(share ** (1 / max(len(boxed), 1)), _SMALLEST_SIDE)
+    places = tuple(
+        _place([f for f in compared if f.column.lower() == name], spread) if number in boxed else None
+        for number, (name, spread) in enumerate(zip(names, spreads, strict=True))
+    )
+    return Read(scan.fraction, tuple(side if n in boxed else 1.0 for n in range(len(columns))), places)
 
 
 def _place(filters: Sequence[Filter], spread: ValueSpread | None) -> tuple[float, float] | None:
     """Where on its column a box lies, as quantiles; None if the literals don't tell."""
     low, high = -np.inf, np.inf
     for f in filters:
-        values = [] if f.literal is None else [_value(text) for text in f.literal.split(", ")]
+        # A text of the most characters may have been cut.
+        whole = f.literal is not None and len(f.literal) < _MOST_CHARACTERS
+        values = [_value(text) for text in f.literal.split(", ")] if f.literal is not None and whole else [None]
         known = [value for value in values if value is not None]
-        if not known or len(known) < len(values) or spread is None:
+        if len(known) < len(values) or spread is None:
             return None
         if f.operator in (">", ">=", "=", "<=>", "IN"):
             low = max(low, min(known))
@@ -133,5 +129,6 @@ def _value(literal: str) -> float | None:
         return float((date.fromisoformat(found[1]) - date(1970, 1, 1)).days)
     if (found := _TIMESTAMP.fullmatch(literal)) is not None:
         # The time zone is not recorded: a box that is some hours off has the same price.
-        return datetime.fromisoformat(found[1]).replace(tzinfo=timezone.utc).timestamp() * 1e6
+        moment = datetime.fromisoformat(found[1]).replace(tzinfo=timezone.utc)
+        return (moment.timestamp() + float(found[2] or 0)) * 1e6
     return None

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from catalog.errors import InvalidArgumentError
 from catalog.files.file_table import FileTable
-from catalog.insights.recorded_scans import RecordedScan
+from catalog.insights.recorded_scans import RecordedScans
 from catalog.settings.strategy_options import BATCH_BYTES
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Parameter
@@ -67,12 +67,13 @@ class TableFiles:
     Attributes:
         snapshot: the version of the table, with its properties, its revisions and its schema.
         run: what the run has done so far.
-        scans: returns the recorded scans of the table since a time in epoch milliseconds; None if it records none.
+        scans: returns the recorded scans of the table since a time in epoch milliseconds; None if it does not record
+            them.
     """
 
     snapshot: TableSnapshot
     run: RunSoFar = field(default=RunSoFar())
-    scans: Callable[[int], Sequence[RecordedScan] | None] = field(default_factory=lambda: _no_scans)
+    scans: Callable[[int], RecordedScans] | None = None
 
     @property
     def files(self) -> FileTable:
@@ -83,10 +84,6 @@ class TableFiles:
     def first(self) -> TableFiles:
         """What could be chosen from when the run asked the strategy first."""
         return self if self.run.first is None else self.run.first
-
-
-def _no_scans(since: int) -> Sequence[RecordedScan] | None:  # noqa: ARG001 - see ``TableFiles.scans``
-    return None
 
 
 class Strategy(ABC):

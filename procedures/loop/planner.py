@@ -9,6 +9,7 @@ from catalog.errors import IndexConfigurationError, InvalidArgumentError, Unknow
 from catalog.insights.recorded_scans import recorded_scans
 from catalog.jvm.session import described_jobs
 from catalog.properties.checks import described
+from catalog.properties.insight_properties import records_scans
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.table.managed_table import ManagedTable
 from catalog.table.named_files import find_files
@@ -62,14 +63,13 @@ class TablePlanner:
             is_contended = request.batch_bytes is not None
             going_on, self._findings = None if is_contended else self._findings, None
             restricted = self._restricted(snapshot)
+            scans = partial(recorded_scans, table) if records_scans(snapshot.configuration) else None
             for strategy in settings.strategies:
                 if going_on is not None and going_on[0] is strategy and plan.takes(going_on[1]):
                     self._findings = going_on
                     break
                 first, failed = self._first.get(strategy.name), request.failed.get(strategy.name, frozenset())
-                table_files = TableFiles(
-                    restricted, RunSoFar(first, failed, is_contended), partial(recorded_scans, table)
-                )
+                table_files = TableFiles(restricted, RunSoFar(first, failed, is_contended), scans)
                 self._first.setdefault(strategy.name, table_files)
                 asked = settings.selection[strategy.name].with_batch_limit(request.batch_bytes)
                 findings = strategy.groups(table_files, asked)

@@ -7,17 +7,17 @@ group overlaps little outside its region, and fits a limit of bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from catalog.files.file_table import Flags, Floats, Integers
 from otree.curve import bits_per_dimension, hilbert_keys
+from procedures.groups.cutter import Limits, pieces
 from procedures.groups.judge import Judge, Merges
 from procedures.groups.read_costs import Regions
 
 # Files with less than this share of the rows in their region, and then those with more of them.
-_DENSITIES = (0.03, 0.07, 0.15, 0.3, 0.6, 10.0)
+_DENSITIES = (0.03, 0.07, 0.15, 0.3, 0.6, float("inf"))
 # Levels of cells that are tried for a range of weights and a density.
 _LEVELS = 5
 # All ranges between ends of bands are tried where there are few bands.
@@ -29,25 +29,12 @@ _SMALL_FILE = 0.5
 _SLACK = 1e-6
 
 
-@dataclass(frozen=True)
-class Limit:
-    """How large a group may be.
-
-    Attributes:
-        bytes: of its files.
-        files: how many.
-    """
-
-    bytes: float
-    files: int
-
-
-def candidates(judge: Judge, limit: Limit, smallest: float) -> Iterator[Merges]:
+def candidates(judge: Judge, limits: Limits, smallest: float) -> Iterator[Merges]:
     """Yields groups that save reads, in no order; groups of different sets overlap.
 
     Args:
         judge: of all files of the revision.
-        limit: of a group.
+        limits: of a group.
         smallest: what a group is worth at least; see ``Merges.worth``.
     """
     files = judge.files
@@ -65,8 +52,10 @@ def candidates(judge: Judge, limit: Limit, smallest: float) -> Iterator[Merges]:
             if len(chosen) < 2 or len(chosen) == before:
                 continue
             before = len(chosen)
-            for members, starts in _cells(files, chosen, keys, density, bits, limit):
-                yield _best(judge.merges(members, starts), smallest)
+            for members, starts in _cells(files, chosen, keys, density, bits, limits):
+                merges = _best(judge.merges(members, starts), smallest)
+                if len(merges.size):
+                    yield merges
 
 
 def _ranges(limits: list[float]) -> Iterator[tuple[float, float]]:
@@ -87,7 +76,7 @@ def _places(files: Regions) -> tuple[Integers, int]:
 
 
 def _cells(
-    files: Regions, chosen: Integers, keys: Integers, density: Floats, bits: int, limit: Limit
+    files: Regions, chosen: Integers, keys: Integers, density: Floats, bits: int, limits: Limits
 ) -> Iterator[tuple[Integers, Integers]]:
     """Yields the groups of several levels of cells: their files, and where each group begins.
 
@@ -97,10 +86,11 @@ def _cells(
         keys: place of each file.
         density: of each file.
         bits: of a place.
-        limit: of a group.
+        limits: of a group.
     """
     size = files.size[chosen]
-    cells = max(float(size.sum()) / limit.bytes, len(chosen) / limit.files)
+    most_bytes = limits.bytes or float("inf")
+    cells = max(float(size.sum()) / most_bytes, len(chosen) / limits.files)
     coarsest = max(0, int(np.floor(np.log2(max(cells, 1.0)))) - 1)
     layer = np.floor(np.log2(np.maximum(density[chosen], 1e-12)))
     for level in range(coarsest, min(coarsest + _LEVELS, bits + 1)):
@@ -108,32 +98,15 @@ def _cells(
         # Within a cell, files of about the same density are next to each other, thin ones first.
         order = np.lexsort((keys[chosen], layer, cell))
         members = chosen[order]
-        starts = _cut(size[order], cell[order], limit)
+        starts = np.array([first for first, _ in pieces(size[order], limits, within=cell[order])], np.int64)
         counts = np.diff([*starts, len(members)])
         writes = files.write[members]
         several = np.maximum.reduceat(writes, starts) > np.minimum.reduceat(writes, starts)
-        keep = (counts > 1) & several & (np.add.reduceat(size[order], starts) <= limit.bytes)
+        keep = (counts > 1) & several & (np.add.reduceat(size[order], starts) <= most_bytes)
         if not keep.any():
             continue
         members = members[np.repeat(keep, counts)]
         yield members, np.cumsum([0, *counts[keep][:-1]])
-
-
-def _cut(size: Floats, cell: Integers, limit: Limit) -> Integers:
-    """Where groups begin: at each cell, and where the next file would exceed the limit."""
-    cell_ends = np.append(np.flatnonzero(np.diff(cell)) + 1, len(cell))
-    end_of_cell = cell_ends[np.searchsorted(cell_ends, np.arange(len(cell)), side="right")]
-    through = np.cumsum(size)
-    before = through - size
-    fits = np.searchsorted(through, before + limit.bytes * (1 + 1e-9), side="right")
-    following = np.minimum(
-        np.minimum(np.maximum(fits, np.arange(len(cell)) + 1), end_of_cell), np.arange(len(cell)) + limit.files
-    )
-    at, starts, after = 0, [], following.tolist()
-    while at < len(cell):
-        starts.append(at)
-        at = after[at]
-    return np.asarray(starts, np.int64)
 
 
 def _best(merges: Merges, smallest: float) -> Merges:

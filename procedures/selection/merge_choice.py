@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.files.file_table import Floats, Integers
-from procedures.groups.judge import Judge, Merges, overall, slopes
-from procedures.selection.merge_candidates import Limit, candidates
+from procedures.groups.cutter import Limits
+from procedures.groups.judge import Judge, Merges, slopes
+from procedures.selection.merge_candidates import candidates
 
 # Above the target, merges go on until this share of the excess that the target allows is left, so that a few more
 # appends don't start the next ones.
@@ -90,14 +91,14 @@ class Budget:
     spent: float
 
 
-def choose(judge: Judge, target: float, budget: Budget, limit: Limit) -> Choice:
+def choose(judge: Judge, target: float, budget: Budget, limits: Limits) -> Choice:
     """Chooses groups until reads are expected to cost the target.
 
     Args:
         judge: of all files of the revision.
         target: what reads may cost, in proportion to a fresh layout.
         budget: of the revision.
-        limit: of a group.
+        limits: of a group.
     """
     files = judge.files
     total = float(files.size.sum())
@@ -106,11 +107,11 @@ def choose(judge: Judge, target: float, budget: Budget, limit: Limit) -> Choice:
     rewrites, cost = budget.spent / total, judge.cost
     most_bytes = budget.rewrites * total - budget.spent
     if judge.recorded:
-        pool = _Pool.of([merges for merges in candidates(judge, limit, SMALLEST_SHARE_PAID) if len(merges.size)])
+        pool = _Pool.of([*candidates(judge, limits, SMALLEST_SHARE_PAID)])
         return _paid(judge, pool, most_bytes, rewrites)
     if cost <= target:
         return Choice((), None, cost, cost, rewrites)
-    pool = _Pool.of([merges for merges in candidates(judge, limit, SMALLEST_RATIO) if len(merges.size)])
+    pool = _Pool.of([*candidates(judge, limits, SMALLEST_RATIO)])
     merges, waiting = _cheapest(judge, pool, 1 + HYSTERESIS * (target - 1), most_bytes)
     return Choice(tuple(merges), waiting, cost, merges[-1].after if merges else cost, rewrites)
 
@@ -142,7 +143,7 @@ def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tupl
         stop: what reads may cost afterwards.
         most_bytes: bytes of all groups together.
     """
-    costs = judge.today.copy()
+    costs = judge.today
     left = np.ones(len(pool.size), bool)
     used = np.zeros(len(judge.files), bool)
     merges: list[Merge] = []
@@ -157,23 +158,21 @@ def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tupl
             if worth[n] * total < SMALLEST_RATIO:
                 left[open_[worth * total < SMALLEST_RATIO]] = False
                 break
+            left[number] = False
             if used[pool.members[number]].any():
-                left[number] = False
                 continue
-            if pool.size[number] > most_bytes:
-                left[number] = False
-                waiting = waiting or _merge(judge, pool, number, costs, costs - pool.saved[:, number])
+            merge = _merge(judge, pool, number, costs)
+            if merge.size > most_bytes:
+                waiting = waiting or merge
                 continue
-            after = np.maximum(costs - pool.saved[:, number], 0.0)
-            if overall(after / judge.fresh) >= overall(costs / judge.fresh):
-                left[number] = False
+            if merge.after >= merge.before:
                 continue
-            merges.append(_merge(judge, pool, number, costs, after))
-            costs, left[number] = after, False
-            used[pool.members[number]] = True
-            most_bytes -= float(pool.size[number])
+            merges.append(merge)
+            used[merge.files] = True
+            most_bytes -= merge.size
+            costs = np.maximum(costs - pool.saved[:, number], 0.0)
             taken += 1
-            if merges[-1].after <= stop:
+            if merge.after <= stop:
                 return merges, None
             if taken >= _ROUND:
                 break
@@ -185,8 +184,8 @@ def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tupl
 def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choice:
     """Takes the groups that recorded reads have paid for: what they would have saved is as much as is to be rewritten.
 
-    This is the rule of whoever rents until the rent has reached the price. It costs at most twice what would have been
-    best, had the reads been known beforehand.
+    This is the rule of whoever rents until the rent has reached the price. For one group it costs at most twice what
+    would have been best, had the reads been known beforehand.
 
     Args:
         judge: of all files.
@@ -197,7 +196,7 @@ def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choi
     Source:
         A. Karlin et al., "Competitive snoopy caching", Algorithmica 3 (1988).
     """
-    costs = judge.today.copy()
+    costs, cost = judge.today, judge.cost
     used = np.zeros(len(judge.files), bool)
     merges: list[Merge] = []
     waiting: Merge | None = None
@@ -205,23 +204,24 @@ def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choi
     for number in np.argsort(-pool.worth, kind="stable").tolist():
         if used[pool.members[number]].any():
             continue
-        if judge.overall(costs) <= 1:
+        if cost <= 1 or len(merges) == _MOST_GROUPS:
             break
         if pool.worth[number] < PRICE:
             unpaid = float(pool.worth[number])
             break
-        after = np.maximum(costs - pool.saved[:, number], 0.0)
-        if pool.size[number] > most_bytes:
-            waiting = waiting or _merge(judge, pool, number, costs, after)
-        elif len(merges) < _MOST_GROUPS:
-            merges.append(_merge(judge, pool, number, costs, after))
-            used[pool.members[number]] = True
-            most_bytes -= float(pool.size[number])
-            costs = after
-    return Choice(tuple(merges), waiting, judge.cost, judge.overall(costs), rewrites, unpaid)
+        merge = _merge(judge, pool, number, costs)
+        if merge.size > most_bytes:
+            waiting = waiting or merge
+            continue
+        merges.append(merge)
+        used[merge.files] = True
+        most_bytes -= merge.size
+        costs, cost = np.maximum(costs - pool.saved[:, number], 0.0), merge.after
+    return Choice(tuple(merges), waiting, judge.cost, cost, rewrites, unpaid)
 
 
-def _merge(judge: Judge, pool: _Pool, number: int, before: Floats, after: Floats) -> Merge:
+def _merge(judge: Judge, pool: _Pool, number: int, costs: Floats) -> Merge:
+    """A candidate as a merge, where reads cost ``costs`` before it."""
     files, members = judge.files, np.sort(pool.members[number])
     return Merge(
         members,
@@ -229,6 +229,6 @@ def _merge(judge: Judge, pool: _Pool, number: int, before: Floats, after: Floats
         float(files.first[members].min()),
         float(files.end[members].max()),
         len(np.unique(files.write[members])),
-        judge.overall(before),
-        judge.overall(after),
+        judge.overall(costs),
+        judge.overall(np.maximum(costs - pool.saved[:, number], 0.0)),
     )

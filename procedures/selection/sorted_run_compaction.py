@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from catalog.columns.column_names import find_stored
-from catalog.files.file_table import FileTable
+from catalog.files.file_table import FileTable, Integers
 from catalog.properties.optimization_properties import (
     MAX_WRITE_AMPLIFICATION,
     MAX_WRITE_AMPLIFICATION_KEY,
@@ -17,13 +17,12 @@ from catalog.properties.optimization_properties import (
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.groups.block_groups import indexed_revision
-from procedures.groups.cutter import MAX_FILES_PER_GROUP
+from procedures.groups.cutter import Limits
 from procedures.groups.group import InputFile, Relayout, SkippedGroup
 from procedures.groups.judge import Judge
 from procedures.groups.read_costs import Regions
 from procedures.groups.recorded_reads import recorded_reads
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
-from procedures.selection.merge_candidates import Limit
 from procedures.selection.merge_choice import Budget, Choice, Merge, choose
 
 NAME = "SortedRunCompaction"
@@ -62,24 +61,25 @@ class SortedRunCompaction(Strategy):
         target = float(TARGET_READ_COST.value(snapshot.configuration))
         most = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
         regions = Regions.of(files)
-        scans = table.scans(int(files.modification_time.min()))
-        # Nobody has read a table that records reads and has none: nothing is worth a rewrite.
-        recorded = None if scans is None else recorded_reads(scans, revision.columns, files, regions)
-        if scans is not None and recorded is None:
+        scans = None if table.scans is None else table.scans(int(files.modification_time.min()))
+        if scans is not None and not scans.scans:
             yield f"{NAME}: no read was recorded since the files were written"
             return
         judge = Judge(
             regions,
             float(configuration.target_file_bytes),
             fractions=configuration.sample_fractions,
-            recorded=recorded,
+            recorded=None if scans is None else recorded_reads(scans, revision.columns, files, regions),
         )
         budget = Budget(most, float((files.rewrites * files.size).sum()))
-        choice = choose(judge, target, budget, Limit(settings.bytes_per_iter, MAX_FILES_PER_GROUP))
-        yield from findings_of(choice, files, revision.revision_id, target, most)
+        choice = choose(judge, target, budget, Limits(settings.bytes_per_iter))
+        is_again = table.run.first is not None
+        yield from findings_of(choice, files, revision.revision_id, target, most, is_again=is_again)
 
 
-def findings_of(choice: Choice, files: FileTable, revision_id: int, target: float, most: float) -> Iterator[Finding]:
+def findings_of(
+    choice: Choice, files: FileTable, revision_id: int, target: float, most: float, *, is_again: bool = False
+) -> Iterator[Finding]:
     """Turns a choice into what the strategy finds; pure.
 
     Args:
@@ -88,29 +88,34 @@ def findings_of(choice: Choice, files: FileTable, revision_id: int, target: floa
         revision_id: their revision.
         target: what reads may cost, for people.
         most: how many times a row may be rewritten, for people.
+        is_again: whether the run has asked before. Then the report shows what reads cost after its merges.
     """
-    allowed = f"{TARGET_READ_COST_KEY} = {target:g}"
+    allowed, is_recorded = f"{TARGET_READ_COST_KEY} = {target:g}", choice.unpaid is not None
+    cost = f"{'recorded reads' if is_recorded else 'reads'} cost {choice.cost:.2f} times a fresh layout"
+    because = "and have paid for the group" if is_recorded else f"above {allowed}"
     if choice.waiting is not None:
-        merge = choice.waiting
         note = (
-            f"reads cost {choice.cost:.2f} times a fresh layout, above {allowed}; rows were rewritten "
-            f"{choice.rewrites:.2f} times, and {MAX_WRITE_AMPLIFICATION_KEY} = {most:g} allows the merge later"
+            f"{cost}, {because}; rows were rewritten {choice.rewrites:.2f} times, and {MAX_WRITE_AMPLIFICATION_KEY} = "
+            f"{most:g} allows the merge later"
         )
-        yield SkippedGroup(NAME, "WRITE_AMPLIFICATION", len(merge.files), int(merge.size), note, round(choice.cost, 4))
+        taken = choice.waiting.files
+        yield _skipped("WRITE_AMPLIFICATION", files.size[taken], note, choice.cost)
     if choice.merges:
-        because = f"above {allowed}" if choice.unpaid is None else "and recorded reads have paid for the group"
         yield from (_group(merge, files, revision_id, because) for merge in choice.merges)
-    elif choice.unpaid is not None and choice.cost > _AS_FRESH:
-        note = (
-            f"recorded reads cost {choice.cost:.2f} times a fresh layout; since the files were written, they would "
-            f"have saved {choice.unpaid:.0%} of the bytes that the best group rewrites"
-        )
-        yield SkippedGroup(NAME, UNPAID, len(files), int(files.size.sum()), note, round(choice.cost, 4))
-    elif _AS_FRESH < choice.cost <= target:
-        note = f"reads cost {choice.cost:.2f} times a fresh layout, which {allowed} allows"
-        yield SkippedGroup(NAME, BELOW_TARGET, len(files), int(files.size.sum()), note, round(choice.cost, 4))
-    else:
-        yield f"{NAME}: reads of revision {revision_id} cost {choice.cost:.2f} times a fresh layout; nothing to merge"
+        return
+    # Files of a single write cannot be merged, whatever they cost.
+    could_merge = choice.cost > _AS_FRESH and files.write.max() > files.write.min()
+    if choice.waiting is None and (is_again or could_merge):
+        if is_recorded:
+            note = f"{cost}; they have paid {choice.unpaid:.0%} of the bytes that the best group rewrites"
+            yield _skipped(UNPAID, files.size, note, choice.cost)
+        elif choice.cost <= target:
+            yield _skipped(BELOW_TARGET, files.size, f"{cost}, which {allowed} allows", choice.cost)
+    yield f"{NAME}: {cost} in revision {revision_id}; nothing to merge"
+
+
+def _skipped(reason: str, size: Integers, note: str, cost: float) -> SkippedGroup:
+    return SkippedGroup(NAME, reason, len(size), int(size.sum()), note, round(cost, 4))
 
 
 def _group(merge: Merge, files: FileTable, revision_id: int, because: str) -> Relayout:

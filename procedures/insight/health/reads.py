@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.files.file_table import FileTable, Flags
-from procedures.groups.read_costs import PlannedFiles, Read, Regions, costs_per_file
+from procedures.groups.read_costs import Read, Regions, bands_of, costs_of_fresh_layout, costs_per_file
 
 # The reads that health is measured by: their parts have these names.
 SAMPLE_1, SAMPLE_10, BOX_1 = "sample_1_percent", "sample_10_percent", "box_1_percent"
@@ -79,8 +79,8 @@ def fresh_costs(files: FileTable, target_bytes: int, fractions: Sequence[float])
     if not dimensions or not size:
         return 0.0
     target_rows = max(int(rows * target_bytes / size), 1)
-    planned = PlannedFiles.of_all(rows, size, dimensions, fractions)
-    costs = planned.costs(list(measured_reads(dimensions).values()), target_rows)
+    bands = bands_of(rows, rows, target_rows, fractions)
+    costs = costs_of_fresh_layout(rows, size, bands, list(measured_reads(dimensions).values()), target_rows)
     return float(np.mean(costs.bytes + costs.files * OPEN_COST))
 
 
@@ -113,7 +113,7 @@ def _costs(
     nothing = np.zeros(len(mix))
     rows, size = float(regions.rows.sum()), float(regions.size.sum())
     target_rows = max(int(rows * target_bytes / size), 1)
-    fresh = PlannedFiles.of_all(rows, size, dimensions, named).costs(mix, target_rows)
+    fresh = costs_of_fresh_layout(rows, size, bands_of(rows, rows, target_rows, named), mix, target_rows)
     read = opened = plain = nothing
     if len(others):
         cost = costs_per_file(regions.take(others), mix, _WHOLE_FILE)

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, first_piece, parts_of, pieces
 
 
-def _by_loop(sizes, counts, most_bytes, most_files, crossing):
+def _by_loop(sizes, counts, most_bytes, most_files, crossing, labels):
     found, current = [], []
     for n in range(len(sizes)):
         size, files = sum(sizes[i] for i in current), sum(counts[i] for i in current)
         is_full = files + counts[n] > most_files
         if most_bytes is not None:
             is_full |= size >= most_bytes if crossing else size + sizes[n] > most_bytes
+        is_full |= n > 0 and labels[n] != labels[n - 1]
         if current and is_full:
             found.append((current[0], n))
             current = []
@@ -23,17 +24,19 @@ def _by_loop(sizes, counts, most_bytes, most_files, crossing):
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), max_size=20),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 2)), max_size=20),
     st.one_of(st.none(), st.integers(1, 30)),
     st.integers(1, 12),
     st.booleans(),
 )
 def test_pieces_are_those_of_a_loop(entries, most_bytes, most_files, crossing):
-    sizes, counts = [size for size, _ in entries], [count for _, count in entries]
-    found = pieces(
-        np.array(sizes, np.int64), Limits(most_bytes, most_files), crossing=crossing, files=np.array(counts, np.int64)
-    )
-    assert list(found) == _by_loop(sizes, counts, most_bytes, most_files, crossing)
+    sizes, counts, labels = ([entry[n] for entry in entries] for n in range(3))
+    size, files, within = (np.array(values, np.int64) for values in (sizes, counts, labels))
+    limits = Limits(most_bytes, most_files)
+    found = pieces(size, limits, crossing=crossing, files=files)
+    assert list(found) == _by_loop(sizes, counts, most_bytes, most_files, crossing, [1] * len(sizes))
+    found = pieces(size, limits, crossing=crossing, files=files, within=within)
+    assert list(found) == _by_loop(sizes, counts, most_bytes, most_files, crossing, labels)
 
 
 @pytest.mark.parametrize(

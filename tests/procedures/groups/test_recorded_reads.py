@@ -1,6 +1,5 @@
 """Recorded scans as reads, and groups that these reads pay for."""
 
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.insights.recorded_scans import Filter, RecordedScan, recorded_scans
+from catalog.insights.recorded_scans import Filter, RecordedScan, RecordedScans
+from procedures.groups.cutter import Limits
 from procedures.groups.judge import Judge
 from procedures.groups.read_costs import Read, Regions
-from procedures.groups.recorded_reads import MOST_READS, RecordedReads, recorded_reads
-from procedures.selection.merge_candidates import Limit
+from procedures.groups.recorded_reads import RecordedReads, recorded_reads
 from procedures.selection.merge_choice import Budget, choose
 
 TARGET = 100_000.0
@@ -52,7 +51,7 @@ def scan(time=1, fraction=1.0, filters=(), read=0, kept=0):
 def reads_of(scans, count=4):
     regions, times = pairs(count)
     files = Files(**vars(listed(regions, times)))
-    recorded = recorded_reads(scans, ["A", "b"], files, regions)
+    recorded = recorded_reads(RecordedScans(tuple(scans), 1.0), ["A", "b"], files, regions)
     return recorded, regions
 
 
@@ -61,7 +60,7 @@ def test_a_scan_without_literals_is_a_box_of_the_rows_that_it_kept():
     recorded, _ = reads_of([scan(filters=[("a", ">=", None), ("B", "<", None)], read=rows, kept=rows / 100)])
     (read,) = recorded.reads
     assert read.sides == pytest.approx((0.1, 0.1))
-    assert np.isnan(read.low).all()
+    assert read.places == (None, None)
 
 
 def test_other_filters_do_not_make_the_box_smaller():
@@ -88,8 +87,7 @@ def test_a_condition_that_does_not_decide_makes_no_box():
 def test_literals_say_where_a_box_lies(filters, place):
     recorded, _ = reads_of([scan(filters=filters, read=10, kept=10)])
     (read,) = recorded.reads
-    assert (read.low[0], read.high[0]) == pytest.approx(place, abs=0.01)
-    assert np.isnan(read.low[1])
+    assert read.places == (pytest.approx(place, abs=0.01), None)
 
 
 @pytest.mark.parametrize(
@@ -98,20 +96,31 @@ def test_literals_say_where_a_box_lies(filters, place):
 def test_times_are_the_numbers_of_the_statistics(literal, value):
     regions, times = pairs(1)
     files = Files(low=np.zeros((WRITES, 2)), high=np.full((WRITES, 2), 2 * (value or 1)), modification_time=times)
-    recorded = recorded_reads([scan(filters=[("a", "<=", literal)], kept=1)], ["a", "b"], files, regions)
-    expected = np.nan if value is None else 0.5
-    assert recorded.reads[0].high[0] == pytest.approx(expected, nan_ok=True)
+    scans = RecordedScans((scan(filters=[("a", "<=", literal)], kept=1),), 1.0)
+    (read,) = recorded_reads(scans, ["a", "b"], files, regions).reads
+    assert read.places[0] == (None if value is None else (0.0, pytest.approx(0.5)))
 
 
-def test_many_scans_become_few_reads_that_stand_for_them():
-    recorded, _ = reads_of([scan(time) for time in range(1_000)])
-    assert len(recorded.reads) == MOST_READS
-    assert recorded.weight * len(recorded.reads) == pytest.approx(1_000)
+def test_a_literal_that_may_have_been_cut_says_nothing():
+    listed = ", ".join(map(str, range(100, 180)))
+    recorded, _ = reads_of([scan(filters=[("a", "IN", listed[:200])], read=10, kept=10)])
+    assert recorded.reads[0].places == (None, None)
+    recorded, _ = reads_of([scan(filters=[("a", "IN", listed[:198])], read=10, kept=10)])
+    assert recorded.reads[0].places[0] is not None
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.floats(0.5, 9))
+def test_fewer_scans_stand_for_as_many(count, most, weight):
+    scans = RecordedScans(tuple(scan(time) for time in range(count)), weight)
+    thinned = scans.thinned(most)
+    assert len(thinned.scans) == min(count, most)
+    assert thinned.weight * len(thinned.scans) == pytest.approx(weight * count)
+    assert [s.time for s in thinned.scans] == sorted({s.time for s in thinned.scans})
 
 
 def chosen(regions, recorded, most=8.0):
     budget = Budget(most, float(regions.size.sum()))
-    return choose(Judge(regions, TARGET, recorded=recorded), 1.25, budget, Limit(1e12, 10_000))
+    return choose(Judge(regions, TARGET, recorded=recorded), 1.25, budget, Limits(None))
 
 
 def recorded_at(regions, times, read, written=0):
@@ -120,7 +129,7 @@ def recorded_at(regions, times, read, written=0):
 
 def test_a_part_that_nobody_reads_is_not_merged():
     regions, _ = pairs(8)
-    read = Read(1.0, (0.05, 0.05), (0.26, 0.4), (0.31, 0.45))
+    read = Read(1.0, (0.05, 0.05), ((0.26, 0.31), (0.4, 0.45)))
     choice = chosen(regions, recorded_at(regions, [5] * 200, read))
     assert choice.merges
     for merge in choice.merges:
@@ -168,50 +177,10 @@ def test_the_parts_that_a_box_meets_are_a_share(regions, start, end):
     low = np.array([[min(a, b), 0.0] for a, b, _ in regions])
     high = np.array([[max(a, b), 1.0] for a, b, _ in regions])
     parts = (high - low) * np.array([[p, 1.0] for *_, p in regions])
-    box = Read(1.0, (0.5, 1.0), (min(start, end), np.nan), (max(start, end), np.nan))
+    box = Read(1.0, (0.5, 1.0), ((min(start, end), max(start, end)), None))
     share = box.met(low, high, parts)
     assert ((share >= 0) & (share <= 1)).all()
     apart = (high[:, 0] < min(start, end)) | (low[:, 0] > max(start, end))
     assert (share[apart] == 0).all()
     inside = (low[:, 0] >= min(start, end)) & (high[:, 0] <= max(start, end)) & (high[:, 0] - low[:, 0] > 1e-6)
     assert share[inside] == pytest.approx(np.ones(inside.sum()))
-
-
-def stored(lines, enabled="true"):
-    """A table with files of records, each named by the time of its newest line."""
-    snapshot = SimpleNamespace(configuration={"use.insights.consumption.enabled": enabled}, table_id="t")
-    files = {f"{number}-1-{number}.json": text for number, text in lines.items()}
-    return SimpleNamespace(snapshot=lambda: snapshot, list_state=lambda _: list(files), read_state=files_of(files))
-
-
-def files_of(files):
-    return lambda name: files[name.rpartition("/")[2]]
-
-
-def record(time, scan=0, **more):
-    line = {"table_id": "t", "finished_at": time, "application_id": "a", "execution_id": time, "scan": scan}
-    return json.dumps(line | {"rows_read": 5, "rows_kept": 2} | more)
-
-
-def test_the_newest_records_are_read_once():
-    table = stored(
-        {
-            9: "\n".join(
-                [record(8, sample_fraction=0.1), record(9), "{broken", record(9), record(9, table_id="other")]
-            ),
-            5: record(5, filters=[{"column": "a", "operator": "<", "literal": "3"}]),
-            2: record(2),
-        }
-    )
-    assert [s.time for s in recorded_scans(table, 0)] == [2, 5, 8, 9]
-    assert [s.time for s in recorded_scans(table, 5)] == [5, 8, 9]
-    assert [s.time for s in recorded_scans(table, 0, most=2)] == [8, 9]
-    assert [s.fraction for s in recorded_scans(table, 8)] == [0.1, 1.0]
-    assert recorded_scans(table, 5)[0].filters == (Filter("a", "<", "3"),)
-    assert recorded_scans(stored({9: record(9)}, enabled="false"), 0) is None
-    assert recorded_scans(stored({}), 0) == []
-
-
-def test_a_table_without_recorded_reads_has_none():
-    regions, times = pairs(1)
-    assert recorded_reads([], ["a", "b"], Files(**vars(listed(regions, times))), regions) is None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from catalog.files.file_table import UNKNOWN, FileTable
 from otree.cube import CubeId
 from otree.weight import MIN_WEIGHT
-from procedures.groups.read_costs import PlannedFiles
+from procedures.groups.read_costs import bands_of
 from procedures.insight.health.adviser import MeasuredIndex, steps_of
 from procedures.insight.health.health_parts import HealthFacts, parts_of
 from procedures.insight.health.remedy import Remedy
@@ -70,7 +70,7 @@ def _fresh(count):
     """The files of a fresh index of about so many files: bands of weights, and regions in each."""
     rows = count * TARGET_ROWS
     files = []
-    for first, end in PlannedFiles.of_all(rows, rows * ROW_BYTES, 2).bands(TARGET_ROWS):
+    for first, end in bands_of(rows, rows, TARGET_ROWS):
         in_band = rows * (end - first) / 2**32
         regions = _regions(max(1, round(in_band / TARGET_ROWS)))
         files += [_file(len(files) + n, in_band / len(regions), *r, (first, end)) for n, r in enumerate(regions)]

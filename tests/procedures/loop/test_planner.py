@@ -115,3 +115,31 @@ def test_files_that_arrived_during_the_run_are_left(planner_of):
 def test_what_is_no_group_is_refused(planner_of):
     with pytest.raises(InvalidArgumentError, match="yields Relayout, Concatenate"):
         planner_of(Scripted("One", [{"files": 1}])).plan(PlanRequest())
+
+
+def test_findings_that_last_are_asked_for_once(planner_of):
+    """Until a conflict: then a group may have lost its files."""
+    one = Scripted("One", [relayout("a"), relayout("b"), relayout("c")], [relayout("d")])
+    one.findings_last = True
+    planner = planner_of(one)
+    paths = [planner.plan(PlanRequest(1, None)).groups[0].files[0].path for _ in range(2)]
+    assert (paths, len(one.asked)) == (["a", "b"], 1)
+    after_conflict = planner.plan(PlanRequest(1, None, batch_bytes=5))
+    assert (after_conflict.groups[0].files[0].path, len(one.asked)) == ("d", 2)
+
+
+def test_scans_are_read_only_where_they_are_recorded(planner_of, monkeypatch):
+    asked = []
+    monkeypatch.setattr(planners, "recorded_scans", lambda table, since: asked.append((table.name, since)))
+    one = Scripted("One")
+    planner = planner_of(one)
+    planner.plan(PlanRequest(1, None))
+    assert one.asked[-1][0].scans is None
+    planner._table.snapshot().configuration["use.insights.consumption.enabled"] = "maybe"
+    planner.plan(PlanRequest(1, None))
+    assert one.asked[-1][0].scans is None
+    planner._table.snapshot().configuration["use.insights.consumption.enabled"] = "true"
+    planner.plan(PlanRequest(1, None))
+    assert asked == []
+    one.asked[-1][0].scans(7)
+    assert asked == [("t", 7)]

@@ -1,10 +1,13 @@
 """SortedRunCompaction from end to end: rows stay, the budget is kept in tags, and it ends."""
 
+import json
+
 import pytest
 from placement import check_placement
 from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
+from catalog.insights.consumption import add_scans
 from procedures.groups.read_costs import Regions
 
 STRATEGY = "UnindexedFiles,SortedRunCompaction"
@@ -36,15 +39,45 @@ def test_small_runs_are_merged_and_every_row_stays(spark, new_table):
     assert planned.read_cost_before > 1.25 > planned.read_cost_after
 
     report = table.optimize(strategy=STRATEGY)
-    assert {r.state for r in report if r.strategy == "SortedRunCompaction"} == {"committed"}
+    assert {r.state for r in report[:-1]} == {"committed"}
     assert table.checksum() == before
     assert len(table.files) < files
     assert check_placement(table) == 1502
     assert 1.0 < rewrites(table) <= 4.0
 
+    # What was expected of the last group, and what came out.
+    assert report[-1].reason == "READ_COST_BELOW_TARGET"
+    assert report[-1].read_cost_before == pytest.approx(report[-2].read_cost_after, abs=0.2)
+
     state = table.state()
     assert [r.state for r in table.optimize(strategy=STRATEGY)] == ["skipped"]
     assert table.state() == state
+
+
+def test_recorded_reads_pay_for_merges(spark, new_table):
+    """Whatever the target is: a table that nobody reads is left alone, and one that is read often is merged."""
+    table = appended(spark, new_table(NUMBERS, index="x,s", cube_size=300, file_bytes="1mb"), 3)
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.insights.consumption.enabled' = 'true')")
+    before = table.checksum()
+    assert "no read was recorded" in table.optimize()[0].message
+
+    snapshot = table.managed.snapshot()
+    later = int(snapshot.file_table.modification_time.max()) + 1
+
+    def record(scans):
+        facts = {"table_id": snapshot.table_id, "application_id": "a", "scan": 0, "sample_fraction": 0.01}
+        facts |= {"filters": [], "rows_read": 15, "rows_kept": 15}
+        lines = [json.dumps(facts | {"execution_id": n, "finished_at": later + n}) for n in range(scans)]
+        add_scans(table.managed, "\n".join(lines), later + scans)
+
+    record(1)
+    report = table.optimize()
+    assert [(r.reason, r.state) for r in report] == [("RECORDED_READS_TOO_FEW", "skipped")]
+    record(500)
+    report = table.optimize()
+    assert "committed" in {r.state for r in report}
+    assert "have paid for the group" in report[0].message
+    assert table.checksum() == before
 
 
 @pytest.mark.slow
