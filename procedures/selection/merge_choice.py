@@ -10,7 +10,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from procedures.selection.merge_candidates import candidates
 # Above the target, merges go on until this share of the excess that the target allows is left, so that a few more
 # appends don't start the next ones.
 HYSTERESIS = 0.8
-# A group saves at least this share of a fresh layout's cost, per share of the bytes rewritten.
-SMALLEST_RATIO = 0.02
+# A group saves at least this share of a fresh layout's cost, per share of the bytes rewritten; see ``Budget.price``.
+SMALLEST_RATIO = 0.05
 # Where reads are recorded: groups whose reads have paid less than this share are not looked at.
 SMALLEST_SHARE_PAID = 0.02
 # What recorded reads would have saved, per byte to be rewritten, at which a group is merged.
 PRICE = 1.0
+# A share of the rewrites beyond the first is kept for files of low weights, those below this fraction.
+_RESERVE, _LOW_WEIGHTS = 0.15, 0.1 + 1e-6
 # Groups that are taken before the rest is judged again.
 _ROUND = 64
 _MOST_GROUPS = 1_000
@@ -90,6 +92,32 @@ class Budget:
     rewrites: float
     spent: float
 
+    def left(self, total: float, end: float) -> float:
+        """Bytes that may be rewritten in files whose weights end at a fraction.
+
+        A part is kept for low weights: these are few bytes, which every small sample reads.
+
+        Args:
+            total: bytes of the revision.
+            end: end of the weights.
+        """
+        kept = 0.0 if end <= _LOW_WEIGHTS else _RESERVE * (self.rewrites - 1)
+        return (self.rewrites - kept) * total - self.spent
+
+    def price(self, total: float, merge: Merge) -> float:
+        """What a merge has to be worth: the more, the less is left, so that cheap merges go on.
+
+        Args:
+            total: bytes of the revision.
+            merge: the merge.
+        """
+        left = self.left(total, merge.end) - merge.size
+        return SMALLEST_RATIO * self.rewrites * total / left if left > 0 else float("inf")
+
+    def after(self, merge: Merge) -> Budget:
+        """What is left after a merge."""
+        return replace(self, spent=self.spent + merge.size)
+
 
 def choose(judge: Judge, target: float, budget: Budget, limits: Limits) -> Choice:
     """Chooses groups until reads are expected to cost the target.
@@ -105,14 +133,13 @@ def choose(judge: Judge, target: float, budget: Budget, limits: Limits) -> Choic
     if len(files) < 2 or total <= 0 or float(files.rows.sum()) < 1:
         return Choice((), None, 1.0, 1.0, 0.0)
     rewrites, cost = budget.spent / total, judge.cost
-    most_bytes = budget.rewrites * total - budget.spent
     if judge.recorded:
         pool = _Pool.of([*candidates(judge, limits, SMALLEST_SHARE_PAID)])
-        return _paid(judge, pool, most_bytes, rewrites)
+        return _paid(judge, pool, budget)
     if cost <= target:
         return Choice((), None, cost, cost, rewrites)
     pool = _Pool.of([*candidates(judge, limits, SMALLEST_RATIO)])
-    merges, waiting = _cheapest(judge, pool, 1 + HYSTERESIS * (target - 1), most_bytes)
+    merges, waiting = _cheapest(judge, pool, 1 + HYSTERESIS * (target - 1), budget)
     return Choice(tuple(merges), waiting, cost, merges[-1].after if merges else cost, rewrites)
 
 
@@ -134,14 +161,14 @@ class _Pool:
         return cls(members, size, saved, worth)
 
 
-def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tuple[list[Merge], Merge | None]:
+def _cheapest(judge: Judge, pool: _Pool, stop: float, budget: Budget) -> tuple[list[Merge], Merge | None]:
     """Takes the group that saves the most per byte, again and again.
 
     Args:
         judge: of all files.
         pool: the candidates.
         stop: what reads may cost afterwards.
-        most_bytes: bytes of all groups together.
+        budget: of the revision.
     """
     costs = judge.today
     left = np.ones(len(pool.size), bool)
@@ -162,14 +189,14 @@ def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tupl
             if used[pool.members[number]].any():
                 continue
             merge = _merge(judge, pool, number, costs)
-            if merge.size > most_bytes:
+            if worth[n] * total < budget.price(total, merge):
                 waiting = waiting or merge
                 continue
             if merge.after >= merge.before:
                 continue
             merges.append(merge)
             used[merge.files] = True
-            most_bytes -= merge.size
+            budget = budget.after(merge)
             costs = np.maximum(costs - pool.saved[:, number], 0.0)
             taken += 1
             if merge.after <= stop:
@@ -181,7 +208,7 @@ def _cheapest(judge: Judge, pool: _Pool, stop: float, most_bytes: float) -> tupl
     return merges, waiting
 
 
-def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choice:
+def _paid(judge: Judge, pool: _Pool, budget: Budget) -> Choice:
     """Takes the groups that recorded reads have paid for: what they would have saved is as much as is to be rewritten.
 
     This is the rule of whoever rents until the rent has reached the price. For one group it costs at most twice what
@@ -190,13 +217,13 @@ def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choi
     Args:
         judge: of all files.
         pool: the candidates.
-        most_bytes: bytes of all groups together.
-        rewrites: how many times a row was rewritten, on average.
+        budget: of the revision.
 
     Source:
         A. Karlin et al., "Competitive snoopy caching", Algorithmica 3 (1988).
     """
-    costs, cost = judge.today, judge.cost
+    costs, cost, total = judge.today, judge.cost, float(judge.files.size.sum())
+    rewrites = budget.spent / total
     used = np.zeros(len(judge.files), bool)
     merges: list[Merge] = []
     waiting: Merge | None = None
@@ -210,12 +237,12 @@ def _paid(judge: Judge, pool: _Pool, most_bytes: float, rewrites: float) -> Choi
             unpaid = float(pool.worth[number])
             break
         merge = _merge(judge, pool, number, costs)
-        if merge.size > most_bytes:
+        if merge.size > budget.left(total, merge.end):
             waiting = waiting or merge
             continue
         merges.append(merge)
         used[merge.files] = True
-        most_bytes -= merge.size
+        budget = budget.after(merge)
         costs, cost = np.maximum(costs - pool.saved[:, number], 0.0), merge.after
     return Choice(tuple(merges), waiting, judge.cost, cost, rewrites, unpaid)
 

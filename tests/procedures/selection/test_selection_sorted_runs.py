@@ -269,7 +269,8 @@ def test_a_story_of_small_appends_stays_as_cheap_as_a_fresh_layout(story):
     # Estimates are of the mean over the mix; single reads of so small a table are larger by a page or a file.
     reads = [value for value in last.values() if isinstance(value, tuple)]
     assert np.mean([b for b, _ in reads]) <= 1.25, last
-    assert np.mean([f for _, f in reads]) <= 2.0, last
+    # Files of different times overlap little, so that they are not merged for their number.
+    assert np.mean([f for _, f in reads]) <= (2.5 if story.name == "time" else 1.75), last
     assert max(b for b, _ in reads) <= 1.5, last
 
 
@@ -310,3 +311,11 @@ def test_a_fresh_layout_of_columns_that_depend_on_each_other_is_judged_by_their_
     assert overlapping > 1.5 * fresh
     table.optimize()
     assert Judge(regions_of(table.files), 1_000.0, 30).cost <= 1.25
+
+
+def test_a_budget_that_runs_out_is_left_to_low_weights_and_to_what_saves_most():
+    """The cap of four rewrites is not spent in the first half of a history: later, small samples stay cheap."""
+    story = next(story for story in simulation.STORIES if story.name == "time")
+    lines = simulation.run(replace(story, appends=200), 60_000, 0.05, checks=8)
+    assert lines[-1]["rewrites"] <= 4.2
+    assert max(line["sample 0.01"][0] for line in lines) <= 1.5, lines
