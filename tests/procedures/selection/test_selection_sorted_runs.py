@@ -313,9 +313,11 @@ def test_a_fresh_layout_of_columns_that_depend_on_each_other_is_judged_by_their_
     assert Judge(regions_of(table.files), 1_000.0, 30).cost <= 1.25
 
 
-def test_a_budget_that_runs_out_is_left_to_low_weights_and_to_what_saves_most():
-    """The cap of four rewrites is not spent in the first half of a history: later, small samples stay cheap."""
-    story = next(story for story in simulation.STORIES if story.name == "time")
-    lines = simulation.run(replace(story, appends=200), 60_000, 0.05, checks=8)
-    assert lines[-1]["rewrites"] <= 4.2
-    assert max(line["sample 0.01"][0] for line in lines) <= 1.5, lines
+@pytest.mark.parametrize(("end", "rewrites", "merged"), [(1.0, 1.0, True), (1.0, 3.508, False), (0.1, 3.508, True)])
+def test_what_is_left_of_the_cap_is_for_low_weights_and_for_what_saves_most(end, rewrites, merged):
+    """The group has 4 % of the bytes, which the cap would allow; but then nothing is left for merges that save more."""
+    files = runs(96_000, *[1_000] * 4)
+    files = replace(files, end=np.array([1.0, *[end] * 4]))
+    choice = chosen(files, rewrites=rewrites, most_bytes=5_000)
+    assert bool(choice.merges) is merged
+    assert (choice.waiting is None) is merged
