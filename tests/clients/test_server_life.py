@@ -4,7 +4,7 @@ import signal
 
 import process_tree
 import pytest
-from client_tables import MANY, STATE, checksum, committed, many_files, running
+from client_tables import MANY, MESSAGE, STATE, checksum, committed, many_files, running
 from server_process import Server, ServerProcess, wait_for
 from sql_clients import JdbcClient, PyHiveClient
 from thrift.transport.TTransport import TTransportException
@@ -79,7 +79,7 @@ def test_a_signal_lets_the_group_finish_and_tables_survive(own_server, tmp_path)
         except TTransportException:  # too slow to fetch them before the server was gone
             rows = []
         assert {row[STATE] for row in rows[:-1]} <= {"committed"}
-        assert [(*row[1:4], "the server is stopping" in row[-1]) for row in rows[-1:]] in (
+        assert [(*row[1:4], "the server is stopping" in row[MESSAGE]) for row in rows[-1:]] in (
             [(None, "INTERRUPTED", "skipped", True)],
             [],
         )

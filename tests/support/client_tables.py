@@ -2,7 +2,9 @@
 
 from sql_clients import Client
 
-STATE = 3  # its place in the rows of `use.optimize`
+# Places in the rows of `use.optimize`.
+STATE = 3
+MESSAGE = 11
 # So many that a run over them is stopped before its end, however fast the machine is.
 MANY = 40
 
