@@ -47,6 +47,17 @@ class RowExpressions:
         """Coordinate of a string under hashing, in [0, 1]; null for null."""
         return Column(self._shim.hashCoordinate(java_column(text)))
 
+    def linear_coordinate(self, value: Column, low: float, scale: float, null_coordinate: float) -> Column:
+        """Coordinate of a number in a range, in [0, 1].
+
+        Args:
+            value: the column.
+            low: where the range begins.
+            scale: 1 divided by the length of the range.
+            null_coordinate: coordinate of null.
+        """
+        return Column(self._shim.linear(java_column(value), low, scale, null_coordinate))
+
     def numeric_quantile_coordinate(self, value: Column, quantiles: Sequence[float]) -> Column:
         """Coordinate of a DOUBLE among quantiles, in [0, 1]; null for null.
 

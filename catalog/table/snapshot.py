@@ -284,22 +284,22 @@ class TableSnapshot:
         return self.extent.files is None or (self.extent.files, self.bytes) == (len(files), int(files.size.sum()))
 
     def changes_since(
-        self, version: int, columns: Sequence[str], more: Sequence[Column] = (), only_short: bool = False
+        self, version: int, columns: Sequence[str], more: Sequence[str] = (), only_short: bool = False
     ) -> FileChanges | None:
         """What became of the files of an earlier version with the same metadata, in one Spark job at most.
 
         Args:
             version: the earlier version.
             columns: of ``file_rows``, with ``path``; all but ``partition_values`` when empty.
-            more: columns of rows of the log.
+            more: columns of rows of the log, as SQL.
             only_short: whether no Spark job may be started.
 
         Returns:
             The changes; None if the commits cannot be read, or are too many.
         """
 
-        def rows_of(actions: DataFrame, changed: Column, file_name: Column) -> DataFrame:
-            rows = self.rows_of(actions, *more, changed, file_name)
+        def rows_of(actions: DataFrame) -> DataFrame:
+            rows = self.rows_of(actions, *more, "changed", "file_name")
             return rows.select(*columns, "changed", "file_name") if columns else rows.drop("partition_values")
 
         return changes_between(self.spark, self.location, (version, self.version), rows_of, only_short)
@@ -352,22 +352,22 @@ class TableSnapshot:
             The smallest and the largest value of each column in each file, NaN where it is not known. Shape (paths,
             columns).
         """
-        rows = self.log_files.select("path", *bounds_of(columns)).toArrow()
+        rows = self.log_files.selectExpr("path", *bounds_of(columns)).toArrow()
         position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
         order = [position[path] for path in paths]
         low, high = (file_table.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
         return low, high
 
-    def rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
+    def rows_of(self, log_files: DataFrame, *more: str) -> DataFrame:
         """The rows of ``file_rows`` for some rows of the log, with more columns.
 
         Args:
             log_files: rows with the columns of Delta's AddFile.
-            more: columns of these rows.
+            more: columns of these rows, as SQL.
         """
         rows = log_files.withColumn("blocks", self.blocks_of_tags())
         partition = partition_text(bool(self.partition_columns))
-        return rows.select(*map(F.expr, (*FILE_ROW, partition)), *more)
+        return rows.selectExpr(*FILE_ROW, partition, *more)
 
     @property
     def _newest_readable(self) -> Revision | None:

@@ -153,8 +153,7 @@ def hash_coordinate(indexed: IndexedColumn, _: HashTransformation) -> Column:
 def linear_coordinate(indexed: IndexedColumn, space: LinearTransformation) -> Column:
     """The double arithmetic of ``LinearTransformation.coordinate``; NaN sorts above 1 and becomes 1."""
     low, high = float(space.minimum), float(space.maximum)
-    scaled = (indexed.value.cast("double") - F.lit(low)) * F.lit(1.0 / (high - low))
-    return F.greatest(F.least(indexed.or_null(scaled), F.lit(1.0)), F.lit(0.0))
+    return indexed.expressions.linear_coordinate(indexed.value, low, 1.0 / (high - low), float(indexed.null_coordinate))
 
 
 def numeric_quantile_coordinate(indexed: IndexedColumn, space: NumericQuantilesTransformation) -> Column:
