@@ -108,6 +108,25 @@ def changes_between(
         return None
 
 
+def listed_files(spark: SparkSession, text: str, rows_of: Callable[[DataFrame], DataFrame]) -> pa.Table | None:
+    """Reads files that are listed as in a commit, in the driver.
+
+    Args:
+        spark: session of the caller.
+        text: lines of a log.
+        rows_of: see ``changes_between``.
+
+    Returns:
+        The rows of the files; None if the list is longer than ``MAX_SHORT_BYTES`` or cannot be read.
+    """
+    if len(text) > MAX_SHORT_BYTES:
+        return None
+    try:
+        return _last_of_each(_collected(rows_of(_short_actions(spark, {0: text})))).added
+    except (PySparkException, Py4JJavaError):
+        return None
+
+
 def _commit_file(location: str, version: int) -> str:
     return f"{location}/_delta_log/{version:020d}.json"
 

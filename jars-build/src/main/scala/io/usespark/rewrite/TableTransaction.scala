@@ -75,8 +75,8 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
   private def live(paths: ju.List[String], deletionVectors: ju.List[String]): Seq[AddFile] = {
     val vectorByPath = paths.asScala.zip(deletionVectors.asScala).toMap
     lazy val allFiles = transaction.snapshot.allFiles
-    val liveFiles = RecentFiles
-      .live(transaction.snapshot, paths.asScala)
+    val liveFiles = new RecentFiles(transaction.snapshot)
+      .live(paths.asScala)
       .getOrElse(allFiles.filter(allFiles.col("path").isInCollection(paths)).collect().toSeq)
       .filter(file => vectorByPath.get(file.path).contains(file.getDeletionVectorUniqueId.getOrElse("")))
     transaction.trackFilesRead(liveFiles)
