@@ -43,7 +43,7 @@ _WORK_SETTINGS = {
 _LITTLE_BYTES = 64_000_000
 _BYTES_PER_PARTITION = 4_000_000
 # Compiling Java for the expressions of a query takes longer than evaluating them for so few bytes of rows.
-_FEW_BYTES = 500_000
+_FEW_BYTES = 200_000
 _WITHOUT_COMPILATION = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
