@@ -36,11 +36,17 @@ class FileChanges:
 
     Attributes:
         gone: paths of the files that the newer version does not have, or has with a new deletion vector or new tags.
-        added: the files that it has instead or in addition, as rows of ``TableSnapshot.file_rows``.
+        added: the files that it has instead or in addition, as rows of ``TableSnapshot.file_rows``; without columns if
+            no file has changed.
     """
 
     gone: frozenset[str]
     added: pa.Table
+
+    @classmethod
+    def none(cls) -> FileChanges:
+        """No file has changed."""
+        return cls(frozenset(), pa.table({}))
 
 
 def short_commits(spark: SparkSession, location: str, versions: tuple[int, int]) -> dict[int, str] | None:
@@ -98,7 +104,8 @@ def changes_between(
     try:
         texts = short_commits(spark, location, versions)
         if texts is not None:
-            return _last_of_each(_collected(rows_of(_short_actions(spark, texts))))
+            actions = _short_actions(spark, texts)
+            return FileChanges.none() if actions is None else _last_of_each(_collected(rows_of(actions)))
         if only_short:
             return None
         names = [_commit_file(location, number) for number in range(older + 1, newer + 1)]
@@ -122,7 +129,8 @@ def listed_files(spark: SparkSession, text: str, rows_of: Callable[[DataFrame], 
     if len(text) > MAX_SHORT_BYTES:
         return None
     try:
-        return _last_of_each(_collected(rows_of(_short_actions(spark, {0: text})))).added
+        actions = _short_actions(spark, {0: text})
+        return None if actions is None else _last_of_each(_collected(rows_of(actions))).added
     except (PySparkException, Py4JJavaError):
         return None
 
@@ -131,9 +139,12 @@ def _commit_file(location: str, version: int) -> str:
     return f"{location}/_delta_log/{version:020d}.json"
 
 
-def _short_actions(spark: SparkSession, texts: dict[int, str]) -> DataFrame:
-    """The actions of commits over a local relation, so that Spark computes their rows in the driver."""
-    lines = [(f"{version:020d}", line) for version, text in texts.items() for line in text.split("\n") if line]
+def _short_actions(spark: SparkSession, texts: dict[int, str]) -> DataFrame | None:
+    """The files in commits over a local relation, so that Spark computes their rows in the driver; None without any."""
+    lines = [(f"{version:020d}", line) for version, text in texts.items() for line in text.split("\n")]
+    lines = [(name, line) for name, line in lines if '"add"' in line or '"remove"' in line]
+    if not lines:
+        return None
     parsed = f"from_json(line, 'STRUCT<{_COMMIT}>', map('mode', 'FAILFAST')) AS action"
     commits = local_data_frame(spark, lines, "file_name STRING, line STRING").selectExpr("file_name", parsed)
     return _file_actions(commits.select("file_name", "action.*"), "file_name")

@@ -276,7 +276,8 @@ class TableSnapshot:
         changes = self.changes_since(version, (), self._ranges, only_short=is_short)
         if changes is None:
             return None
-        followed = files.updated(changes.gone, FileTable.of(changes.added))
+        # Every changed path is gone, also that of a new file.
+        followed = files.updated(changes.gone, FileTable.of(changes.added)) if changes.gone else files
         # Another writer may have replaced commits since.
         return followed if self._has_counted_files(followed) else None
 

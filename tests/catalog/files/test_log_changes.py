@@ -204,3 +204,14 @@ def test_a_list_beside_a_version_without_the_counted_files_is_not_used(table, mo
     monkeypatch.setattr(TableState, "listed", lambda _: "\n".join(lines[1:]))
     monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(10**9))
     assert len(table.managed.snapshot().file_table) == len(lines)
+
+
+def test_commits_without_files_change_no_list(spark, table):
+    snapshot = table.managed.snapshot()
+    before = snapshot.file_table
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'add')")
+    newer = table.managed.snapshot()
+    with at_most(spark, 0):
+        changes = newer.changes_since(snapshot.version, (), only_short=True)
+        assert newer.file_table is before
+    assert (changes.gone, len(changes.added)) == (frozenset(), 0)
