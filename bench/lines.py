@@ -21,7 +21,7 @@ BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 COLUMNS = (
     "| line | writing | to the limit | sample 1 % | box of 1 % | liquid, box of 1 % | after appends: optimize, s |"
-    " liquid, s | box of 1 % | liquid, box of 1 % | small optimize, s | jobs | OPTIMIZE, s | jobs |"
+    " liquid, s | box of 1 % | liquid, box of 1 % | small optimize, CPU s | jobs | OPTIMIZE, CPU s | jobs |"
 )
 
 
@@ -87,7 +87,7 @@ def row(name: str, layouts: Mapping[str, Mapping[str, float]], small: Mapping[st
         *(layout["fresh_box_0.01"] for layout in (use, liquid)),
         *(layout["optimize_s"] for layout in (use, liquid)),
         *(layout["optimized_box_0.01"] for layout in (use, liquid)),
-        *(small[way][key] for way in ("use", "optimize") for key in ("seconds", "jobs")),
+        *(small[way][key] for way in ("use", "optimize") for key in ("cpu", "jobs")),
     )
     return "| " + " | ".join(map(str, cells)) + " |"
 

@@ -1,11 +1,9 @@
-"""What the log tells of a live file, as SQL and columns over Delta's AddFile: rows, tags, and ranges of columns."""
+"""What the log tells of a live file, as SQL over Delta's AddFile: rows, tags, and ranges of columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -65,8 +63,8 @@ def partition_text(is_partitioned: bool) -> str:
     return "to_json(map_from_entries(array_sort(map_entries(partitionValues)))) AS partition"
 
 
-def bounds(schema: StructType, revision: Revision | None) -> tuple[Column, Column]:
-    """Columns over the rows of ``TableSnapshot.log_files``: the minima and maxima of the indexed columns.
+def bounds(schema: StructType, revision: Revision | None) -> tuple[str, str]:
+    """SQL over the rows of ``TableSnapshot.log_files`` for the minima and maxima of the indexed columns.
 
     Args:
         schema: logical schema of the table.
@@ -80,41 +78,41 @@ def bounds(schema: StructType, revision: Revision | None) -> tuple[Column, Colum
     return bounds_of([find_stored(schema, column) for column in columns])
 
 
-def bounds_of(columns: Sequence[FoundColumn | None]) -> tuple[Column, Column]:
+def bounds_of(columns: Sequence[FoundColumn | None]) -> tuple[str, str]:
     """The same for any columns.
 
     Args:
         columns: of the table; None for one that it no longer has.
     """
-    arrays = []
-    for key, name in (("minValues", "low"), ("maxValues", "high")):
-        values = [_bound(column, key) for column in columns]
-        array = F.array(*values) if values else F.array().cast("array<double>")
-        arrays.append(array.alias(name))
-    return arrays[0], arrays[1]
+    low, high = (
+        f"CAST(array({', '.join(_bound(column, key) for column in columns)}) AS ARRAY<DOUBLE>) AS {name}"
+        for key, name in (("minValues", "low"), ("maxValues", "high"))
+    )
+    return low, high
 
 
-def _bound(column: FoundColumn | None, key: str) -> Column:
+def _bound(column: FoundColumn | None, key: str) -> str:
     if column is None or any("'" in part for part in column.stored_path):
-        return F.lit(None).cast("double")
-    path = "".join(f"['{part}']" for part in column.stored_path)
-    return numeric_value(F.get_json_object("stats", f"$['{key}']{path}"), column.data_type)
+        return "NULL"
+    path = "$" + "".join(f"['{part}']" for part in (key, *column.stored_path))
+    # How quotes are escaped in a string depends on settings of the session.
+    return numeric_value(f"get_json_object(stats, CAST(X'{path.encode().hex()}' AS STRING))", column.data_type)
 
 
-def numeric_value(text: Column, data_type: DataType) -> Column:
-    """A value of a file's statistics as DOUBLE in the order of its type; NULL where it cannot be read.
+def numeric_value(text: str, data_type: DataType) -> str:
+    """SQL for a value of a file's statistics as DOUBLE in the order of its type; NULL where it cannot be read.
 
     Args:
-        text: the value as statistics have it.
+        text: SQL for the value as statistics have it.
         data_type: the column's type.
     """
     match data_type:
         case StringType() | BinaryType():
-            digits = F.rpad(F.hex(F.substring(text.cast("binary"), 1, TEXT_BYTES)), 2 * TEXT_BYTES, "0")
-            return F.conv(digits, 16, 10).try_cast("double")
+            first_bytes = f"hex(substring(CAST({text} AS BINARY), 1, {TEXT_BYTES}))"
+            return f"try_cast(conv(rpad({first_bytes}, {2 * TEXT_BYTES}, '0'), 16, 10) AS DOUBLE)"
         case DateType():
-            return F.unix_date(text.try_cast("date")).cast("double")
+            return f"CAST(unix_date(try_cast({text} AS DATE)) AS DOUBLE)"
         case TimestampType() | TimestampNTZType():
-            return F.unix_micros(text.try_cast("timestamp")).cast("double")
+            return f"CAST(unix_micros(try_cast({text} AS TIMESTAMP)) AS DOUBLE)"
         case _:
-            return text.try_cast("double")
+            return f"try_cast({text} AS DOUBLE)"

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from catalog.jvm.files import short_text
@@ -37,11 +36,17 @@ class FileChanges:
 
     Attributes:
         gone: paths of the files that the newer version does not have, or has with a new deletion vector or new tags.
-        added: the files that it has instead or in addition, as rows of ``TableSnapshot.file_rows``.
+        added: the files that it has instead or in addition, as rows of ``TableSnapshot.file_rows``; without columns if
+            no file has changed.
     """
 
     gone: frozenset[str]
     added: pa.Table
+
+    @classmethod
+    def none(cls) -> FileChanges:
+        """No file has changed."""
+        return cls(frozenset(), pa.table({}))
 
 
 def short_commits(spark: SparkSession, location: str, versions: tuple[int, int]) -> dict[int, str] | None:
@@ -77,7 +82,7 @@ def changes_between(
     spark: SparkSession,
     location: str,
     versions: tuple[int, int],
-    rows_of: Callable[[DataFrame, Column, Column], DataFrame],
+    rows_of: Callable[[DataFrame], DataFrame],
     only_short: bool = False,
 ) -> FileChanges | None:
     """Reads the commits after a version: short ones in the driver, others in one Spark job.
@@ -86,7 +91,7 @@ def changes_between(
         spark: session of the caller.
         location: root of the table.
         versions: the older and the newer version, whose metadata is the same.
-        rows_of: makes the rows of ``added`` of rows of the log, with two more columns.
+        rows_of: makes the rows of ``added`` of rows of the log, and keeps ``changed`` and ``file_name``.
         only_short: whether no Spark job may be started.
 
     Returns:
@@ -99,14 +104,33 @@ def changes_between(
     try:
         texts = short_commits(spark, location, versions)
         if texts is not None:
-            actions = rows_of(_short_actions(spark, texts), F.col("changed"), F.col("file_name"))
-            return _last_of_each(_collected(actions))
+            actions = _short_actions(spark, texts)
+            return FileChanges.none() if actions is None else _last_of_each(_collected(rows_of(actions)))
         if only_short:
             return None
         names = [_commit_file(location, number) for number in range(older + 1, newer + 1)]
         commits = metadata_session(spark, 0).read.schema(_COMMIT).json(names, mode="FAILFAST")
-        actions = rows_of(_file_actions(commits, F.col("_metadata.file_name")), F.col("changed"), F.col("file_name"))
-        return _last_of_each(actions.toArrow())
+        return _last_of_each(rows_of(_file_actions(commits, "_metadata.file_name")).toArrow())
+    except (PySparkException, Py4JJavaError):
+        return None
+
+
+def listed_files(spark: SparkSession, text: str, rows_of: Callable[[DataFrame], DataFrame]) -> pa.Table | None:
+    """Reads files that are listed as in a commit, in the driver.
+
+    Args:
+        spark: session of the caller.
+        text: lines of a log.
+        rows_of: see ``changes_between``.
+
+    Returns:
+        The rows of the files; None if the list is longer than ``MAX_SHORT_BYTES`` or cannot be read.
+    """
+    if len(text) > MAX_SHORT_BYTES:
+        return None
+    try:
+        actions = _short_actions(spark, {0: text})
+        return None if actions is None else _last_of_each(_collected(rows_of(actions))).added
     except (PySparkException, Py4JJavaError):
         return None
 
@@ -115,19 +139,20 @@ def _commit_file(location: str, version: int) -> str:
     return f"{location}/_delta_log/{version:020d}.json"
 
 
-def _short_actions(spark: SparkSession, texts: dict[int, str]) -> DataFrame:
-    """The actions of commits over a local relation, so that Spark computes their rows in the driver."""
-    lines = [(f"{version:020d}", line) for version, text in texts.items() for line in text.split("\n") if line]
-    parsed = F.from_json("line", f"STRUCT<{_COMMIT}>", {"mode": "FAILFAST"})
-    commits = local_data_frame(spark, lines, "file_name STRING, line STRING").select(
-        "file_name", parsed.alias("action")
-    )
-    return _file_actions(commits.select("file_name", "action.*"), F.col("file_name"))
+def _short_actions(spark: SparkSession, texts: dict[int, str]) -> DataFrame | None:
+    """The files in commits over a local relation, so that Spark computes their rows in the driver; None without any."""
+    lines = [(f"{version:020d}", line) for version, text in texts.items() for line in text.split("\n")]
+    lines = [(name, line) for name, line in lines if '"add"' in line or '"remove"' in line]
+    if not lines:
+        return None
+    parsed = f"from_json(line, 'STRUCT<{_COMMIT}>', map('mode', 'FAILFAST')) AS action"
+    commits = local_data_frame(spark, lines, "file_name STRING, line STRING").selectExpr("file_name", parsed)
+    return _file_actions(commits.select("file_name", "action.*"), "file_name")
 
 
-def _file_actions(commits: DataFrame, file_name: Column) -> DataFrame:
-    return commits.where("add IS NOT NULL OR remove IS NOT NULL").select(
-        F.coalesce("add.path", "remove.path").alias("changed"), file_name.alias("file_name"), "add.*"
+def _file_actions(commits: DataFrame, file_name: str) -> DataFrame:
+    return commits.where("add IS NOT NULL OR remove IS NOT NULL").selectExpr(
+        "coalesce(add.path, remove.path) AS changed", f"{file_name} AS file_name", "add.*"
     )
 
 

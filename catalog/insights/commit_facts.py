@@ -48,7 +48,7 @@ def commit_facts(snapshot: TableSnapshot, first: int = 0) -> DataFrame:
     by_path, by_commit = Window.partitionBy("changed"), Window.partitionBy("changed", "commit")
     rows = snapshot.rows_of(
         _actions(snapshot, first),
-        *(F.col(name) for name in ("commit", "modified", "changed", "is_add", "dataChange", "commitInfo")),
+        *("commit", "modified", "changed", "is_add", "dataChange", "commitInfo"),
     )
     rows = (
         rows.repartition(_partitions(snapshot, first), "changed")
@@ -94,9 +94,9 @@ def file_lives(snapshot: TableSnapshot, first: int = 0) -> tuple[FileLives, int]
     columns = ("commit", "is_add", "file", "partition", *(name for name in ("low", "high")))
     actions = _actions(snapshot, first).where("changed IS NOT NULL AND is_add IS NOT NULL")
     path, partition = F.xxhash64("changed").alias("file"), F.xxhash64("partition").alias("partition")
-    logged = snapshot.rows_of(actions, F.col("commit"), F.col("is_add"), F.col("changed"), *ranges)
+    logged = snapshot.rows_of(actions, "commit", "is_add", "changed", *ranges)
     logged = logged.withColumn("partition", partition).withColumn("file", path).select(*columns)
-    live = snapshot.rows_of(snapshot.log_files, *ranges, F.col("path").alias("changed"))
+    live = snapshot.rows_of(snapshot.log_files, *ranges, "path AS changed")
     live = live.withColumn("partition", partition).withColumn("file", path)
     live = live.select(F.lit(-1).cast("bigint").alias("commit"), F.lit(True).alias("is_add"), *columns[2:])
     width = 0 if snapshot.latest_revision is None else snapshot.latest_revision.dimensions

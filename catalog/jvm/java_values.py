@@ -26,7 +26,11 @@ def java_class(spark: SparkSession, name: str) -> JavaValue:
         spark: any session.
         name: with all packages.
     """
-    return getattr(jvm(spark), name)
+    # Py4J asks the JVM again each time.
+    known = jvm(spark).__dict__.setdefault("use_classes", {})
+    if name not in known:
+        known[name] = getattr(jvm(spark), name)
+    return known[name]
 
 
 def jvm_session(spark: SparkSession) -> JavaValue:

@@ -33,6 +33,10 @@ class RowExpressions:
     def _shim(self) -> JavaValue:
         return java_class(self.spark, "org.apache.spark.sql.usespark.RowExpressions")
 
+    def column(self, name: str) -> Column:
+        """A column by its name, as ``F.col``, which asks the JVM 13 times to note the line of the call."""
+        return Column(java_class(self.spark, "org.apache.spark.sql.functions").col(name))
+
     # -------------------------------------------------------------------------------------------------- coordinates
 
     def index_value(self, value: Column) -> Column:
@@ -46,6 +50,17 @@ class RowExpressions:
     def hash_coordinate(self, text: Column) -> Column:
         """Coordinate of a string under hashing, in [0, 1]; null for null."""
         return Column(self._shim.hashCoordinate(java_column(text)))
+
+    def linear_coordinate(self, value: Column, low: float, scale: float, null_coordinate: float) -> Column:
+        """Coordinate of a number in a range, in [0, 1].
+
+        Args:
+            value: the column.
+            low: where the range begins.
+            scale: 1 divided by the length of the range.
+            null_coordinate: coordinate of null.
+        """
+        return Column(self._shim.linear(java_column(value), low, scale, null_coordinate))
 
     def numeric_quantile_coordinate(self, value: Column, quantiles: Sequence[float]) -> Column:
         """Coordinate of a DOUBLE among quantiles, in [0, 1]; null for null.

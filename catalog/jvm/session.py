@@ -42,6 +42,12 @@ _WORK_SETTINGS = {
 # Work on no more bytes than this does without adaptive execution.
 _LITTLE_BYTES = 64_000_000
 _BYTES_PER_PARTITION = 4_000_000
+# Compiling Java for the expressions of a query takes longer than evaluating them for so few bytes of rows.
+_FEW_BYTES = 200_000
+_WITHOUT_COMPILATION = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSession:
@@ -58,6 +64,9 @@ def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSes
     if most_bytes is not None and most_bytes <= _LITTLE_BYTES:
         clone.conf.set("spark.sql.adaptive.enabled", "false")
         _limit(clone, "spark.sql.shuffle.partitions", 1 + most_bytes // _BYTES_PER_PARTITION)
+    if most_bytes is not None and most_bytes <= _FEW_BYTES:
+        for key, value in _WITHOUT_COMPILATION.items():
+            clone.conf.set(key, value)
     return clone
 
 

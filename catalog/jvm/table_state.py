@@ -107,6 +107,11 @@ class TableState:
         """Returns the bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
         return int(self._java.sizeInBytes())
 
+    def listed(self) -> str | None:
+        """Returns the live files as lines of a log, as Delta lists up to 100 beside a version; starts no Spark job."""
+        text = self._java.listed()
+        return None if text is None else str(text)
+
     def rows_stored(self, files: DataFrame) -> DataFrame:
         """Returns the rows stored in some files, including rows that deletion vectors hide.
 

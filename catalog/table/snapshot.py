@@ -20,7 +20,7 @@ from catalog.files.block_rows import BLOCKS_SCHEMA, block_rows, states_of
 from catalog.files.file_rows import FILE_ROW, NOT_IN_FILES, bounds, bounds_of, partition_text
 from catalog.files.file_table import UNKNOWN, FileTable, Floats
 from catalog.files.kept_tables import KeptTables, PathFilter, VersionKey, restricted
-from catalog.files.log_changes import FileChanges, changes_between
+from catalog.files.log_changes import FileChanges, changes_between, listed_files
 from catalog.jvm.row_expressions import RowExpressions
 from catalog.jvm.session import metadata_session
 from catalog.jvm.table_state import LogExtent, TableState
@@ -227,7 +227,7 @@ class TableSnapshot:
         if files is not None:
             return restricted(files, self.restrictions, self.state.files)
         if self.restrictions:
-            rows = self.rows_of(self.log_files, *bounds(self.schema, self._newest_readable))
+            rows = self.rows_of(self.log_files, *self._ranges)
             files = self._read(rows, are_counted=False)
         if files is None:
             raise TooComplexError.too_many_files(self.location, file_table.MAX_FILES)
@@ -246,6 +246,8 @@ class TableSnapshot:
         files = self.kept_file_table
         if files is None and (self.extent.files or 0) <= file_table.MAX_FILES:
             files = self._followed()
+            if files is None:
+                files = self._listed()
             if files is None:
                 rows = self.rows_in(metadata_session(self.spark, self.extent.log_bytes))
                 files = self._read(rows, are_counted=self.extent.files is not None)
@@ -271,38 +273,48 @@ class TableSnapshot:
         is_short = len(files) < FOLLOWED_FILES
         if is_short and self.extent.files is None:
             return None
-        ranges = bounds(self.schema, self._newest_readable)
-        changes = self.changes_since(version, (), ranges, only_short=is_short)
+        changes = self.changes_since(version, (), self._ranges, only_short=is_short)
         if changes is None:
             return None
-        followed = files.updated(changes.gone, FileTable.of(changes.added))
+        # Every changed path is gone, also that of a new file.
+        followed = files.updated(changes.gone, FileTable.of(changes.added)) if changes.gone else files
         # Another writer may have replaced commits since.
         return followed if self._has_counted_files(followed) else None
+
+    def _listed(self) -> FileTable | None:
+        """The files as Delta has listed them beside the version; None where it has not."""
+        text = self.state.listed()
+        rows = None if text is None else listed_files(self.spark, text, self._rows_of_actions(self._ranges))
+        files = None if rows is None else FileTable.of(rows)
+        return files if files is not None and self._has_counted_files(files) else None
 
     def _has_counted_files(self, files: FileTable) -> bool:
         """Whether files are as many, with as many bytes, as Delta has counted for the version; True without a count."""
         return self.extent.files is None or (self.extent.files, self.bytes) == (len(files), int(files.size.sum()))
 
     def changes_since(
-        self, version: int, columns: Sequence[str], more: Sequence[Column] = (), only_short: bool = False
+        self, version: int, columns: Sequence[str], more: Sequence[str] = (), only_short: bool = False
     ) -> FileChanges | None:
         """What became of the files of an earlier version with the same metadata, in one Spark job at most.
 
         Args:
             version: the earlier version.
             columns: of ``file_rows``, with ``path``; all but ``partition_values`` when empty.
-            more: columns of rows of the log.
+            more: columns of rows of the log, as SQL.
             only_short: whether no Spark job may be started.
 
         Returns:
             The changes; None if the commits cannot be read, or are too many.
         """
+        rows_of = self._rows_of_actions(more, columns)
+        return changes_between(self.spark, self.location, (version, self.version), rows_of, only_short)
 
-        def rows_of(actions: DataFrame, changed: Column, file_name: Column) -> DataFrame:
-            rows = self.rows_of(actions, *more, changed, file_name)
+    def _rows_of_actions(self, more: Sequence[str], columns: Sequence[str] = ()) -> Callable[[DataFrame], DataFrame]:
+        def rows_of(actions: DataFrame) -> DataFrame:
+            rows = self.rows_of(actions, *more, "changed", "file_name")
             return rows.select(*columns, "changed", "file_name") if columns else rows.drop("partition_values")
 
-        return changes_between(self.spark, self.location, (version, self.version), rows_of, only_short)
+        return rows_of
 
     @property
     def has_spaces(self) -> bool:
@@ -336,8 +348,12 @@ class TableSnapshot:
 
     def rows_in(self, session: SparkSession) -> DataFrame:
         """The rows that ``FileTable`` needs of all files, computed with the settings of a session."""
-        newest = self._newest_readable
-        return self.rows_of(self.state.files_in(session), *bounds(self.schema, newest))
+        return self.rows_of(self.state.files_in(session), *self._ranges)
+
+    @property
+    def _ranges(self) -> tuple[str, str]:
+        """SQL for the ranges that ``FileTable`` has."""
+        return bounds(self.schema, self._newest_readable)
 
     def ranges_of(
         self, paths: Sequence[str] | NDArray[np.object_], columns: Sequence[FoundColumn | None]
@@ -352,22 +368,22 @@ class TableSnapshot:
             The smallest and the largest value of each column in each file, NaN where it is not known. Shape (paths,
             columns).
         """
-        rows = self.log_files.select("path", *bounds_of(columns)).toArrow()
+        rows = self.log_files.selectExpr("path", *bounds_of(columns)).toArrow()
         position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
         order = [position[path] for path in paths]
         low, high = (file_table.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
         return low, high
 
-    def rows_of(self, log_files: DataFrame, *more: Column) -> DataFrame:
+    def rows_of(self, log_files: DataFrame, *more: str) -> DataFrame:
         """The rows of ``file_rows`` for some rows of the log, with more columns.
 
         Args:
             log_files: rows with the columns of Delta's AddFile.
-            more: columns of these rows.
+            more: columns of these rows, as SQL.
         """
         rows = log_files.withColumn("blocks", self.blocks_of_tags())
         partition = partition_text(bool(self.partition_columns))
-        return rows.select(*map(F.expr, (*FILE_ROW, partition)), *more)
+        return rows.selectExpr(*FILE_ROW, partition, *more)
 
     @property
     def _newest_readable(self) -> Revision | None:

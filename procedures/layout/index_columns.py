@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import Column, SparkSession
@@ -45,15 +46,15 @@ class IndexColumns:
     revision: Revision
     columns: tuple[str, ...]
 
-    @property
+    @cached_property
     def weight(self) -> Column:
         """The row's weight: Spark's hash of the indexed columns."""
         return F.hash(*self.values)
 
-    @property
+    @cached_property
     def values(self) -> list[Column]:
         """The indexed columns themselves."""
-        return [F.col(name) for name in self.columns]
+        return [RowExpressions(self.spark).column(name) for name in self.columns]
 
     @property
     def coordinates(self) -> list[Column]:
@@ -117,7 +118,7 @@ class IndexedColumn:
     @property
     def column(self) -> Column:
         """The column itself."""
-        return F.col(self.name)
+        return self.expressions.column(self.name)
 
     @property
     def value(self) -> Column:
@@ -153,8 +154,7 @@ def hash_coordinate(indexed: IndexedColumn, _: HashTransformation) -> Column:
 def linear_coordinate(indexed: IndexedColumn, space: LinearTransformation) -> Column:
     """The double arithmetic of ``LinearTransformation.coordinate``; NaN sorts above 1 and becomes 1."""
     low, high = float(space.minimum), float(space.maximum)
-    scaled = (indexed.value.cast("double") - F.lit(low)) * F.lit(1.0 / (high - low))
-    return F.greatest(F.least(indexed.or_null(scaled), F.lit(1.0)), F.lit(0.0))
+    return indexed.expressions.linear_coordinate(indexed.value, low, 1.0 / (high - low), float(indexed.null_coordinate))
 
 
 def numeric_quantile_coordinate(indexed: IndexedColumn, space: NumericQuantilesTransformation) -> Column:

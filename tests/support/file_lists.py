@@ -191,6 +191,9 @@ class ListedState:
     def extent(self):
         return LogExtent(self._count, 1000 * self._count)
 
+    def listed(self):
+        return None
+
 
 REVISIONS = [
     Revision(

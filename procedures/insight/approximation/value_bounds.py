@@ -49,7 +49,7 @@ class TableBounds:
             if field.name.lower() in names and isinstance(field.dataType, NumericType)
         ]
         keys = [find_stored(snapshot.schema, name) for name in indexed]
-        low, high = bounds_of(found)
+        low, high = map(F.expr, bounds_of(found))
         nulls = [_nulls(column) for column in (*found, *keys)]
         rows = F.get_json_object("stats", "$.numRecords").try_cast("bigint")
         deleted = F.coalesce(F.col("deletionVector.cardinality"), F.lit(0))

@@ -1,5 +1,6 @@
 """The changes between two versions, read from the commits in between."""
 
+import numpy as np
 import pytest
 from spark_jobs import at_most
 from tables import NUMBERS, numbers
@@ -8,6 +9,7 @@ from catalog.errors import TooComplexError
 from catalog.files import file_table, log_changes
 from catalog.files.kept_tables import KeptTables
 from catalog.files.log_changes import changes_between
+from catalog.jvm.table_state import TableState
 from catalog.table import snapshot as snapshots
 
 COLUMNS = ("path", "size", "rows", "deletion_vector", "revision", "tier", "partition", "rewrites")
@@ -169,3 +171,47 @@ def test_writes_and_runs_on_a_part_of_too_many_files(spark, new_table, monkeypat
     assert [row.input_files for row in rows if row.state == "committed"] == [1]
     assert len(table.unindexed) == 1
     assert table.checksum() == before
+
+
+def test_the_list_of_files_beside_a_version_has_the_rows_that_a_job_reads(spark, table, monkeypatch):
+    table.sql("DELETE FROM {t} WHERE id = 3")
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(10**9))
+    with at_most(spark, 0):
+        listed = table.managed.snapshot().file_table
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(10**9))
+    monkeypatch.setattr(log_changes, "MAX_SHORT_BYTES", 100)
+    read = table.managed.snapshot().file_table
+    assert len(listed) == len(table.files)
+    for name in (
+        "path",
+        "deletion_vector",
+        "size",
+        "rows",
+        "revision",
+        "low",
+        "high",
+        "first_time",
+        "rewrites",
+        "deleted",
+    ):
+        left, right = (getattr(files, name)[np.argsort(files.path)] for files in (listed, read))
+        assert np.array_equal(left, right, equal_nan=left.dtype.kind == "f"), name
+
+
+def test_a_list_beside_a_version_without_the_counted_files_is_not_used(table, monkeypatch):
+    snapshot = table.managed.snapshot()
+    lines = snapshot.state.listed().split("\n")
+    monkeypatch.setattr(TableState, "listed", lambda _: "\n".join(lines[1:]))
+    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(10**9))
+    assert len(table.managed.snapshot().file_table) == len(lines)
+
+
+def test_commits_without_files_change_no_list(spark, table):
+    snapshot = table.managed.snapshot()
+    before = snapshot.file_table
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'add')")
+    newer = table.managed.snapshot()
+    with at_most(spark, 0):
+        changes = newer.changes_since(snapshot.version, (), only_short=True)
+        assert newer.file_table is before
+    assert (changes.gone, len(changes.added)) == (frozenset(), 0)

@@ -41,6 +41,9 @@ class _Log:
     def extent(self):
         return LogExtent(FILES, 500 * FILES)
 
+    def listed(self):
+        return None
+
 
 def _log(spark):
     """One unindexed file in a hundred; the others of two cubes each, in bands, of as many writes as there are files."""

@@ -43,6 +43,9 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     Array(snapshot.checksumOpt.fold(-1L)(_.numFiles), checkpoint, segment.deltas.map(_.getLen).sum)
   }
 
+  /** The live files as lines of a log, from the version's checksum; null where it does not list them. */
+  def listed: String = snapshot.checksumOpt.flatMap(_.allFiles).fold(null: String)(_.map(_.json).mkString("\n"))
+
   /** The rows stored in these files (AddFile rows), those included that deletion vectors hide. */
   def rowsStored(files: DataFrame): DataFrame = {
     import org.apache.spark.sql.delta.implicits._

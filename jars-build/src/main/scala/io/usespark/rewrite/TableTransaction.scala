@@ -11,7 +11,7 @@ import org.apache.spark.sql.delta.{DeltaCommitTag, DeltaOperations, RowTracking}
 import org.apache.spark.sql.delta.actions.{AddFile, FileAction}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
-import org.apache.spark.sql.delta.usespark.{FileWriter, NumberedRows, RewriteTransaction}
+import org.apache.spark.sql.delta.usespark.{FileWriter, NumberedRows, RecentFiles, RewriteTransaction}
 import org.apache.spark.sql.functions.lit
 import org.apache.spark.sql.usespark.FileRuns
 
@@ -74,11 +74,10 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
 
   private def live(paths: ju.List[String], deletionVectors: ju.List[String]): Seq[AddFile] = {
     val vectorByPath = paths.asScala.zip(deletionVectors.asScala).toMap
-    val allFiles = transaction.snapshot.allFiles
-    val liveFiles = allFiles
-      .filter(allFiles.col("path").isInCollection(paths))
-      .collect()
-      .toSeq
+    lazy val allFiles = transaction.snapshot.allFiles
+    val liveFiles = new RecentFiles(transaction.snapshot)
+      .live(paths.asScala)
+      .getOrElse(allFiles.filter(allFiles.col("path").isInCollection(paths)).collect().toSeq)
       .filter(file => vectorByPath.get(file.path).contains(file.getDeletionVectorUniqueId.getOrElse("")))
     transaction.trackFilesRead(liveFiles)
     liveFiles

@@ -11,6 +11,7 @@ import org.apache.spark.sql.Column
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.objects.{Invoke, StaticInvoke}
 import org.apache.spark.sql.classic.ExpressionUtils.{column, expression}
+import org.apache.spark.sql.functions.{coalesce, greatest, least, lit}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -32,6 +33,12 @@ object RowExpressions {
   /** Coordinate of a string under hashing, in [0, 1]. */
   def hashCoordinate(text: Column): Column =
     column(StaticInvoke(HashCoordinate.getClass, DoubleType, "of", Seq(expression(text))))
+
+  /** Coordinate of a number in the range that begins at `low`, by the inverse of its length; NaN sorts above 1. */
+  def linear(value: Column, low: Double, scale: Double, ofNull: Double): Column = {
+    val scaled = (value.cast(DoubleType) - lit(low)) * lit(scale)
+    greatest(least(coalesce(scaled, lit(ofNull)), lit(1.0)), lit(0.0))
+  }
 
   /** Coordinate of a double among quantiles, packed by Python as a count and the doubles. */
   def numericQuantiles(value: Column, quantiles: Array[Byte]): Column =
