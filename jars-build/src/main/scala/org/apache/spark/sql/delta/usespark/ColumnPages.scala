@@ -205,7 +205,10 @@ private object WriterInternals extends Logging {
     try Some(new Handles)
     catch {
       case NonFatal(error) =>
-        logWarning("This version of Parquet's writer is not known. All columns of a file have pages of equal rows.", error)
+        logWarning(
+          "This version of Parquet's writer is not known. All columns of a file have pages of equal rows.",
+          error
+        )
         None
     }
 
