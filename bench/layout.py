@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench_session import start_session
 from pyspark.sql import DataFrame, SparkSession
@@ -259,6 +260,7 @@ def run(
     if contender.tidy is None:
         return result
     result["fresh"] = measured(spark, table, boxes)
+    result["scans"] = scanned(spark, table)
     if appends:
         rows = source.count()
         for number in range(appends):
@@ -289,6 +291,13 @@ def measured(spark: SparkSession, table: str, boxes: dict[float, list[str]]) -> 
     return found
 
 
+def scanned(spark: SparkSession, table: str) -> dict[str, int]:
+    """Bytes of scans without a filter: of all columns, as ``*``, and of each column alone."""
+    data = spark.table(table)
+    columns = {name: bytes_read(spark, data.select(name)) for name in data.columns}
+    return {"*": bytes_read(spark, data), **columns}
+
+
 def read(spark: SparkSession, data: DataFrame) -> Read:
     """Runs an aggregate over all columns, and returns its cost."""
     files = sum(scan.kept_files for scan in sql_ext.read_report(data).scans)
@@ -313,7 +322,7 @@ def bytes_read(spark: SparkSession, data: DataFrame) -> int:
     return sum(jvm.statusStore().lastStageAttempt(stage).inputBytes() for stage in stages)
 
 
-def report(results: Iterable[dict[str, object]]) -> None:
+def report(results: Iterable[dict[str, Any]]) -> None:
     """Prints the costs of the writes, then bytes, files and seconds of the reads, then all results as JSON."""
     rows = list(results)
     print(f"{'layout':8} {'cols':4} {'write s':>8} {'CPU s':>8} {'to plain':>9} {'to limit':>9} {'tidy s':>8}")
@@ -331,7 +340,21 @@ def report(results: Iterable[dict[str, object]]) -> None:
                 if state in r:
                     values = " ".join(f"{r[state][n + suffix]:>12}" for n in names)
                     print(f"{r['layout']:8} {r['columns']:4} {state:9} {r[state]['files']:>6} {values}")
+    report_scans(rows)
     print(json.dumps(rows))
+
+
+def report_scans(rows: list[dict[str, Any]]) -> None:
+    """Prints the bytes of scans relative to those of liquid clustering, and adds them to the results."""
+    base = {r["columns"]: r["scans"] for r in rows if r["layout"] == "liquid"}
+    print(f"scans, relative to liquid clustering\n{'layout':8} {'cols':4} {'all columns':>12} {'worst column':>13}")
+    for r in rows:
+        if "scans" in r and r["columns"] in base:
+            ratios = {name: size / base[r["columns"]][name] for name, size in r["scans"].items()}
+            whole = ratios.pop("*")
+            worst = max(ratios, key=ratios.__getitem__)
+            r["scan"], r["worst column"] = round(whole, 3), [worst, round(ratios[worst], 3)]
+            print(f"{r['layout']:8} {r['columns']:4} {whole:>12.3f} {ratios[worst]:>13.3f} {worst}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,17 @@
-"""Rows of a page: the smallest part of a file that a filter on a range of values reads."""
+"""Rows of a page: the smallest part of a file that a filter on a range of values reads.
+
+Pages hold a number of rows, or a multiple of it in columns whose values take so few bits that the page would be mostly
+header. The shim measures that for each column while it writes a file.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 # Rows of a page where a revision is laid out at once.
 PAGE_ROWS = 2_000
+# A page of fewer rows than the most has at least this many bytes. Its header and its other fixed parts have about 40.
+LEAST_PAGE_BYTES = 1_500
+MOST_PAGE_ROWS = 20_000
 # Pages of a small write have at least this share of those rows; smaller ones would cost more in headers than they save.
 _SMALLEST_SHARE = 0.5
 

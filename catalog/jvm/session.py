@@ -12,16 +12,20 @@ from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import java_class, jvm_session
 from catalog.settings.session_settings import PRUNING_ENABLED, RECORDING_ENABLED, SAMPLING_ENABLED
-from otree.pages import PAGE_ROWS
+from otree.pages import LEAST_PAGE_BYTES, MOST_PAGE_ROWS, PAGE_ROWS
 
 TIME_ZONE_KEY = "spark.sql.session.timeZone"
 PAGE_ROWS_KEY = "parquet.page.row.count.limit"
+# Names of columns as JSON. The shim reads this and the other settings of pages (ColumnPages.scala).
+SORTED_COLUMNS_KEY = "use.pages.sortedColumns"
 MOST_ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
 
 _WRITE_SETTINGS = {
     # One Spark partition is one file: nothing may merge or re-shuffle what the layout decided.
     # Rows lie along a curve in their file: with small pages, a range filter skips most of a file by its page index.
     PAGE_ROWS_KEY: str(PAGE_ROWS),
+    "use.pages.leastBytes": str(LEAST_PAGE_BYTES),
+    "use.pages.mostRows": str(MOST_PAGE_ROWS),
     # The older form of timestamps has no minima and maxima in a page index; this one also takes years before 1900.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from catalog.errors import RowsChangedError
 from catalog.jvm.file_writer import DataFile, FileWriter
-from catalog.jvm.session import MOST_ROWS_KEY, PAGE_ROWS_KEY
+from catalog.jvm.session import MOST_ROWS_KEY, PAGE_ROWS_KEY, SORTED_COLUMNS_KEY
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
 from otree.pages import page_rows_of
@@ -77,8 +78,9 @@ class LayoutWriter:
         self.session.conf.set(MOST_ROWS_KEY, str(layout.largest_file))
         page_rows = int(page_rows_of(target.rows, target.rows + target.beside))
         self.session.conf.set(PAGE_ROWS_KEY, str(page_rows))
-        placed = arranged(rows, layout, target.columns)
         revision = target.columns.revision
+        self.session.conf.set(SORTED_COLUMNS_KEY, json.dumps(revision.columns))
+        placed = arranged(rows, layout, target.columns)
         files = self.write(placed if output is None else placed.select(*output), revision, target.tree)
         self.observe(Step.VERIFY)
         written = self.blocks(files, revision, target.tree)

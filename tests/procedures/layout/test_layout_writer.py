@@ -20,6 +20,7 @@ ROOT = CubeId.root(2)
 TREE = Tree(2, MappingProxyType({ROOT: 100}))
 ORDINALS = TREE.ordinals()
 CHILD = ROOT.child(1)
+REVISION = SimpleNamespace(columns=("x", "a.b"))
 
 
 class FakeTransaction:
@@ -66,7 +67,7 @@ def writer(transaction, strict=True, steps=None, conf=None):
 
 
 def target(rows, remaining=MappingProxyType({}), new=MappingProxyType({})):
-    sample = SimpleNamespace(rows=rows, columns=SimpleNamespace(revision="revision"))
+    sample = SimpleNamespace(rows=rows, columns=SimpleNamespace(revision=REVISION))
     return Target(sample, TREE, remaining, 0.5, new)
 
 
@@ -81,7 +82,11 @@ def test_a_layout_is_configured_written_and_verified_in_this_order(layout):
         Step.VERIFY,
     ]
     assert layout[0][0].rows == 5
-    assert conf == {"spark.sql.files.maxRecordsPerFile": "77", "parquet.page.row.count.limit": "2000"}
+    assert conf == {
+        "spark.sql.files.maxRecordsPerFile": "77",
+        "parquet.page.row.count.limit": "2000",
+        "use.pages.sortedColumns": '["x", "a.b"]',
+    }
     assert file == WrittenFile(
         "f", 10, (Block(ROOT.text, -5, 100, 3), Block(CHILD.text, 101, MAX_WEIGHT, 2)), last_weight=300
     )

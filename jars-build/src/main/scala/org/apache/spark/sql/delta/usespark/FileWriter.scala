@@ -28,7 +28,10 @@ trait WritingTransaction extends OptimisticTransaction with BlockTracking with I
     val isMapped = metadata.columnMappingMode != NoMapping
     val isRandom = isMapped || DeltaConfigs.RANDOMIZE_FILE_PREFIXES.fromMetaData(metadata)
     val prefix = Option.when(isRandom)(DeltaConfigs.RANDOM_PREFIX_LENGTH.fromMetaData(metadata))
-    mark.fold(super.getCommitter(outputPath))(new MarkedFiles(outputPath.toString, prefix, _))
+    val stored =
+      if (isMapped) metadata.schema.map(field => field.name -> DeltaColumnMapping.getPhysicalName(field)).toMap
+      else Map.empty[String, String]
+    new WrittenFiles(outputPath.toString, prefix, mark, stored)
   }
 
   override def writeFiles(
@@ -92,16 +95,34 @@ final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base:
   }
 }
 
-/** Names files after the write, the task, its attempt, and a number: a task may write several files of a partition. */
-final private class MarkedFiles(path: String, randomPrefixLength: Option[Int], mark: String)
-    extends DelayedCommitProtocol("delta", path, randomPrefixLength, None) {
+/**
+ * The files of a write, with pages by column.
+ *
+ * @param mark names them after the write, the task, its attempt, and a number, since a task may write several files of a
+ *   partition
+ * @param storedNames the names that columns have in files, where they differ
+ */
+final private class WrittenFiles(
+    path: String,
+    randomPrefixLength: Option[Int],
+    mark: Option[String],
+    storedNames: Map[String, String]
+) extends DelayedCommitProtocol("delta", path, randomPrefixLength, None) {
 
   private val count = new AtomicInteger
 
+  override def setupTask(context: TaskAttemptContext): Unit = {
+    super.setupTask(context)
+    ColumnPages.configure(context.getConfiguration, name => storedNames.getOrElse(name, name))
+  }
+
   override def getFileName(context: TaskAttemptContext, ext: String, values: Map[String, String]): String = {
-    val kind = super.getFileName(context, ext, values).takeWhile(_ != '-')
-    val attempt = context.getTaskAttemptID
-    f"$kind-${attempt.getTaskID.getId}%05d-$mark-use${attempt.getId}-${count.getAndIncrement()}$ext"
+    val name = super.getFileName(context, ext, values)
+    mark.fold(name) { text =>
+      val kind = name.takeWhile(_ != '-')
+      val attempt = context.getTaskAttemptID
+      f"$kind-${attempt.getTaskID.getId}%05d-$text-use${attempt.getId}-${count.getAndIncrement()}$ext"
+    }
   }
 }
 
