@@ -37,6 +37,7 @@ HARMLESS = {
     "io.usespark.UseException.timeTravel()",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.conf()",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.logConsole(java.lang.String)",
+    "org.apache.spark.sql.delta.usespark.WriterInternals.available()",
     "org.apache.spark.sql.hive.thriftserver.usespark.JdbcService.messageIn(java.lang.String)",
     "org.apache.spark.sql.usespark.CallbackThreads.forgetInterrupt()",
     "org.apache.spark.sql.usespark.CallbackThreads.stopAsked()",

@@ -15,7 +15,8 @@ import org.apache.spark.sql.delta.util.FileNames
  * log in a Spark job.
  */
 final class RecentFiles(snapshot: Snapshot) {
-  import RecentFiles._
+  private val MaxCommits = 20
+  private val MaxBytes = 1000000L
 
   private val log = snapshot.deltaLog
   private val conf = log.newDeltaHadoopConf()
@@ -39,7 +40,12 @@ final class RecentFiles(snapshot: Snapshot) {
   // Writers escape paths in several ways, and Delta compares them spelled like this.
   private def spelled(path: String): String = new Path(new URI(path)).toUri.toString
 
-  @tailrec private def liveAt(version: Long, left: Set[String], found: Seq[AddFile], bytes: Long): Option[Seq[AddFile]] =
+  @tailrec private def liveAt(
+      version: Long,
+      left: Set[String],
+      found: Seq[AddFile],
+      bytes: Long
+  ): Option[Seq[AddFile]] =
     if (left.isEmpty) Some(found)
     else {
       val path = newest.getOrElse(version, FileNames.unsafeDeltaFile(log.logPath, version))
@@ -59,9 +65,4 @@ final class RecentFiles(snapshot: Snapshot) {
   private def sizeOf(commit: Path): Option[Long] =
     try Some(files.getFileStatus(commit).getLen)
     catch { case _: FileNotFoundException => None }
-}
-
-private object RecentFiles {
-  val MaxCommits = 20
-  val MaxBytes = 1000000L
 }
