@@ -211,7 +211,8 @@ def test_it_is_read_sampled_appended_and_optimized(spark, new_table, space):
     table.append(spark.range(ROWS, ROWS + 300).selectExpr("id", "id % 1000 a", "concat('s', id % 77) s"))
     before = table.checksum()
     sampled(0.1)
-    assert {r.state for r in table.optimize()} == {"committed"}
+    report = table.optimize()
+    assert {r.state for r in report if r.reason != "READ_COST_BELOW_TARGET"} == {"committed"}
     assert table.checksum() == before
     assert table.unindexed == []
     assert check_by_the_format(table) == ROWS + 300
