@@ -31,8 +31,13 @@ def local_data_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema:
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
     arrays = [pa.array(map(_entries, column), field.type) for column, field in zip(values, arrow, strict=True)]
     table = pa.Table.from_arrays(arrays, schema=arrow)
-    # Spark hands the rows over in a file, and a thread that is asked to stop cannot read files.
-    return despite_interrupt(spark, lambda: spark.createDataFrame(table, schema=columns))
+    # PySpark makes the session of a DataFrame the active one of the whole process.
+    active = SparkSession._activeSession
+    try:
+        # Spark hands the rows over in a file, and a thread that is asked to stop cannot read files.
+        return despite_interrupt(spark, lambda: spark.createDataFrame(table, schema=columns))
+    finally:
+        SparkSession._activeSession = active
 
 
 def _arrow_schema(columns: StructType) -> pa.Schema:

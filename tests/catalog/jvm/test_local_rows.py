@@ -3,6 +3,7 @@
 from datetime import datetime, timezone
 
 import pytest
+from pyspark.sql import SparkSession
 
 from catalog.jvm.local_rows import local_data_frame
 
@@ -25,3 +26,10 @@ def test_rows_of_every_type_are_a_local_relation(spark, set_conf, rows):
     moments = [row.millis for row in found.selectExpr("unix_millis(t) AS millis").collect()]
     assert moments == [None if row[3] is None else int(MOMENT.timestamp() * 1000) for row in rows]
     assert found.drop("t").collect() == same.drop("t").collect()
+
+
+def test_the_active_session_stays(spark):
+    active = SparkSession.getActiveSession()
+    other = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    assert local_data_frame(other, [(1,)], "a INT").collect() == [(1,)]
+    assert SparkSession._activeSession is active
