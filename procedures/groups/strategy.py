@@ -60,6 +60,10 @@ class RunSoFar:
     is_contended: bool = False
 
 
+def _not_recorded(_: int) -> None:
+    """See ``TableFiles.scans``."""
+
+
 @dataclass(frozen=True, eq=False)
 class TableFiles:
     """What a strategy chooses from.
@@ -73,7 +77,7 @@ class TableFiles:
 
     snapshot: TableSnapshot
     run: RunSoFar = field(default=RunSoFar())
-    scans: Callable[[int], RecordedScans] | None = None
+    scans: Callable[[int], RecordedScans | None] = field(default_factory=lambda: _not_recorded)
 
     @property
     def files(self) -> FileTable:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from catalog.insights.recorded_scans import recorded_scans
+from catalog.insights.recorded_scans import RecordedScans, recorded_scans
 from catalog.jvm.session import described_jobs
 from catalog.properties.checks import described
 from catalog.properties.insight_properties import records_scans
@@ -63,7 +63,7 @@ class TablePlanner:
             is_contended = request.batch_bytes is not None
             going_on, self._findings = None if is_contended else self._findings, None
             restricted = self._restricted(snapshot)
-            scans = partial(recorded_scans, table) if records_scans(snapshot.configuration) else None
+            scans = partial(_scans_since, table, snapshot.configuration)
             for strategy in settings.strategies:
                 if going_on is not None and going_on[0] is strategy and plan.takes(going_on[1]):
                     self._findings = going_on
@@ -94,6 +94,11 @@ class TablePlanner:
             where.check(spark, schema)
             snapshot = snapshot.only(files_that_may_match(spark, schema, snapshot.partition_columns, where))
         return snapshot
+
+
+def _scans_since(table: ManagedTable, configuration: Mapping[str, str], since: int) -> RecordedScans | None:
+    """See ``TableFiles.scans``; most strategies do not ask."""
+    return recorded_scans(table, since) if records_scans(configuration) else None
 
 
 class _PlanInMaking:

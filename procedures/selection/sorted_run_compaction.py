@@ -61,9 +61,12 @@ class SortedRunCompaction(Strategy):
         target = float(TARGET_READ_COST.value(snapshot.configuration))
         most = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
         regions = Regions.of(files)
-        scans = None if table.scans is None else table.scans(int(files.modification_time.min()))
+        scans = table.scans(int(files.modification_time.min()))
         if scans is not None and not scans.scans:
-            yield f"{NAME}: no read was recorded since the files were written"
+            note = "no read was recorded since the files were written"
+            if _are_of_several_writes(files):
+                yield SkippedGroup(NAME, UNPAID, len(files), int(files.size.sum()), note)
+            yield f"{NAME}: {note}"
             return
         judge = Judge(
             regions,
@@ -104,7 +107,7 @@ def findings_of(
         yield from (_group(merge, files, revision_id, because) for merge in choice.merges)
         return
     # Files of a single write cannot be merged, whatever they cost.
-    could_merge = choice.cost > _AS_FRESH and files.write.max() > files.write.min()
+    could_merge = choice.cost > _AS_FRESH and _are_of_several_writes(files)
     if choice.waiting is None and (is_again or could_merge):
         if is_recorded:
             note = f"{cost}; they have paid {choice.unpaid:.0%} of the bytes that the best group rewrites"
@@ -112,6 +115,10 @@ def findings_of(
         elif choice.cost <= target:
             yield _skipped(BELOW_TARGET, files.size, f"{cost}, which {allowed} allows", choice.cost)
     yield f"{NAME}: {cost} in revision {revision_id}; nothing to merge"
+
+
+def _are_of_several_writes(files: FileTable) -> bool:
+    return bool(files.write.max() > files.write.min())
 
 
 def _skipped(reason: str, size: Integers, note: str, cost: float) -> SkippedGroup:

@@ -134,10 +134,10 @@ def test_scans_are_read_only_where_they_are_recorded(planner_of, monkeypatch):
     one = Scripted("One")
     planner = planner_of(one)
     planner.plan(PlanRequest(1, None))
-    assert one.asked[-1][0].scans is None
+    assert one.asked[-1][0].scans(7) is None
     planner._table.snapshot().configuration["use.insights.consumption.enabled"] = "maybe"
     planner.plan(PlanRequest(1, None))
-    assert one.asked[-1][0].scans is None
+    assert one.asked[-1][0].scans(7) is None
     planner._table.snapshot().configuration["use.insights.consumption.enabled"] = "true"
     planner.plan(PlanRequest(1, None))
     assert asked == []

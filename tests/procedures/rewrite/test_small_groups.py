@@ -1,5 +1,6 @@
 """Rewrites of few bytes: recent commits name their files, and no code is compiled to place their rows."""
 
+import json
 import shutil
 
 import pytest
@@ -103,3 +104,11 @@ def test_a_commit_that_the_log_no_longer_has(table):
     for commit in sorted(log.glob("*.json"))[:-1]:
         shutil.move(commit, commit.with_suffix(".moved"))
     assert live_of(table, [(file.path, "")]) == 1
+
+
+def test_a_removal_is_seen_in_another_spelling(table):
+    first, second, *_ = sorted(table.files, key=lambda file: file.modification_time)
+    removal = {"path": f"./{second.path}", "deletionTimestamp": 0, "dataChange": True}
+    commit = table.path / "_delta_log" / f"{table.version + 1:020d}.json"
+    commit.write_text(json.dumps({"remove": removal}))
+    assert live_of(table, [(first.path, ""), (second.path, "")]) == 1

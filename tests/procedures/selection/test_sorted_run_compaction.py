@@ -59,7 +59,9 @@ def test_recorded_reads_pay_for_merges(spark, new_table):
     table = appended(spark, new_table(NUMBERS, index="x,s", cube_size=300, file_bytes="1mb"), 3)
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.insights.consumption.enabled' = 'true')")
     before = table.checksum()
-    assert "no read was recorded" in table.optimize()[0].message
+    (waiting,) = table.optimize()
+    assert (waiting.reason, waiting.state) == ("RECORDED_READS_TOO_FEW", "skipped")
+    assert "no read was recorded" in waiting.message
 
     snapshot = table.managed.snapshot()
     later = int(snapshot.file_table.modification_time.max()) + 1

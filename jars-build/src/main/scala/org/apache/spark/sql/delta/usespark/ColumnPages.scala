@@ -184,15 +184,15 @@ private[usespark] object WriterInternals extends Logging {
     private val column = Class.forName(base + "ColumnWriterBase")
 
     private def field(owner: Class[_], name: String): MethodHandle = {
-      val found = owner.getDeclaredField(name)
-      found.setAccessible(true)
-      lookup.unreflectGetter(found)
+      val field = owner.getDeclaredField(name)
+      field.setAccessible(true)
+      lookup.unreflectGetter(field)
     }
 
     private def method(owner: Class[_], name: String): MethodHandle = {
-      val found = owner.getDeclaredMethod(name)
-      found.setAccessible(true)
-      lookup.unreflect(found)
+      val method = owner.getDeclaredMethod(name)
+      method.setAccessible(true)
+      lookup.unreflect(method)
     }
 
     val consumer: Class[_] = Class.forName("org.apache.parquet.io.MessageColumnIO$MessageColumnIORecordConsumer")
