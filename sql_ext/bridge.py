@@ -16,6 +16,7 @@ from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error, known_error
 from catalog.jvm.java_time import python_time
 from catalog.jvm.python_handler import Refusal
+from catalog.jvm.kept_rows import KeptRows
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
@@ -29,6 +30,7 @@ from procedures.insight.health.health import table_score
 from procedures.process.application import application
 from procedures.process.running_services import CatalogChange
 from procedures.rewrite.indexed_write import write_indexed
+from procedures.rewrite.kept_rows import write_kept_rows
 from procedures.rewrite.write_options import check_options
 from procedures.rewrite.write_settings import index_settings
 from procedures.service.manual import trigger
@@ -54,6 +56,7 @@ from sql_ext.bridge_operations import (
     VirtualTableRows,
     WriteCommitted,
     WriteFiles,
+    WriteKeptRows,
 )
 
 logger = logging.getLogger(__name__)
@@ -218,6 +221,11 @@ def _index_settings(_: SparkSession, request: IndexSettings) -> str:
 @_answers(WriteFiles)
 def _write_files(spark: SparkSession, request: WriteFiles) -> None:
     write_indexed(IndexedRows(spark, request.write), application())
+
+
+@_answers(WriteKeptRows)
+def _write_kept_rows(spark: SparkSession, request: WriteKeptRows) -> str | None:
+    return write_kept_rows(KeptRows(spark, request.write), application())
 
 
 @_answers(WriteCommitted)

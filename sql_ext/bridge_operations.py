@@ -230,6 +230,18 @@ class WriteFiles(Arguments):
 
 
 @dataclass(frozen=True)
+class WriteKeptRows(Arguments):
+    """Write the rows that a statement changes or keeps.
+
+    Attributes:
+        write: the shim's ``KeptRows``.
+    """
+
+    operation: ClassVar[str] = "write_kept_rows"
+    write: JavaObject
+
+
+@dataclass(frozen=True)
 class WriteCommitted(Arguments):
     """Take notice that an indexed write was committed.
 
@@ -306,6 +318,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         CheckOptions,
         IndexSettings,
         WriteFiles,
+        WriteKeptRows,
         WriteCommitted,
         CatalogChanged,
         ManualTrigger,

@@ -35,22 +35,14 @@ class WriteFacts:
     settings: Mapping[str, str]
 
 
-class IndexedRows(FileWriter):
-    """The shim's ``IndexedRows``: one call of Delta's ``writeFiles``.
+class LaidOutRows(FileWriter):
+    """One call of Delta's ``writeFiles``, whose rows Python lays out.
 
     ``state()`` is the table that the rows join: properties and schema as the commit will have them, files as they are.
     """
 
-    def facts(self) -> WriteFacts:
-        """Returns what is known of the write."""
-        return WriteFacts(**json.loads(self._java.facts()))
-
-    def rows(self) -> DataFrame:
-        """Returns the rows as they came to Delta, before it adds generated columns and the like."""
-        return data_frame(self._java.rows(), self.spark)
-
     def rows_in(self, session: SparkSession) -> DataFrame:
-        """Returns the same rows as a query of another session, which has settings of its own."""
+        """Returns the rows as a query of another session, which has settings of its own."""
         return PlanTree(self._java.rows().queryExecution().analyzed()).data(session)
 
     def tag(self, tags_by_path: Mapping[str, Mapping[str, str]], write_id: str) -> None:
@@ -61,3 +53,15 @@ class IndexedRows(FileWriter):
             write_id: id of the write; the shim reports it with the version once Delta has committed.
         """
         self._java.tag(java_maps(self.spark, tags_by_path), write_id)
+
+
+class IndexedRows(LaidOutRows):
+    """The shim's ``IndexedRows``: new rows of a table."""
+
+    def facts(self) -> WriteFacts:
+        """Returns what is known of the write."""
+        return WriteFacts(**json.loads(self._java.facts()))
+
+    def rows(self) -> DataFrame:
+        """Returns the rows as they came to Delta, before it adds generated columns and the like."""
+        return data_frame(self._java.rows(), self.spark)

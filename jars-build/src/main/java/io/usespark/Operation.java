@@ -26,6 +26,7 @@ public final class Operation {
       new Operation(
           "index_settings", "options", "configuration", "schema", "partition_columns", "replaces", "writes");
   public static final Operation WRITE_FILES = new Operation("write_files", "write");
+  public static final Operation WRITE_KEPT_ROWS = new Operation("write_kept_rows", "write");
   public static final Operation WRITE_COMMITTED = new Operation("write_committed", "write", "version");
   public static final Operation CATALOG_CHANGED =
       new Operation("catalog_changed", "kind", "name", "before", "location");

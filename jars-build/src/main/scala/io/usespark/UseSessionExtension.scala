@@ -18,6 +18,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
     extensions.injectPostHocResolutionRule(session => TablesOfOtherFormats(session))
     extensions.injectPostHocResolutionRule(session => ReadOnlyTables(session))
     extensions.injectOptimizerRule(session => SampleRule(session))
+    extensions.injectPlannerStrategy(session => StatementStrategy(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))
   }
 }

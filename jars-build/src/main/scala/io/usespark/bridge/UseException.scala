@@ -1,5 +1,6 @@
 package io.usespark
 
+import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.AnalysisException
 
 /**
@@ -42,6 +43,12 @@ object UseException {
   def timeTravel: UseException = notSupported(
     "Virtual tables show the newest version of a table: leave VERSION AS OF, TIMESTAMP AS OF and their options out."
   )
+
+  /** The condition of an error, or the name of its class where it has none. */
+  def codeOf(error: Throwable): String = error match {
+    case coded: SparkThrowable if coded.getCondition != null => coded.getCondition
+    case other => other.getClass.getSimpleName
+  }
 
   def notSupported(what: String): UseException =
     new UseException("USE_NOT_SUPPORTED", "0A000", what)

@@ -19,6 +19,10 @@ object IndexedRelation {
   /** Whether the table has an index at all; a query on any other Delta table costs what it costs without us. */
   def isIndexed(configuration: Map[String, String]): Boolean = configuration.contains("qbeast.lastRevisionID")
 
+  /** Whether the table is to have an index: it has one, or its owner names the columns. */
+  def hasIndex(configuration: Map[String, String]): Boolean =
+    isIndexed(configuration) || configuration.contains("use.index.columns")
+
   /** The column that the index names by its physical name, a nested one by its path `a.b`. */
   def column(relation: LogicalRelation, schema: StructType, physical: String): Option[Expression] =
     DeltaColumnMapping

@@ -5,6 +5,7 @@ import scala.annotation.tailrec
 import org.apache.hadoop.fs.Path
 import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
 import org.apache.spark.sql.{DataFrame, classic}
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.FileScanRDD
 import org.apache.spark.sql.internal.SQLConf
 
@@ -21,20 +22,39 @@ object FileRuns {
    * @param placeOf run of each file, and its place there
    */
   def read(rows: DataFrame, runs: Int, placeOf: Map[Path, (Int, Int)]): DataFrame = {
-    val session = rows.sparkSession.asInstanceOf[classic.SparkSession]
-    session.conf.set(SQLConf.FILES_MAX_PARTITION_BYTES.key, OneFilePerPartition)
+    val (scanned, files) = scan(rows, OneFilePerPartition)
+    val partitions = files.zipWithIndex.map { case (file, partition) => placeOf(file) -> partition }
+    require(partitions.size == placeOf.size, s"${placeOf.size} files were asked for and ${partitions.size} are read")
+    val of = partitions.groupMap(_._1._1) { case ((_, place), partition) => place -> partition }
+    val inOrder = Array.tabulate(runs)(run => of(run).sorted.map(_._2).toArray)
+    ofRdd(rows, scanned.coalesce(runs, shuffle = false, Some(new InOrder(inOrder)))(null))
+  }
+
+  /**
+   * The same rows, each Spark partition those of one file, or of a part of a file with more than `mostBytes`; with the
+   * file of each partition. Files that the filters of the rows leave out are not among them.
+   *
+   * @param rows what a scan gives row by row, in a session of its own, whose plan was not computed yet
+   */
+  def apart(rows: DataFrame, mostBytes: Long): (DataFrame, Seq[Path]) = {
+    val (scanned, files) = scan(rows, mostBytes.toString)
+    (ofRdd(rows, scanned), files)
+  }
+
+  /** The rows as they are computed, no Spark partition from two files, and the file of each partition. */
+  private def scan(rows: DataFrame, mostBytes: String): (RDD[InternalRow], Seq[Path]) = {
+    val session = rows.sparkSession
+    session.conf.set(SQLConf.FILES_MAX_PARTITION_BYTES.key, mostBytes)
     session.conf.set(SQLConf.FILES_OPEN_COST_IN_BYTES.key, OneFilePerPartition)
     session.conf.set(SQLConf.FILES_MAX_PARTITION_NUM.key, Int.MaxValue.toString)
     val scanned = rows.queryExecution.toRdd
     val files = scanOf(scanned).filePartitions.map(_.files.map(_.filePath.toPath).distinct)
-    require(files.forall(_.length == 1), "a Spark partition of the scan has more than one file")
-    val partitions = files.map(_.head).zipWithIndex.map { case (file, partition) => placeOf(file) -> partition }
-    require(partitions.size == placeOf.size, s"${placeOf.size} files were asked for and ${partitions.size} are read")
-    val of = partitions.groupMap(_._1._1) { case ((_, place), partition) => place -> partition }
-    val inOrder = Array.tabulate(runs)(run => of(run).sorted.map(_._2).toArray)
-    val rowsOfRuns = scanned.coalesce(runs, shuffle = false, Some(new InOrder(inOrder)))(null)
-    session.internalCreateDataFrame(rowsOfRuns, rows.schema)
+    require(files.forall(_.length == 1), s"Spark partitions of the scan have ${files.map(_.length).distinct.mkString(", ")} files")
+    (scanned, files.map(_.head))
   }
+
+  private def ofRdd(like: DataFrame, rows: RDD[InternalRow]): DataFrame =
+    like.sparkSession.asInstanceOf[classic.SparkSession].internalCreateDataFrame(rows, like.schema)
 
   @tailrec
   private def scanOf(rdd: RDD[_]): FileScanRDD = rdd match {

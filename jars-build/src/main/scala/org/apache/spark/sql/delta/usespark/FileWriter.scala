@@ -45,11 +45,18 @@ trait WritingTransaction extends OptimisticTransaction with BlockTracking with I
     files
   }
 
-  /** Deletes what was written, when it is certain that no commit names it; returns how many files are left. */
-  def deleteWritten(failed: (FileAction, Throwable) => Unit): Int = {
+  /** How many files were written so far. */
+  protected def writtenCount: Int = written.size
+
+  /**
+   * Deletes what was written, when it is certain that no commit names it; returns how many files are left.
+   *
+   * @param kept how many of the files stay, the first ones
+   */
+  def deleteWritten(failed: (FileAction, Throwable) => Unit, kept: Int = 0): Int = {
     val root = deltaLog.dataPath
     val files = root.getFileSystem(deltaLog.newDeltaHadoopConf())
-    val left = written.count { file =>
+    val left = written.drop(kept).count { file =>
       try !files.delete(new Path(root, new Path(new java.net.URI(file.path))), false)
       catch {
         case NonFatal(error) =>
@@ -57,7 +64,7 @@ trait WritingTransaction extends OptimisticTransaction with BlockTracking with I
           true
       }
     }
-    written = Nil
+    written = written.take(kept)
     left
   }
 }

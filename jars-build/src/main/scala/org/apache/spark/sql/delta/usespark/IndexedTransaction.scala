@@ -2,8 +2,12 @@ package org.apache.spark.sql.delta.usespark
 
 import java.{util => ju}
 
+import scala.annotation.tailrec
+import scala.util.control.NonFatal
+
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import io.usespark.{Operation, Python, TableState}
+import io.usespark.{IndexedRelation, Operation, Python, TableState, UseException}
+import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -12,20 +16,25 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
 import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.delta.schema.DeltaInvariantViolationException
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
- * A Delta transaction whose new rows are laid out and tagged by Python.
+ * A Delta transaction whose rows are laid out and tagged by Python.
  *
  * Every write of Delta ends in `writeFiles`: Python gets the rows there, hands them back in the order that the index
  * wants, to be written by Delta as usual, and tags the files. So constraints, generated and identity columns, change
  * data, column mapping and row tracking stay Delta's.
  *
+ * Rows that come with write options are new. Rows without are those that a statement changes, with the others of their
+ * files; if they cannot be laid out, Delta writes them as usual, and the log says why.
+ *
  * @param settings table properties that the write brings along, as Python named them
  * @param mode `append`, `replace` when every row of the table is replaced, `partial` when some are
  * @param metricsOf takes the metrics when another transaction commits the files
+ * @param needsLayout whether a write of new rows fails if they cannot be laid out
  */
 class IndexedTransaction(
     log: DeltaLog,
@@ -33,30 +42,58 @@ class IndexedTransaction(
     base: Snapshot,
     settings: ju.Map[String, String],
     mode: String,
-    metricsOf: Option[OptimisticTransaction] = None
+    metricsOf: Option[OptimisticTransaction] = None,
+    needsLayout: Boolean = true
 ) extends OptimisticTransaction(log, table, base)
     with WritingTransaction {
-  private var current: Option[IndexedRows] = None
 
   /** Id that Python gave the write, None when nothing was tagged. */
   private[usespark] var writeId: Option[String] = None
 
-  /** Rows that come with write options are new; Delta rewrites kept rows without options, and those stay as they are. */
+  /** How many files Delta has written without a layout, and why, by reason. */
+  private[usespark] var plainFiles: Map[String, Int] = Map.empty
+
+  /** Whether a statement's rows replace all rows of the files that they come from. */
+  protected def replacesFiles: Boolean = true
+
+  protected def laysOutNewRows: Boolean = true
+
   override def writeFiles(
       data: Dataset[_],
       options: Option[DeltaOptions],
       isOptimize: Boolean,
       constraints: Seq[Constraint]
-  ): Seq[FileAction] =
-    if (current.isDefined || isOptimize || options.isEmpty) super.writeFiles(data, options, isOptimize, constraints)
-    else {
-      val write = new IndexedRows(this, data.toDF(), options, constraints)
-      current = Some(write)
-      try {
-        Python.text(Operation.WRITE_FILES, Map("write" -> write))
-        write.files
-      } finally current = None
+  ): Seq[FileAction] = {
+    def plain: Seq[FileAction] = super.writeFiles(data, options, isOptimize, constraints)
+    if (isOptimize) plain
+    else if (options.isDefined) {
+      val rows = new IndexedRows(this, data.toDF(), options, constraints)
+      if (laysOutNewRows) laidOut(Operation.WRITE_FILES, rows, needsLayout)(plain) else plain
+    } else if (!IndexedRelation.isIndexed(metadata.configuration)) plain
+    else laidOut(Operation.WRITE_KEPT_ROWS, new KeptRows(this, data.toDF(), replacesFiles, constraints), false)(plain)
+  }
+
+  private def laidOut(operation: Operation, rows: IndexedRows, isNeeded: Boolean)(
+      plain: => Seq[FileAction]
+  ): Seq[FileAction] = {
+    val (counters, former, files) = (RowCounters.of(rows.rows), metadata, writtenCount)
+    val refusal =
+      try Python.text(operation, Map("write" -> rows))
+      catch {
+        case NonFatal(error) if !isNeeded && !IndexedTransaction.endsStatement(error) =>
+          logWarning(s"The rows of a statement on ${log.dataPath} were not laid out", error)
+          Some(UseException.codeOf(error))
+      }
+    refusal.fold(rows.files) { reason =>
+      counters.restore()
+      deleteFrom(files)
+      if (metadata != former) updateMetadataInternal(former, ignoreDefaultProperties = true)
+      val written = plain
+      val count = written.count(_.isInstanceOf[AddFile])
+      if (count > 0) plainFiles += reason -> (plainFiles.getOrElse(reason, 0) + count)
+      written
     }
+  }
 
   /** Sets the table's properties in this commit, also after files were written: none of them is about files. */
   private[usespark] def setConfiguration(configuration: Map[String, String]): Unit =
@@ -84,12 +121,23 @@ class IndexedTransaction(
   }
 
   /** Deletes what was written, when it is certain that no commit names it. */
-  def discard(): Unit = deleteWritten { (file, error) =>
-    logWarning(s"${file.path} was not committed and is left to vacuum", error)
-  }
+  def discard(): Unit = deleteFrom(0)
+
+  private def deleteFrom(kept: Int): Unit = deleteWritten(
+    (file, error) => logWarning(s"${file.path} was not committed and is left to vacuum", error),
+    kept
+  )
 }
 
 object IndexedTransaction {
+
+  /** Whether a statement ends with this error: somebody stops it, or its rows break a rule of the table. */
+  @tailrec private def endsStatement(error: Throwable): Boolean = error match {
+    case null => false
+    case _: DeltaInvariantViolationException | _: InterruptedException => true
+    case spark: SparkThrowable if spark.getCondition == "SPARK_JOB_CANCELLED" => true
+    case other => endsStatement(other.getCause)
+  }
 
   /** Whether the plan gives the same rows each time, at about the cost of reading them. */
   def repeatable(plan: LogicalPlan): Boolean = plan.deterministic && !plan.exists {
@@ -101,7 +149,7 @@ object IndexedTransaction {
 }
 
 /** The rows of one write: Python lays them out, has them written, and tags the files. */
-final class IndexedRows(
+class IndexedRows(
     indexed: IndexedTransaction,
     val rows: DataFrame,
     options: Option[DeltaOptions],

@@ -1,0 +1,56 @@
+package org.apache.spark.sql.delta.usespark
+
+import scala.annotation.tailrec
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.delta.{DeltaConcurrentModificationException, TransactionExecutionObserver}
+import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.command.RunnableCommand
+import org.apache.spark.sql.execution.metric.SQLMetrics
+
+/** Runs Delta's statements with transactions that keep the layout of the rows. */
+object Statements extends Logging {
+
+  /** Runs what starts one transaction of Delta on this thread. */
+  def within[T](kind: StatementKind)(body: => T): T =
+    TransactionExecutionObserver.withObserver(new StatementObserver(kind, 0))(body)
+
+  /** Runs a command once, or several times as long as it loses to rewrites of ours only. */
+  def repeating(command: RunnableCommand, kind: StatementKind, session: SparkSession): Seq[Row] = {
+    @tailrec def run(attempt: RunnableCommand, repeats: Int): Seq[Row] = {
+      val observer = new StatementObserver(kind, repeats)
+      val result =
+        try Right(TransactionExecutionObserver.withObserver(observer)(attempt.run(session)))
+        catch {
+          case conflict: DeltaConcurrentModificationException if observer.lostToRewrites.isDefined =>
+            observer.lostToRewrites.foreach(_.discard())
+            Left(conflict)
+        }
+      result match {
+        case Right(rows) =>
+          if (attempt ne command) showMetrics(attempt, command, session)
+          rows
+        case Left(conflict) =>
+          logInfo(s"${command.nodeName} runs again, since files that it read were rewritten: ${conflict.getMessage}")
+          run(copyOf(command), repeats + 1)
+      }
+    }
+    run(command, 0)
+  }
+
+  /** The same command with counters of its own. */
+  private def copyOf(command: RunnableCommand): RunnableCommand = command match {
+    case delete: DeleteCommand => delete.copy()
+    case update: UpdateCommand => update.copy()
+    case merge: MergeIntoCommand => merge.copy()
+  }
+
+  /** Spark shows the metrics of the command that it has planned. */
+  private def showMetrics(done: RunnableCommand, planned: RunnableCommand, session: SparkSession): Unit = {
+    for ((name, metric) <- done.metrics; shown <- planned.metrics.get(name)) shown.set(metric.value)
+    val execution = session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
+    SQLMetrics.postDriverMetricUpdates(session.sparkContext, execution, planned.metrics.values.toSeq)
+  }
+}

@@ -1,0 +1,205 @@
+"""Keeps the layout of the rows that a statement writes: most of them were in place before.
+
+Source:
+    Decision 105.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+
+import numpy as np
+
+from catalog.files.file_table import UNKNOWN, FileTable
+from catalog.jvm.file_writer import DataFile
+from catalog.jvm.kept_rows import KeptFacts, KeptRows
+from catalog.jvm.session import MOST_ROWS_KEY, SORTED_COLUMNS_KEY, described_jobs, write_session
+from catalog.properties.index_properties import IndexConfiguration
+from catalog.table.snapshot import TableSnapshot
+from otree.revision import Revision
+from otree.tree import Tree
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.layout.layout_writer import LayoutWriter
+from procedures.layout.row_measures import has_other_hash_types
+from procedures.layout.step import Step, StepObserver, ignore_step
+from procedures.layout.tags import WrittenFile, carry_thresholds, tags_of
+from procedures.layout.target import target_in_revision
+from procedures.process.application import Application
+
+NO_INDEX, OTHER_HASH_TYPES, UNINDEXED_SOURCES = "NO_INDEX", "OTHER_HASH_TYPES", "UNINDEXED_SOURCES"
+"""Why rows stay as Delta writes them."""
+
+# Delta names a file after the Spark partition that wrote it.
+_PART = re.compile(r"(?:^|/)part-(\d+)-[^/]*$")
+# A task writes the rows of one file; an update may move some to another partition, a change feed gets others.
+_WRITERS_KEY = "spark.sql.maxConcurrentOutputFileWriters"
+_WRITERS = "8"
+# Targets above which the rows of a file are written by several tasks.
+_LARGEST_PART = 2
+_WEIGHTS = MAX_WEIGHT - MIN_WEIGHT + 1
+
+
+def write_kept_rows(handle: KeptRows, app: Application, observe: StepObserver = ignore_step) -> str | None:
+    """Has the rows of a statement written by Delta, with the layout that they had.
+
+    If each row comes from one row of a file, each file is written by a task of its own, in its order. Other rows of
+    rewritten files, such as those of MERGE, are placed anew: by a sample of the files as they were, so that the rows
+    are computed once. Rows that replace no file, beside deletion vectors, are written as they come.
+
+    Args:
+        handle: one call of Delta's ``writeFiles``, in the writer's session.
+        app: whose clock it uses.
+        observe: sees each step before it begins.
+
+    Returns:
+        None; or, as a code, why Delta is to write the rows as usual.
+
+    Raises:
+        RowsChangedError: a file does not hold the rows that were counted while it was written.
+    """
+    facts = handle.facts()
+    snapshot = TableSnapshot.of(handle.state(), facts.location)
+    configuration, revision = snapshot.index_configuration, snapshot.latest_revision
+    if configuration is None or revision is None:
+        return NO_INDEX
+    if has_other_hash_types(snapshot, configuration):
+        return OTHER_HASH_TYPES
+    sources = _files_of(snapshot, facts.paths)
+    if len(sources) and not (sources.revision > 0).any():
+        return UNINDEXED_SOURCES
+    session = write_session(handle.spark)
+    write = _Write(
+        handle,
+        facts,
+        LayoutWriter(session, handle, snapshot, observe, strict=False),
+        configuration,
+        revision,
+        sources,
+        app.clock.now(),
+    )
+    with described_jobs(session, f"USE: statement on {facts.location}"):
+        if not facts.replaces_files or not len(sources):
+            write.as_they_come()
+        elif facts.is_row_by_row:
+            write.file_by_file()
+        else:
+            write.placed()
+    return None
+
+
+def _files_of(snapshot: TableSnapshot, paths: Sequence[str]) -> FileTable:
+    files = snapshot.file_table_if_few
+    wanted = frozenset(paths)
+    return snapshot.only_paths(paths).file_table if files is None else files.where(files.with_paths(wanted))
+
+
+@dataclass(frozen=True)
+class _Write:
+    """One write of a statement.
+
+    Attributes:
+        handle: the rows.
+        facts: what is known of them.
+        writer: writes the files, in a session of its own.
+        configuration: what is indexed.
+        revision: the newest revision, which the rows join. Values outside its space have a place at its edge.
+        sources: the files that the rows come from.
+        now: epoch milliseconds.
+    """
+
+    handle: KeptRows
+    facts: KeptFacts
+    writer: LayoutWriter
+    configuration: IndexConfiguration
+    revision: Revision
+    sources: FileTable
+    now: int
+
+    def file_by_file(self) -> None:
+        """Writes the rows of each file to a file of their own, in their order, with the tags of the former file."""
+        self._prepare()
+        most = _LARGEST_PART * self.configuration.target_file_bytes
+        rows = self.handle.apart(self.writer.session, most)
+        files = self.writer.write(rows, self.revision, self._tree)
+        sources = self.handle.partition_files()
+        former = {file.path: _source_of(file, sources) for file in files}
+        position = {path: self.sources.position_of(source) for path, source in former.items()}
+        indexed = [file for file in files if self.sources.revision[position[file.path]] > 0]
+        self._tag(self._blocks(indexed), {f.path: self.sources.take(np.array([position[f.path]])) for f in indexed})
+
+    def placed(self) -> None:
+        """Places the rows as the files that they replace lead to expect."""
+        self.writer.observe(Step.PLACE)
+        session, sources = self.writer.session, self.sources
+        size = max(int(sources.size.sum()), 1)
+        source_rows = self.handle.source_rows()
+        known = (sources.rows != UNKNOWN).all()
+        expected = int(sources.rows.sum()) if known else source_rows.count()
+        share = self.configuration.target_file_bytes / size
+        target = target_in_revision(
+            session, self.writer.snapshot, self.revision, self.facts.paths, source_rows, max(expected, 1), share
+        )
+        target = replace(
+            target,
+            weight_span=_weight_span(sources),
+            sample_fractions=self.configuration.sample_fractions,
+        )
+        written = self.writer.write_laid_out(target, self.handle.rows_in(session))
+        self._tag(written, dict.fromkeys((file.path for file in written), sources))
+
+    def as_they_come(self) -> None:
+        """Writes rows beside those of the table, as the statement computes them."""
+        self._prepare()
+        files = self.writer.write(self.handle.rows_in(self.writer.session), self.revision, self._tree)
+        self._tag(self._blocks(files), {})
+
+    def _prepare(self) -> None:
+        session = self.writer.session
+        session.conf.set(MOST_ROWS_KEY, "0")
+        session.conf.set(_WRITERS_KEY, _WRITERS)
+        session.conf.set(SORTED_COLUMNS_KEY, json.dumps(self.revision.columns))
+
+    @property
+    def _tree(self) -> Tree:
+        return Tree.current(self.revision.dimensions, self.writer.snapshot.cube_states(self.revision))
+
+    def _blocks(self, files: Sequence[DataFile]) -> list[WrittenFile]:
+        self.writer.observe(Step.VERIFY)
+        written = self.writer.blocks(files, self.revision, self._tree)
+        replaced = self.facts.paths if self.facts.replaces_files else ()
+        remaining = self.writer.snapshot.cube_states(self.revision, replaced)
+        return carry_thresholds(written, self._tree, remaining)
+
+    def _tag(self, files: Sequence[WrittenFile], sources: Mapping[str, FileTable]) -> None:
+        """Tags files; where their rows come from files, with the times and rewrites of these."""
+        self.writer.observe(Step.TAG)
+        tags, own = {}, uuid.uuid4().hex
+        for file in files:
+            former = sources.get(file.path)
+            if former is None:
+                tags[file.path] = tags_of(file, self.revision.revision_id, own, self.now, self.now)
+                continue
+            write_id = former.write_ids[former.write[0]] if len(former) == 1 else own
+            times = int(former.first_time.min()), int(former.last_time.max())
+            rewrites = float((former.rewrites * former.size).sum() / max(former.size.sum(), 1))
+            tags[file.path] = tags_of(file, self.revision.revision_id, write_id or own, *times, rewrites)
+        self.handle.tag(tags, own)
+
+
+def _source_of(file: DataFile, sources: Sequence[str]) -> str:
+    """The file that the rows of a written file come from."""
+    part = _PART.search(file.path)
+    assert part is not None, file.path
+    return sources[int(part[1])]
+
+
+def _weight_span(files: FileTable) -> float:
+    """Length of the range of weights of indexed files, as a share of all weights; 1 where it is not known."""
+    if (files.band_first == UNKNOWN).any() or (files.band_end == UNKNOWN).any():
+        return 1.0
+    return min(1.0, max(1, int(files.band_end.max() - files.band_first.min())) / _WEIGHTS)
