@@ -15,8 +15,8 @@ from catalog.insights.consumption import add_scans
 from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error, known_error
 from catalog.jvm.java_time import python_time
-from catalog.jvm.python_handler import Refusal
 from catalog.jvm.kept_rows import KeptRows
+from catalog.jvm.python_handler import Refusal
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-
 import numpy as np
 
 from catalog.files.file_table import UNKNOWN, FileTable

@@ -54,6 +54,8 @@ public class UseDeltaTable extends DeltaTableV2 {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return IndexedTables.indexes(this, info) ? new IndexedWriteBuilder(this, info) : super.newWriteBuilder(info);
+    return IndexedTables.indexes(this, info)
+        ? new IndexedWriteBuilder(this, info)
+        : new LaidOutWriteBuilder(super.newWriteBuilder(info));
   }
 }

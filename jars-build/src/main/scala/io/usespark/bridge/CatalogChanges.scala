@@ -10,6 +10,7 @@ import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.usespark.Statements
 import org.apache.spark.sql.types.StructType
 
 /** Reports changes that this session made to the catalog to Python; a statement never fails or waits for it. */
@@ -41,9 +42,12 @@ object CatalogChanges extends Logging {
       catch { case NonFatal(error) => logWarning(s"The optimization service was not notified of a change: $error") }
 }
 
-/** A staged table whose commit the service is notified of. */
-final class NotifyingStagedTable(override protected val staged: StagedTable with SupportsWrite, afterwards: () => Unit)
-    extends StagedTable
+/** A staged table: its rows keep their layout where they replace others, and the service is notified of its commit. */
+final class NotifyingStagedTable(
+    override protected val staged: StagedTable with SupportsWrite,
+    replaces: Boolean,
+    afterwards: () => Unit
+) extends StagedTable
     with SupportsWrite
     with StagedConstraints {
   override def name(): String = staged.name()
@@ -57,16 +61,17 @@ final class NotifyingStagedTable(override protected val staged: StagedTable with
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = staged.newWriteBuilder(info)
   override def abortStagedChanges(): Unit = staged.abortStagedChanges()
   override def commitStagedChanges(): Unit = {
-    staged.commitStagedChanges()
-    afterwards()
+    if (replaces) Statements.overwriting(staged.commitStagedChanges()) else staged.commitStagedChanges()
+    if (Bridge.listening()) afterwards()
   }
 }
 
 object NotifyingStagedTable {
 
   /** All staged tables of Delta and ours take rows. */
-  def of(staged: StagedTable)(afterwards: => Unit): StagedTable = staged match {
-    case rows: StagedTable with SupportsWrite if Bridge.listening() => new NotifyingStagedTable(rows, () => afterwards)
+  def of(staged: StagedTable, replaces: Boolean)(afterwards: => Unit): StagedTable = staged match {
+    case rows: StagedTable with SupportsWrite if replaces || Bridge.listening() =>
+      new NotifyingStagedTable(rows, replaces, () => afterwards)
     case other => other
   }
 }

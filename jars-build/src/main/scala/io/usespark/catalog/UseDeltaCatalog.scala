@@ -176,7 +176,8 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
           () => asDelta(deltaProperties(table)).commitStagedChanges(),
           (rows, options) => createAsSelect(table, options, rows, mode)
         )
-    NotifyingStagedTable.of(made)(CatalogChanges.made(name(), loadTable(table.identifier)))
+    val replaces = !table.isQbeast && mode != TableCreationModes.Create
+    NotifyingStagedTable.of(made, replaces)(CatalogChanges.made(name(), loadTable(table.identifier)))
   }
 
   /**

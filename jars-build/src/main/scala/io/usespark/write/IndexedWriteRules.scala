@@ -7,7 +7,9 @@ import org.apache.spark.sql.catalyst.streaming.WriteToStream
 import org.apache.spark.sql.delta.{DataFrameUtils, DeltaDynamicPartitionOverwriteCommand, DeltaOptions}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.{CloneTableCommand, CreateDeltaTableCommand}
+import org.apache.spark.sql.delta.sources.DeltaSink
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.streaming.OutputMode
 
 /** Writes that Delta turns into commands of its own before Spark looks up how the table is written. */
 case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
@@ -19,6 +21,7 @@ case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
       (write.sink, write.catalogTable) match {
         // The sink is made before the catalog's table is known.
         case (sink: IndexedSink, Some(table)) if sink.table.isEmpty => write.copy(sink = sink.copy(table = Some(table)))
+        case (sink: DeltaSink, _) if write.outputMode == OutputMode.Complete() => write.copy(sink = LaidOutSink(sink))
         case _ => write
       }
     case command: CreateDeltaTableCommand =>

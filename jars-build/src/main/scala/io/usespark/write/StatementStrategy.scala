@@ -4,7 +4,7 @@ import org.apache.spark.sql.{Row, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaOptions}
+import org.apache.spark.sql.delta.DeltaDynamicPartitionOverwriteCommand
 import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSQLConf}
 import org.apache.spark.sql.delta.usespark.{StatementKind, Statements}
@@ -22,9 +22,12 @@ case class StatementStrategy(session: SparkSession) extends SparkStrategy {
         case command: DeleteCommand => repeated(command, DeltaSQLConf.DELETE_USE_PERSISTENT_DELETION_VECTORS.key)
         case command: UpdateCommand => repeated(command, DeltaSQLConf.UPDATE_USE_PERSISTENT_DELETION_VECTORS.key)
         case command: MergeIntoCommand => repeated(command, DeltaSQLConf.MERGE_USE_PERSISTENT_DELETION_VECTORS.key)
-        case command: DeltaDynamicPartitionOverwriteCommand => once(command, StatementKind(Some("partial")))
+        case command: DeltaDynamicPartitionOverwriteCommand => overwriting(command)
         case command: SaveIntoDataSourceCommand if command.mode == SaveMode.Overwrite && isDelta(command) =>
-          once(command, LaidOutOverwrite.kindOf(command.options, session))
+          overwriting(command)
+        // Releases of Delta before 4.3 do not have the class.
+        case command: RunnableCommand if command.getClass.getSimpleName == "DeltaInsertReplaceOnOrUsingCommand" =>
+          overwriting(command)
         case _ => Nil
       }
 
@@ -33,10 +36,10 @@ case class StatementStrategy(session: SparkSession) extends SparkStrategy {
     command.dataSource.getClass == classOf[DeltaDataSource]
 
   private def repeated(command: RunnableCommand, vectors: String): Seq[SparkPlan] =
-    planned(command)(Statements.repeating(command, StatementKind(None, Some(vectors)), _))
+    planned(command)(Statements.repeating(command, StatementKind(replacesRows = false, Some(vectors)), _))
 
-  private def once(command: RunnableCommand, kind: StatementKind): Seq[SparkPlan] =
-    planned(command)(session => Statements.within(kind)(command.run(session)))
+  private def overwriting(command: RunnableCommand): Seq[SparkPlan] =
+    planned(command)(session => Statements.overwriting(command.run(session)))
 
   private def planned(command: RunnableCommand)(run: SparkSession => Seq[Row]): Seq[SparkPlan] =
     Seq(ExecutedCommandExec(LaidOutStatement(command)(run)))
@@ -50,14 +53,4 @@ final case class LaidOutStatement(command: RunnableCommand)(body: SparkSession =
   override def nodeName: String = command.nodeName
   override def run(session: SparkSession): Seq[Row] = body(session)
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(body)
-}
-
-/** How an overwrite replaces rows. */
-object LaidOutOverwrite {
-  def kindOf(options: Map[String, String], session: SparkSession): StatementKind = {
-    val delta = new DeltaOptions(options, session.sessionState.conf)
-    val someRows =
-      delta.replaceWhere.isDefined || delta.isDynamicPartitionOverwriteMode || IndexedTables.replacesMatches(delta)
-    StatementKind(Some(if (someRows) "partial" else "replace"))
-  }
 }

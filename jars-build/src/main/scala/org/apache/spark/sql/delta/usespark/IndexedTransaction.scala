@@ -58,6 +58,9 @@ class IndexedTransaction(
 
   protected def laysOutNewRows: Boolean = true
 
+  /** What becomes of the rows of the table when new ones are written. */
+  protected def modeOf(options: DeltaOptions): String = mode
+
   override def writeFiles(
       data: Dataset[_],
       options: Option[DeltaOptions],
@@ -99,11 +102,11 @@ class IndexedTransaction(
   private[usespark] def setConfiguration(configuration: Map[String, String]): Unit =
     updateMetadataInternal(metadata.copy(configuration = configuration), ignoreDefaultProperties = true)
 
-  private[usespark] def facts(rows: DataFrame): String = {
+  private[usespark] def facts(rows: DataFrame, options: Option[DeltaOptions]): String = {
     val mapper = new ObjectMapper()
     val plan = rows.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan
     val json = mapper.createObjectNode()
-    json.put("location", log.dataPath.toString).put("mode", mode)
+    json.put("location", log.dataPath.toString).put("mode", options.fold(mode)(modeOf))
     json.put("plan_bytes", plan.stats.sizeInBytes.min(BigInt(Long.MaxValue)).toLong)
     json.put("repeatable", IndexedTransaction.repeatable(plan))
     json.put("change_type", rows.columns.find(_ == CDCReader.CDC_TYPE_COLUMN_NAME).orNull)
@@ -160,7 +163,7 @@ class IndexedRows(
   override def state: TableState = new TableState(indexed.snapshot, indexed.metadata)
 
   /** The facts about the rows and the write that Python needs, as JSON. */
-  def facts: String = indexed.facts(rows)
+  def facts: String = indexed.facts(rows, options)
 
   override protected def setConfiguration(configuration: Map[String, String]): Unit =
     indexed.setConfiguration(configuration)

@@ -5,7 +5,7 @@ import java.{util => ju}
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import io.usespark.IndexedRelation
+import io.usespark.{IndexedRelation, IndexedTables}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta._
@@ -15,10 +15,10 @@ import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 /**
  * What a statement does with the rows of a table.
  *
- * @param mode of its new rows, as for [[IndexedTransaction]]; None when they are to stay as Delta writes them
+ * @param replacesRows whether its new rows replace others, and get the layout that these had
  * @param vectors the setting that lets it mark rows as deleted in tables with deletion vectors
  */
-final case class StatementKind(mode: Option[String], vectors: Option[String] = None)
+final case class StatementKind(replacesRows: Boolean, vectors: Option[String] = None)
 
 /**
  * The transaction of a statement that changes rows. It says whether a conflict is only with rewrites of ours: then the
@@ -32,14 +32,7 @@ final class StatementTransaction(
     base: Snapshot,
     kind: StatementKind,
     repeats: Int
-) extends IndexedTransaction(
-      log,
-      table,
-      base,
-      ju.Map.of[String, String](),
-      kind.mode.getOrElse("append"),
-      needsLayout = false
-    )
+) extends IndexedTransaction(log, table, base, ju.Map.of[String, String](), "append", needsLayout = false)
     with CommitChecks {
   private var winners: Seq[FileStatus] = Nil
 
@@ -50,8 +43,13 @@ final class StatementTransaction(
     !(kind.vectors.exists(spark.conf.get(_).toBoolean) && DeletionVectorUtils.deletionVectorsWritable(snapshot))
 
   override protected def laysOutNewRows: Boolean =
-    kind.mode.isDefined && IndexedRelation.isIndexed(base.metadata.configuration) &&
+    kind.replacesRows && IndexedRelation.isIndexed(base.metadata.configuration) &&
       IndexedRelation.hasIndex(metadata.configuration)
+
+  override protected def modeOf(options: DeltaOptions): String = {
+    val isDynamic = options.isDynamicPartitionOverwriteMode && metadata.partitionColumns.nonEmpty
+    if (isDynamic || options.replaceWhere.isDefined || IndexedTables.replacesMatches(options)) "partial" else "replace"
+  }
 
   override protected def getConflictingVersions(previousAttemptVersion: Long): Seq[FileStatus] = {
     winners = super.getConflictingVersions(previousAttemptVersion)

@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.usespark
 
 import scala.annotation.tailrec
 
+import io.usespark.Python
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.delta.{DeltaConcurrentModificationException, TransactionExecutionObserver}
@@ -12,10 +13,12 @@ import org.apache.spark.sql.execution.metric.SQLMetrics
 
 /** Runs Delta's statements with transactions that keep the layout of the rows. */
 object Statements extends Logging {
+  private val Overwrite = StatementKind(replacesRows = true)
 
-  /** Runs what starts one transaction of Delta on this thread. */
-  def within[T](kind: StatementKind)(body: => T): T =
-    TransactionExecutionObserver.withObserver(new StatementObserver(kind, 0))(body)
+  /** Runs a write whose rows replace others, with one transaction of Delta's on this thread. */
+  def overwriting[T](write: => T): T =
+    if (Python.attached) TransactionExecutionObserver.withObserver(new StatementObserver(Overwrite, 0))(write)
+    else write
 
   /** Runs a command once, or several times as long as it loses to rewrites of ours only. */
   def repeating(command: RunnableCommand, kind: StatementKind, session: SparkSession): Seq[Row] = {
@@ -45,6 +48,7 @@ object Statements extends Logging {
     case delete: DeleteCommand => delete.copy()
     case update: UpdateCommand => update.copy()
     case merge: MergeIntoCommand => merge.copy()
+    case other => throw new IllegalArgumentException(s"${other.nodeName} cannot run again")
   }
 
   /** Spark shows the metrics of the command that it has planned. */
