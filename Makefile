@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines dist clean distclean java environment shim test-shim
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -149,6 +149,9 @@ bench-approximate: java $(INSTALLED) ## what answers within a tolerance read and
 
 bench-small-files: java $(INSTALLED) ## merge 100,000 small files with 2 GB of heap, against OPTIMIZE (half an hour)
 	@$(BIN)/python bench/small_files.py $(ARGS)
+
+bench-statements: java $(INSTALLED) ## compare statements with and without their layout kept (ARGS="--rows 1000000")
+	@$(BIN)/python bench/statements.py $(ARGS)
 
 bench-lines: ## compare the lines of Spark: the layout and a small optimization (half an hour)
 	@for line in $(LINES); do $(MAKE) environment LINE=$$line || exit 1; done

@@ -25,4 +25,17 @@ RECORDING_ENABLED = Setting(
 LITERALS_RECORDED = Setting(
     "spark.qbeast.use.insights.literals", BOOLEAN, "Records of queries contain the literals of filters.", "false"
 )
-SESSION_SETTINGS = (SAMPLING_ENABLED, PRUNING_ENABLED, PROGRESS, RECORDING_ENABLED, LITERALS_RECORDED)
+STATEMENTS_ENABLED = Setting(
+    "spark.qbeast.use.statements.enabled",
+    BOOLEAN,
+    "Statements keep the layout of the rows that they rewrite, and run again when a rewrite took their files.",
+    "true",
+)
+SESSION_SETTINGS = (
+    SAMPLING_ENABLED,
+    PRUNING_ENABLED,
+    PROGRESS,
+    RECORDING_ENABLED,
+    LITERALS_RECORDED,
+    STATEMENTS_ENABLED,
+)

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 /** Plans Delta's statements that rewrite rows: they keep the layout, and run again when they lose to a rewrite. */
 case class StatementStrategy(session: SparkSession) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] =
-    if (!Python.attached) Nil
+    if (!Statements.areOurs(session)) Nil
     else
       plan match {
         case command: DeleteCommand => repeated(command, DeltaSQLConf.DELETE_USE_PERSISTENT_DELETION_VECTORS.key)

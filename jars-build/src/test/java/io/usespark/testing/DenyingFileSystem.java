@@ -2,6 +2,7 @@ package io.usespark.testing;
 
 import java.io.IOException;
 import java.net.URI;
+import java.nio.file.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -19,6 +20,7 @@ public final class DenyingFileSystem extends RawLocalFileSystem {
 
   private static volatile String denied;
   private static volatile String failing;
+  private static volatile String existing;
 
   /** Denies every write to a path that contains the text; null allows all again. */
   public static void deny(String text) {
@@ -28,6 +30,14 @@ public final class DenyingFileSystem extends RawLocalFileSystem {
   /** Lets renames to a path that contains the text succeed and then throws; null stops that. */
   public static void failAfterRename(String text) {
     failing = text;
+  }
+
+  /**
+   * Lets renames to a path that contains the text succeed and then says that the path existed, as a store does that
+   * tries again after a lost answer; null stops that.
+   */
+  public static void existAfterRename(String text) {
+    existing = text;
   }
 
   @Override
@@ -75,6 +85,10 @@ public final class DenyingFileSystem extends RawLocalFileSystem {
     String text = failing;
     if (text != null && to.toString().contains(text)) {
       throw new IOException("The connection was lost after renaming to " + to);
+    }
+    text = existing;
+    if (text != null && to.toString().contains(text)) {
+      throw new FileAlreadyExistsException(to.toString());
     }
     return done;
   }

@@ -13,12 +13,17 @@ import org.apache.spark.sql.execution.metric.SQLMetrics
 
 /** Runs Delta's statements with transactions that keep the layout of the rows. */
 object Statements extends Logging {
+  private val Enabled = "spark.qbeast.use.statements.enabled"
   private val Overwrite = StatementKind(replacesRows = true)
+
+  /** Whether a session runs statements with transactions of ours. */
+  def areOurs(session: SparkSession): Boolean =
+    Python.attached && !session.conf.get(Enabled, "true").equalsIgnoreCase("false")
 
   /** Runs a write whose rows replace others, with one transaction of Delta's on this thread. */
   def overwriting[T](write: => T): T =
-    if (Python.attached) TransactionExecutionObserver.withObserver(new StatementObserver(Overwrite, 0))(write)
-    else write
+    if (!areOurs(SparkSession.active)) write
+    else TransactionExecutionObserver.withObserver(new StatementObserver(Overwrite, 0))(write)
 
   /** Runs a command once, or several times as long as it loses to rewrites of ours only. */
   def repeating(command: RunnableCommand, kind: StatementKind, session: SparkSession): Seq[Row] = {
