@@ -1,7 +1,7 @@
 """What statements cost that keep the layout, beside the same statements without it.
 
-Each statement runs on one indexed table in turn with and without USE's transaction, several times; the table is restored
-after each. The table is TPC-H's ``lineitem`` from a Parquet file, or rows of the same shape.
+Each statement runs on one indexed table in turn with and without USE's transaction, several times; the table is
+restored after each. The table is TPC-H's ``lineitem`` from a Parquet file, or rows of the same shape.
 
     make bench-statements ARGS="--rows 1000000 --rounds 3"
 """
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.settings.session_settings import STATEMENTS_ENABLED
+from catalog.table.managed_table import ManagedTable
 
 TABLE = "lineitem"
 LIKE_LINEITEM = (
@@ -105,6 +106,8 @@ def run(spark: SparkSession, options: argparse.Namespace) -> dict[str, dict[str,
                 seconds[setting].append(time.perf_counter() - begin)
                 indexed[setting] = indexed_share(spark)
                 spark.sql(f"RESTORE TABLE {TABLE} TO VERSION AS OF {version}").collect()
+                # Kept from one statement to the next, but not over RESTORE.
+                len(ManagedTable.find(spark, TABLE).snapshot().file_table)
         # The first round warms up.
         with_use, without = (statistics.median(seconds[setting][1:]) for setting in ("true", "false"))
         figures[name] = {
