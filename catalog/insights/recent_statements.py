@@ -19,6 +19,7 @@ from catalog.files.file_table import FileTable, Floats
 from catalog.files.log_changes import commit_file
 from catalog.jvm.files import text_file
 from catalog.jvm.local_rows import local_data_frame
+from catalog.jvm.log_probe import exists
 from catalog.table.snapshot import TableSnapshot
 
 # Commits that are looked at, at most: the newest ones.
@@ -36,6 +37,7 @@ class Statement:
     """A commit of a statement that read files of the table, and changed rows.
 
     Attributes:
+        time: when the file of the commit was written, in epoch milliseconds.
         operation: such as ``MERGE``.
         compared: columns that a part of its condition compares with values, in lower case. Only these restrict which
             files it reads. None if the log does not tell.
@@ -45,6 +47,7 @@ class Statement:
         high: largest values, likewise.
     """
 
+    time: int
     operation: str
     compared: frozenset[str] | None
     partitions: frozenset[str]
@@ -220,6 +223,28 @@ def recent_statements(
     return tuple(commit.statement for commit in recent if commit.statement is not None)
 
 
+class StatementTail:
+    """Watches a log for statements.
+
+    Args:
+        snapshot: the version after which it begins.
+    """
+
+    def __init__(self, snapshot: TableSnapshot) -> None:
+        self._spark, self._location = snapshot.spark, snapshot.location
+        self._version = snapshot.version
+
+    def has_next(self) -> bool:
+        """Whether a statement was committed since the last question; one file lookup if there is no new commit."""
+        has_statement = False
+        while exists(self._spark, self._location, f"_delta_log/{self._version + 1:020d}.json"):
+            self._version += 1
+            path = commit_file(self._location, self._version)
+            text = text_file(self._spark, path, MAX_COMMIT_BYTES).text
+            has_statement |= text is not None and LoggedStatement.of(text) is not None
+        return has_statement
+
+
 def _described(
     snapshot: TableSnapshot,
     columns: Sequence[FoundColumn | None],
@@ -241,7 +266,7 @@ def _described(
         known.add(written)
         low, high = known.of(removed, written)
         partitions = frozenset(part for part in (*removed.partition, *written.partition) if part is not None)
-        statement = Statement(found.operation, found.compared, partitions, written.path, low, high)
+        statement = Statement(time, found.operation, found.compared, partitions, written.path, low, high)
         described[version] = _Commit(time, statement, written)
         start = end
     return described

@@ -85,6 +85,19 @@ def active_files(
     return active
 
 
+def conflicts_anywhere(statements: Sequence[Statement], partition_columns: Sequence[str]) -> bool:
+    """Whether a rewrite of any file fails a statement that is under way, like those of the last minutes.
+
+    Delta fails a statement if another commit adds a file to a partition that its condition may match, whatever the file
+    contains. A table without partitions is one partition.
+
+    Args:
+        statements: those of the last minutes.
+        partition_columns: names of the partition columns.
+    """
+    return any(not any(s.compares(column) for column in partition_columns) for s in statements)
+
+
 def _read_by(
     files: FileTable, statements: Sequence[Statement], columns: Sequence[str], partition_columns: Sequence[str]
 ) -> Flags:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 from catalog.clock import Clock
@@ -9,13 +10,17 @@ from catalog.columns.column_names import FoundColumn, find_stored
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError
 from catalog.files.file_table import FileTable
-from catalog.insights.recent_statements import recent_statements
+from catalog.insights.recent_statements import Statement, StatementTail, recent_statements
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.groups.active_files import active_files
+from procedures.declare.runs import Run
+from procedures.groups.active_files import active_files, conflicts_anywhere
 from procedures.groups.group import Group, SkippedGroup
 from procedures.groups.plan import CHANGED
 from procedures.layout.step import Step, StepObserver
+
+# Between two looks for the next commit.
+_LOOK_SECONDS = 0.02
 
 
 class QuietPeriod:
@@ -38,12 +43,11 @@ class QuietPeriod:
         Args:
             snapshot: the newest version, with all its files.
         """
-        if not self._millis:
-            return frozenset()
+        statements = self._statements(snapshot) if self._millis else ()
+        return self._active_among(snapshot, statements) if statements else frozenset()
+
+    def _active_among(self, snapshot: TableSnapshot, statements: tuple[Statement, ...]) -> frozenset[str]:
         columns = _columns(snapshot)
-        statements = recent_statements(snapshot, columns, self._clock.now() - self._millis)
-        if not statements:
-            return frozenset()
         files = _with_ranges(snapshot, columns)
         names = [column.path[0] if column is not None else "" for column in columns]
         active = active_files(files, statements, names, snapshot.partition_columns)
@@ -66,22 +70,48 @@ class QuietPeriod:
         )
         return SkippedGroup("", CHANGED, count, int(sizes.sum()), note)
 
-    def guarded(self, group: Group, observe: StepObserver) -> StepObserver:
-        """An observer of a rewrite that ends it before its commit if statements have come near its files meanwhile.
+    def guarded(self, group: Group, observe: StepObserver, run: Run) -> StepObserver:
+        """An observer of a rewrite that waits with the commit until it fails no statement.
 
         Args:
             group: that is rewritten.
             observe: the observer that is called first.
+            run: whose request to stop ends the wait.
         """
 
         def observer(step: Step) -> None:
             observe(step)
             if step is Step.COMMIT and self._millis:
-                active = self.active_paths(self._table.snapshot())
-                if not active.isdisjoint(file.path for file in group.files):
-                    raise ConcurrentChangeError("Statements changed files near those of the group while it was written")
+                self._wait_for_commit(group, run)
 
         return observer
+
+    def _wait_for_commit(self, group: Group, run: Run) -> None:
+        """Waits until no statement is expected to be under way.
+
+        Raises:
+            ConcurrentChangeError: statements have come near the files of the group since it was planned, or the run was
+                asked to stop.
+        """
+        snapshot = self._table.snapshot()
+        statements = self._statements(snapshot)
+        if not statements:
+            return
+        if not self._active_among(snapshot, statements).isdisjoint(file.path for file in group.files):
+            raise ConcurrentChangeError("Statements changed files near those of the group while it was written")
+        if not conflicts_anywhere(statements, snapshot.partition_columns):
+            return
+        # A writer that sends one statement after another has none under way right after a commit.
+        tail, never = StatementTail(snapshot), threading.Event()
+        until = max(statement.time for statement in statements) + self._millis
+        tail.has_next()
+        while not tail.has_next() and self._clock.now() < until:
+            if run.stop_reason is not None:
+                raise ConcurrentChangeError("The run was asked to stop while it waited for the end of a statement")
+            self._clock.wait(never, _LOOK_SECONDS)
+
+    def _statements(self, snapshot: TableSnapshot) -> tuple[Statement, ...]:
+        return recent_statements(snapshot, _columns(snapshot), self._clock.now() - self._millis)
 
 
 def _columns(snapshot: TableSnapshot) -> list[FoundColumn | None]:

@@ -107,7 +107,7 @@ def optimizer_of(
         table=table.name,
         planner=TablePlanner(table, settings, quiet) if stored_plan is None else stored_plan,
         check_writable=table.check_writable,
-        rewrite=lambda group: rewrite_group(group, replace(context, observe=quiet.guarded(group, observe))),
+        rewrite=lambda group: rewrite_group(group, replace(context, observe=quiet.guarded(group, observe, run))),
         threads=SparkThreads(spark, run),
         lease=TableLease(table, run, clock, settings.plan),
         events=TableEvents(table, run, clock),

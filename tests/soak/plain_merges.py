@@ -3,8 +3,8 @@
     make soak-merges MINUTES=10
     make soak-merges ARGS="--layout partitioned"
 
-The writer has no jar, extension or setting of USE. The table has unindexed files in all of its 30 days. Ends with 0 when
-no statement failed because of a rewrite, the other days are indexed, and the rows are those of a replay.
+The writer has no jar, extension or setting of USE. The table has unindexed files in all of its 30 days, which become
+many small groups. Ends with 0 when no statement failed, the other days are indexed, and the rows are those of a replay.
 """
 
 import argparse
@@ -66,7 +66,8 @@ def write(path: str, folder: Path, minutes: float) -> None:
         error = None
         try:
             spark.sql(
-                f"MERGE INTO delta.`{path}` t USING (SELECT id, {_CUSTOMER} AS customer FROM VALUES {values} AS s(id)) s "
+                f"MERGE INTO delta.`{path}` t "
+                f"USING (SELECT id, {_CUSTOMER} AS customer FROM VALUES {values} AS s(id)) s "
                 f"ON t.day = DATE'{NEWEST}' AND t.id = s.id WHEN MATCHED THEN UPDATE SET v = t.v + 1 "
                 f"WHEN NOT MATCHED THEN INSERT (id, day, customer, v) VALUES (s.id, DATE'{NEWEST}', s.customer, 0)"
             )
@@ -109,6 +110,8 @@ def make_table(spark: SparkSession, folder: Path, layout: str, vectors: bool) ->
     is_flat = layout == "flat"
     properties = {
         "use.optimization.autoOptimize.enabled": "true",
+        # Each group is a commit, and each commit might fail a statement.
+        "use.optimization.autoOptimize.optimizeUnindexedFiles.batchBytes": "20000",
         "delta.enableDeletionVectors": str(vectors).lower(),
     }
     table = create(
