@@ -102,7 +102,8 @@ MAX_WRITE_AMPLIFICATION = Setting(
 QUIET_PERIOD = Setting(
     QUIET_PERIOD_KEY,
     QUIET_DURATION,
-    "Automatic runs leave files alone near which statements of other sessions changed rows within this time; 0: none.",
+    "Time after a DELETE, UPDATE or MERGE in which automatic runs do not rewrite files that the next one is likely to "
+    "read; 0: they rewrite any file.",
     "10 minutes",
 )
 

@@ -56,8 +56,8 @@ def optimize(
         options: Options of the strategies, such as batch_bytes.
         plan: Rewrites groups of this stored plan, which use.plan has made, in place of what strategies choose.
         groups: With plan: only these groups; all unfinished ones by default.
-        quiet_period: Leaves files alone near which statements of other sessions changed rows within this time, for
-            example '10 minutes'. By default, no file is left alone.
+        quiet_period: Does not rewrite files that a DELETE, UPDATE or MERGE is likely to read, as far as the commits of
+            this time show, for example '10 minutes'. By default, rewrites any file.
 
     Returns:
         A row per group and outcome; in a dry run, a row per group.

@@ -17,7 +17,8 @@ from procedures.declare.runs import Run
 from procedures.groups.active_files import active_files, conflicts_anywhere
 from procedures.groups.group import Group, SkippedGroup
 from procedures.groups.plan import CHANGED
-from procedures.layout.step import Step, StepObserver
+from procedures.layout.step import Step
+from procedures.rewrite.results import RewriteContext
 
 # Between two looks for the next commit.
 _LOOK_SECONDS = 0.02
@@ -28,13 +29,15 @@ class QuietPeriod:
 
     Args:
         table: the table.
-        millis: how long there must have been no statement near a file; 0 = no file is left alone.
+        millis: how long there must have been no statement near a file.
+        run: whose request to stop ends a wait.
         clock: the time.
     """
 
-    def __init__(self, table: ManagedTable, millis: int, clock: Clock) -> None:
+    def __init__(self, table: ManagedTable, millis: int, run: Run, clock: Clock) -> None:
         self._table = table
         self._millis = millis
+        self._run = run
         self._clock = clock
 
     def active_paths(self, snapshot: TableSnapshot) -> frozenset[str]:
@@ -43,7 +46,7 @@ class QuietPeriod:
         Args:
             snapshot: the newest version, with all its files.
         """
-        statements = self._statements(snapshot) if self._millis else ()
+        statements = self._statements(snapshot)
         return self._active_among(snapshot, statements) if statements else frozenset()
 
     def _active_among(self, snapshot: TableSnapshot, statements: tuple[Statement, ...]) -> frozenset[str]:
@@ -65,28 +68,27 @@ class QuietPeriod:
         if not count:
             return None
         note = (
-            f"{counted(count, 'file')} {agreeing(count, 'is', 'are')} left: in the last {self._millis / 1000:g} s, "
-            "statements of other sessions changed files near"
+            f"{counted(count, 'file')} {agreeing(count, 'is', 'are')} left: statements of the last "
+            f"{self._millis / 1000:g} s changed {agreeing(count, 'it', 'them')} or files in the same range"
         )
         return SkippedGroup("", CHANGED, count, int(sizes.sum()), note)
 
-    def guarded(self, group: Group, observe: StepObserver, run: Run) -> StepObserver:
-        """An observer of a rewrite that waits with the commit until it fails no statement.
+    def guarded(self, group: Group, context: RewriteContext) -> RewriteContext:
+        """The context of a rewrite that waits with its commit until it fails no statement.
 
         Args:
             group: that is rewritten.
-            observe: the observer that is called first.
-            run: whose request to stop ends the wait.
+            context: of the rewrite.
         """
 
-        def observer(step: Step) -> None:
-            observe(step)
-            if step is Step.COMMIT and self._millis:
-                self._wait_for_commit(group, run)
+        def observe(step: Step) -> None:
+            context.observe(step)
+            if step is Step.COMMIT:
+                self._wait_for_commit(group)
 
-        return observer
+        return replace(context, observe=observe)
 
-    def _wait_for_commit(self, group: Group, run: Run) -> None:
+    def _wait_for_commit(self, group: Group) -> None:
         """Waits until no statement is expected to be under way.
 
         Raises:
@@ -105,10 +107,13 @@ class QuietPeriod:
         tail, never = StatementTail(snapshot), threading.Event()
         until = max(statement.time for statement in statements) + self._millis
         tail.has_next()
+        run = self._run
+        before, run.current = run.current, "waiting for the end of a statement of another session"
         while not tail.has_next() and self._clock.now() < until:
             if run.stop_reason is not None:
                 raise ConcurrentChangeError("The run was asked to stop while it waited for the end of a statement")
             self._clock.wait(never, _LOOK_SECONDS)
+        run.current = before
 
     def _statements(self, snapshot: TableSnapshot) -> tuple[Statement, ...]:
         return recent_statements(snapshot, _columns(snapshot), self._clock.now() - self._millis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from catalog.clock import Clock
@@ -101,13 +101,13 @@ def optimizer_of(
     app = app or application()
     clock = app.clock
     context = RewriteContext(run.trigger, run.parameters, observe, clock)
-    quiet = QuietPeriod(table, settings.quiet_millis, clock)
+    quiet = QuietPeriod(table, settings.quiet_millis, run, clock) if settings.quiet_millis else None
     rewrite_group = partial(rewrite, table) if stored_plan is None else stored_plan.rewrite
     parts = OptimizerParts(
         table=table.name,
         planner=TablePlanner(table, settings, quiet) if stored_plan is None else stored_plan,
         check_writable=table.check_writable,
-        rewrite=lambda group: rewrite_group(group, replace(context, observe=quiet.guarded(group, observe, run))),
+        rewrite=lambda group: rewrite_group(group, context if quiet is None else quiet.guarded(group, context)),
         threads=SparkThreads(spark, run),
         lease=TableLease(table, run, clock, settings.plan),
         events=TableEvents(table, run, clock),

@@ -23,6 +23,7 @@ from procedures.loop.interfaces import PlanRequest
 from procedures.loop.planner import TablePlanner
 from procedures.loop.quiet_period import QuietPeriod
 from procedures.process.application import Application, active
+from procedures.rewrite.results import RewriteContext
 from procedures.selection import register_strategy
 from procedures.service.execution import note_of, settled_version
 from procedures.service.schedule import Schedule
@@ -60,11 +61,11 @@ class Log:
     def has_next(self):
         return next(self.nexts, False)
 
-    def quiet(self, millis=QUIET):
-        return QuietPeriod(self.table, millis, self.clock)
+    def quiet(self, run=None):
+        return QuietPeriod(self.table, QUIET, run, self.clock)
 
-    def plan(self, millis=QUIET, **given):
-        return TablePlanner(self.table, settings_of(**given), self.quiet(millis)).plan(PlanRequest())
+    def plan(self, **given):
+        return TablePlanner(self.table, settings_of(**given), self.quiet()).plan(PlanRequest())
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_files_of_recent_statements_are_not_chosen_and_the_plan_says_so(log):
     plan = log.plan()
     assert paths(plan) == ["a", "c", "d"]
     assert (plan.changed.reason, plan.changed.files, plan.changed.bytes) == ("CHANGED_RECENTLY", 1, 10)
-    assert plan.changed.note.startswith("1 file is left: in the last 600 s, ")
+    assert plan.changed.note.startswith("1 file is left: statements of the last 600 s ")
 
 
 def test_after_the_quiet_period_they_are_chosen(log):
@@ -93,12 +94,6 @@ def test_after_the_quiet_period_they_are_chosen(log):
     log.clock.go_on(QUIET + 1)
     plan = log.plan()
     assert (paths(plan), plan.changed) == (["a", "b", "c", "d"], None)
-
-
-def test_without_a_quiet_period_the_log_is_not_looked_at(log):
-    log.statements = [statement("b", time=log.clock.now())]
-    assert paths(log.plan(0)) == ["a", "b", "c", "d"]
-    assert log.asked == []
 
 
 def test_what_a_strategy_has_found_before_a_statement_is_passed_over(log):
@@ -139,11 +134,11 @@ def test_a_report_names_the_files_once_and_the_table_is_not_settled():
 class Rewrite:
     """A rewrite of file a that gets to its commit."""
 
-    def __init__(self, log, millis=QUIET):
+    def __init__(self, log):
         self.log, self.steps = log, []
         self.run = Run("t", "file:/t", "automatic", {}, 0)
         group = Relayout("One", 0, "R", (input_file("a"),))
-        self._observe = log.quiet(millis).guarded(group, self.steps.append, self.run)
+        self._observe = log.quiet(self.run).guarded(group, RewriteContext(observe=self.steps.append)).observe
 
     def commit(self):
         begun = self.log.clock.now()
@@ -165,13 +160,13 @@ def test_a_commit_waits_until_the_table_has_been_quiet(log):
     assert Rewrite(log).commit() == pytest.approx(200_000, abs=20)
 
 
-@pytest.mark.parametrize("reason", ["no statement", "partitions", "no quiet period"])
+@pytest.mark.parametrize("reason", ["no statement", "partitions"])
 def test_a_commit_waits_for_no_one(log, reason):
     log.statements = [] if reason == "no statement" else [statement("b", time=log.clock.now())]
     if reason == "partitions":
         log.snapshot = replace(log.snapshot, partition_columns=("p",))
         log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
-    assert Rewrite(log, 0 if reason == "no quiet period" else QUIET).commit() == 0
+    assert Rewrite(log).commit() == 0
 
 
 def test_a_group_near_a_new_statement_is_planned_again(log):
