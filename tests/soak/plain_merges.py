@@ -2,6 +2,7 @@
 
     make soak-merges MINUTES=10
     make soak-merges ARGS="--layout partitioned"
+    make soak-merges ARGS="--quiet-period 0"  # what happens without it
 
 The writer has no jar, extension or setting of USE. The table has unindexed files in all of its 30 days, which become
 many small groups. Ends with 0 when no statement failed, the other days are indexed, and the rows are those of a replay.
@@ -10,6 +11,7 @@ many small groups. Ends with 0 when no statement failed, the other days are inde
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -105,14 +107,15 @@ class Writer:
 # --------------------------------------------------------------------------------------------------------- the table
 
 
-def make_table(spark: SparkSession, folder: Path, layout: str, vectors: bool) -> DeltaTable:
+def make_table(spark: SparkSession, folder: Path, wanted: argparse.Namespace) -> DeltaTable:
     """Each day has some unindexed files."""
-    is_flat = layout == "flat"
+    is_flat = wanted.layout == "flat"
     properties = {
+        "use.optimization.quietPeriod": wanted.quiet_period,
         "use.optimization.autoOptimize.enabled": "true",
         # Each group is a commit, and each commit might fail a statement.
         "use.optimization.autoOptimize.optimizeUnindexedFiles.batchBytes": "20000",
-        "delta.enableDeletionVectors": str(vectors).lower(),
+        "delta.enableDeletionVectors": str(wanted.deletion_vectors).lower(),
     }
     table = create(
         spark,
@@ -168,10 +171,10 @@ def rewrites(table: DeltaTable) -> Iterator[tuple[int, int]]:
 # -------------------------------------------------------------------------------------------------------------- main
 
 
-def soak(spark: SparkSession, folder: Path, layout: str, vectors: bool, minutes: float) -> list[str]:
+def soak(spark: SparkSession, folder: Path, wanted: argparse.Namespace) -> list[str]:
     """Runs writer and service; prints what happened, and returns what is wrong."""
-    table = make_table(spark, folder, layout, vectors)
-    writer = Writer(table.path, folder, minutes)
+    table = make_table(spark, folder, wanted)
+    writer = Writer(table.path, folder, wanted.minutes)
     writer.wait_for_first()
     for key, value in SERVICE.items():
         spark.conf.set(key, value)
@@ -193,7 +196,7 @@ def soak(spark: SparkSession, folder: Path, layout: str, vectors: bool, minutes:
 
     statements = writer.statements
     failed = [one for one in statements if one["error"] is not None]
-    causes = Counter(one["error"].split("]")[0].lstrip("[") for one in failed)
+    causes = Counter(" ".join(re.findall(r"\[DELTA_[A-Z_.]+\]|concurrent [A-Z ]+", one["error"])) for one in failed)
     seconds = sorted(one["seconds"] for one in statements)
     files, size, indexed = files_of_other_days(table)
     replaced = list(rewrites(table))
@@ -225,6 +228,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--layout", choices=("flat", "partitioned"), default="flat")
     parser.add_argument("--deletion-vectors", action="store_true")
+    parser.add_argument("--quiet-period", default="10 minutes")
     parser.add_argument("--writer", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
@@ -233,7 +237,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="use-merges-") as folder:
         spark = start_session(Path(folder))
-        wrong = soak(spark, Path(folder), wanted.layout, wanted.deletion_vectors, wanted.minutes)
+        wrong = soak(spark, Path(folder), wanted)
         spark.stop()
     for text in wrong:
         print(f"FAILURE {text}", flush=True)
