@@ -119,8 +119,9 @@ def _candidates(
 ) -> Iterator[Flags]:
     """The files of regions, from the one with the most files to the one with the fewest."""
     partitions = frozenset().union(*(statement.partitions for statement in statements))
-    is_known = bool(partition_columns) and bool(partitions)
-    in_partitions = np.fromiter((not is_known or p in partitions for p in files.partition), np.bool_, len(files))
+    in_partitions: Flags = np.ones(len(files), np.bool_)
+    if partition_columns and partitions:
+        in_partitions = np.fromiter((partition in partitions for partition in files.partition), np.bool_, len(files))
     region = Region.of(*(np.concatenate([getattr(s, name) for s in statements]) for name in ("low", "high")))
     compared = np.array([statements[0].compares(column) for column in columns], np.bool_)
     # Only columns that a condition compares with values restrict what it reads.

@@ -21,7 +21,7 @@ from procedures.layout.step import Step
 from procedures.rewrite.results import RewriteContext
 
 # Between two looks for the next commit.
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.01
 
 
 class QuietPeriod:

@@ -158,13 +158,14 @@ def files_of_other_days(table: DeltaTable) -> tuple[int, int, int]:
     return len(adds), sum(add["size"] for add in adds), sum(indexed)
 
 
-def rewrites(table: DeltaTable) -> Iterator[tuple[int, int]]:
-    """Version of each rewrite, and how many files of the newest day it replaced."""
+def rewrites(table: DeltaTable) -> Iterator[tuple[float, int]]:
+    """For each rewrite, the seconds since the commit before, and how many files of the newest day it replaced."""
     known: dict[str, dict] = {}
     for version in range(table.version + 1):
         removed = table.removed(version)
         if table.commit_info(version)["operation"] == "USE OPTIMIZE":
-            yield version, sum(_last_day(known[path]) >= NEWEST for path in removed)
+            times = [(table.path / "_delta_log" / f"{v:020d}.json").stat().st_mtime for v in (version - 1, version)]
+            yield times[1] - times[0], sum(_last_day(known[path]) >= NEWEST for path in removed)
         known |= {add["path"]: add for add in table.added(version)}
 
 
@@ -206,6 +207,8 @@ def soak(spark: SparkSession, folder: Path, wanted: argparse.Namespace) -> list[
         print(f"  {count} × {cause}")
     print(f"other days: {files} files with {size} bytes, {indexed / size:.1%} of the bytes indexed")
     print(f"rewrites: {len(replaced)}; files of the newest day that they replaced: {sum(n for _, n in replaced)}")
+    delays = sorted(delay for delay, _ in replaced)
+    print(f"seconds between a statement and the rewrite after it: {', '.join(f'{delay:.2f}' for delay in delays)}")
     print(f"runs of the service: {len(runs)}; runs that left files because of recent statements: {left}")
     print(f"last note: {runs[max(runs)] if runs else ''}", flush=True)
 

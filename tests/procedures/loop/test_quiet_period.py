@@ -152,7 +152,7 @@ def test_a_commit_waits_for_the_next_statement(log):
     log.statements = [statement("b", time=log.clock.now())]
     # The first answer is about statements that were committed before the wait.
     log.nexts = iter([True, False, False, True])
-    assert Rewrite(log).commit() == 40
+    assert Rewrite(log).commit() == 2 * module._LOOK_SECONDS * 1000
 
 
 def test_a_commit_waits_until_the_table_has_been_quiet(log):
