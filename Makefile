@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -99,6 +99,9 @@ soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on o
 
 soak-ingest: java $(INSTALLED) test-shim ## two plain writers without a pause, and the optimizer beside them (MINUTES=10)
 	@$(BIN)/python tests/soak/ingest.py --minutes $(MINUTES) $(ARGS)
+
+soak-merges: java $(INSTALLED) test-shim ## a writer of plain Delta merges beside the service (MINUTES=10)
+	@$(BIN)/python tests/soak/plain_merges.py --minutes $(MINUTES) $(ARGS)
 
 lint: java $(INSTALLED) ## check style, types, imports and formats
 	@$(BIN)/ruff check --quiet

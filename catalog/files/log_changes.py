@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from catalog.jvm.files import short_text
+from catalog.jvm.files import text_file
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.session import metadata_session
 
@@ -68,7 +68,7 @@ def short_commits(spark: SparkSession, location: str, versions: tuple[int, int])
     bytes_left = MAX_SHORT_BYTES
     try:
         for version in range(older + 1, newer + 1):
-            text = short_text(spark, _commit_file(location, version), bytes_left)
+            text = text_file(spark, commit_file(location, version), bytes_left).text
             if text is None:
                 return None
             texts[version] = text
@@ -108,7 +108,7 @@ def changes_between(
             return FileChanges.none() if actions is None else _last_of_each(_collected(rows_of(actions)))
         if only_short:
             return None
-        names = [_commit_file(location, number) for number in range(older + 1, newer + 1)]
+        names = [commit_file(location, number) for number in range(older + 1, newer + 1)]
         commits = metadata_session(spark, 0).read.schema(_COMMIT).json(names, mode="FAILFAST")
         return _last_of_each(rows_of(_file_actions(commits, "_metadata.file_name")).toArrow())
     except (PySparkException, Py4JJavaError):
@@ -135,7 +135,8 @@ def listed_files(spark: SparkSession, text: str, rows_of: Callable[[DataFrame], 
         return None
 
 
-def _commit_file(location: str, version: int) -> str:
+def commit_file(location: str, version: int) -> str:
+    """The path of the file of a commit."""
     return f"{location}/_delta_log/{version:020d}.json"
 
 

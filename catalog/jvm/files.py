@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -30,8 +31,15 @@ def file_size(spark: SparkSession, path: str) -> int | None:
     return int(status.getLen()) if status.isFile() else None
 
 
-def short_text(spark: SparkSession, path: str, most_bytes: int) -> str | None:
-    """The text of a file of a limited size, read in the driver; None for a larger one and for a folder.
+class TextFile(NamedTuple):
+    """A file: when it was last written, in epoch milliseconds, and its text; None for a folder or a larger file."""
+
+    modified: int
+    text: str | None
+
+
+def text_file(spark: SparkSession, path: str, most_bytes: int) -> TextFile:
+    """Reads a file of a limited size in the driver.
 
     Args:
         spark: session of the caller.
@@ -44,11 +52,12 @@ def short_text(spark: SparkSession, path: str, most_bytes: int) -> str | None:
     hadoop = java_class(spark, "org.apache.hadoop.fs.Path")(path)
     file_system = hadoop.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
     status = file_system.getFileStatus(hadoop)
+    modified = int(status.getModificationTime())
     if not status.isFile() or status.getLen() > most_bytes:
-        return None
+        return TextFile(modified, None)
     stream = file_system.open(hadoop)
     try:
-        return bytes(stream.readNBytes(most_bytes)).decode("utf-8")
+        return TextFile(modified, bytes(stream.readNBytes(most_bytes)).decode("utf-8"))
     finally:
         stream.close()
 

@@ -10,7 +10,13 @@ from catalog.properties.index_properties import COLUMNS_KEY
 from catalog.properties.lifecycle_properties import lifecycle_policies
 from catalog.properties.option_properties import options_given, properties_of
 from catalog.settings.setting import AT_LEAST_ONE, BOOLEAN, SHARE, Setting, names_of, whole_number
-from catalog.settings.strategy_options import BATCH_BYTES, DEFAULT_BYTES_PER_ITER, FROM_TIMESTAMP, STEP_OPTIONS
+from catalog.settings.strategy_options import (
+    BATCH_BYTES,
+    DEFAULT_BYTES_PER_ITER,
+    FROM_TIMESTAMP,
+    QUIET_DURATION,
+    STEP_OPTIONS,
+)
 from otree.revision import LAST_REVISION_KEY
 
 PREFIX = "use.optimization."
@@ -33,6 +39,7 @@ STEPS_ENABLED_KEY = f"{_STEPS}enabled"
 
 TARGET_READ_COST_KEY = f"{PREFIX}targetReadCost"
 MAX_WRITE_AMPLIFICATION_KEY = f"{PREFIX}maxWriteAmplification"
+QUIET_PERIOD_KEY = f"{PREFIX}quietPeriod"
 
 TRIGGER_COMMITS_KEY = f"{PREFIX}trigger.commits"
 TRIGGER_UNINDEXED_BYTES_KEY = f"{PREFIX}trigger.unindexed-bytes"
@@ -92,6 +99,13 @@ MAX_WRITE_AMPLIFICATION = Setting(
     "How many times SortedRunCompaction lets a row be rewritten, on average over the newest revision.",
     "4",
 )
+QUIET_PERIOD = Setting(
+    QUIET_PERIOD_KEY,
+    QUIET_DURATION,
+    "Time after a DELETE, UPDATE or MERGE in which automatic runs do not rewrite files that the next one is likely to "
+    "read; 0: they rewrite any file.",
+    "10 minutes",
+)
 
 TRIGGER_COMMITS = Setting(
     TRIGGER_COMMITS_KEY, whole_number(1), "A run starts after so many commits since the last optimization."
@@ -125,6 +139,7 @@ OPTIMIZATION_SETTINGS: tuple[Setting[object], ...] = (
     *_NEWER,
     TARGET_READ_COST,
     MAX_WRITE_AMPLIFICATION,
+    QUIET_PERIOD,
     *_TRIGGERS,
 )
 OLDER_FAMILY = tuple(setting.name for setting in _OLDER)
@@ -132,7 +147,7 @@ NEWER_FAMILY = tuple(setting.name for setting in _NEWER)
 TRIGGERS = tuple(setting.name for setting in _TRIGGERS)
 
 # What both families have.
-_SHARED = (TARGET_READ_COST_KEY, MAX_WRITE_AMPLIFICATION_KEY, *TRIGGERS)
+_SHARED = (TARGET_READ_COST_KEY, MAX_WRITE_AMPLIFICATION_KEY, QUIET_PERIOD_KEY, *TRIGGERS)
 
 _UNINDEXED, _COMPACTION, _MERGES = "UnindexedFiles", "LeveledCompaction", "SortedRunCompaction"
 _CONSOLIDATION = "StepConsolidation"
@@ -205,6 +220,7 @@ class OptimizationProperties:
         _check_keys(ours, (*OLDER_FAMILY, *NEWER_FAMILY, *_SHARED), options)
         TARGET_READ_COST.value(ours)
         MAX_WRITE_AMPLIFICATION.value(ours)
+        QUIET_PERIOD.value(ours)
         triggers = _triggers(ours)
         if AUTO_ENABLED_KEY in ours:
             # The newer family decides, also where it says no.

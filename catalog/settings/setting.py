@@ -297,15 +297,16 @@ def choice(values: Collection[str], accepted: str, *, any_case: bool = False) ->
 
 
 def duration(
-    accepted: str, *, units: Collection[str] = tuple(_TIME_UNITS), spark_syntax: bool = True
+    accepted: str, *, units: Collection[str] = tuple(_TIME_UNITS), spark_syntax: bool = True, least: float = 1
 ) -> ValueType[float]:
-    """A duration of at least a millisecond, such as ``10 minutes`` or ``90s``, in milliseconds.
+    """A duration, such as ``10 minutes`` or ``90s``, in milliseconds.
 
     Args:
         accepted: what is accepted, as the end of an error.
         units: keys of ``_TIME_UNITS`` that are accepted, each in all its spellings.
         spark_syntax: whether several parts (``1 hour 30 minutes``), ``interval`` in front, and bare milliseconds are
             accepted too, as Spark does.
+        least: milliseconds; with 0, a bare 0 is accepted too.
     """
     millis = {
         spelling: size for unit, (size, spellings) in _TIME_UNITS.items() if unit in units for spelling in spellings
@@ -319,11 +320,11 @@ def duration(
             raise ValueError(text)
         total = 0.0
         for number, unit in parts:
-            is_bare = unit == "" and len(parts) == 1 and spark_syntax
+            is_bare = unit == "" and len(parts) == 1 and (spark_syntax or (not least and not float(number)))
             if unit not in millis and not is_bare:
                 raise ValueError(text)
             total += float(number) * millis.get(unit, 1)
-        if total < 1:
+        if total < least:
             raise ValueError(text)
         return total
 

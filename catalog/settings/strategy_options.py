@@ -18,6 +18,7 @@ DEFAULT_FILE_BYTES = 1024**3
 """Bytes of a file that consolidation writes, at most."""
 
 POSITIVE_DURATION = duration("a positive duration such as '10 minutes' or '1 hour'", spark_syntax=False)
+QUIET_DURATION = duration("a duration such as '10 minutes', or 0", spark_syntax=False, least=0)
 _FROM_TWO = whole_number(2, sql_type="INT")
 
 # UnindexedFiles and RevisionRewrite.

@@ -331,6 +331,12 @@ class TableSnapshot:
         """All files of the version, if they were read before and are still kept."""
         return _KEPT_TABLES.get(self._version_key)
 
+    @property
+    def kept_files_before(self) -> FileTable | None:
+        """All files of the newest earlier version that was read before and is still kept."""
+        former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
+        return None if former is None else former[1]
+
     def keep(self, files: FileTable) -> None:
         """Keeps all files of the version for other snapshots of it."""
         if self.location:
@@ -349,6 +355,12 @@ class TableSnapshot:
     def rows_in(self, session: SparkSession) -> DataFrame:
         """The rows that ``FileTable`` needs of all files, computed with the settings of a session."""
         return self.rows_of(self.state.files_in(session), *self._ranges)
+
+    @property
+    def ranged_columns(self) -> tuple[str, ...]:
+        """The columns, by stored name, whose ranges ``file_table`` has."""
+        newest = self._newest_readable
+        return newest.columns if newest is not None else ()
 
     @property
     def _ranges(self) -> tuple[str, str]:

@@ -36,6 +36,7 @@ def optimize(
     options: dict[str, str] | None = None,
     plan: str | None = None,
     groups: list[int] | tuple[int, ...] | None = None,
+    quiet_period: str | None = None,
 ) -> list[OptimizeRow]:
     """Indexes unindexed files and merges fragmented cubes of a table, group by group, each in one commit.
 
@@ -55,6 +56,8 @@ def optimize(
         options: Options of the strategies, such as batch_bytes.
         plan: Rewrites groups of this stored plan, which use.plan has made, in place of what strategies choose.
         groups: With plan: only these groups; all unfinished ones by default.
+        quiet_period: Does not rewrite files that a DELETE, UPDATE or MERGE is likely to read, as far as the commits of
+            this time show, for example '10 minutes'. By default, rewrites any file.
 
     Returns:
         A row per group and outcome; in a dry run, a row per group.
@@ -78,6 +81,7 @@ def optimize(
         "options": options or {},
         "plan": plan,
         "groups": groups,
+        "quiet_period": quiet_period,
     }
     return run_optimize(call, table, OptimizeSettings.of(arguments))
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
+from catalog.counted_nouns import counted
 from catalog.epoch_millis import moment
 from catalog.errors import TableError, UseError
+from catalog.insights.statement_notes import StatementNotes, statement_notes
 from catalog.jvm.log_probe import qualified
 from catalog.properties.checks import described
 from catalog.state import automation
@@ -36,6 +39,7 @@ def status_row(
     suspension: Suspension | None = None,
     problem: str | None = None,
     mistakes: Sequence[UseError] = (),
+    statements: StatementNotes | None = None,
 ) -> StatusRow:
     """Builds one row from the state of a table and of a run on it. This function is pure.
 
@@ -48,6 +52,7 @@ def status_row(
         suspension: the table's suspension.
         problem: why the table cannot be read.
         mistakes: errors in the table's properties.
+        statements: what commits say of the statements that made them; None if nobody asked.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
@@ -59,6 +64,8 @@ def status_row(
         state = IDLE if known is None else known.state
     strategy = ",".join(known.strategies) if known is not None and known.strategies else None
     notes = [note for note in (suspension.note if suspension else None, known.note if known else None) if note]
+    if statements is not None and statements.plain_total:
+        notes.append(f"statements wrote {counted(statements.plain_total, 'file')} plainly: {statements.reasons}")
     trigger = run.trigger if run else lease.trigger if lease else AUTOMATIC if known else None
     return StatusRow(
         table=name,
@@ -77,6 +84,8 @@ def status_row(
         lease_holder=lease.holder if lease else None,
         lease_expires_at=moment(lease.expires_at if lease else None),
         message="; ".join([*notes, *described(mistakes)]) or None,
+        repeated_statements=None if statements is None else statements.repeated,
+        plain_files=None if statements is None else statements.plain_total,
     )
 
 
@@ -96,20 +105,14 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
         known = {place: (table.name, known[place][1] if place in known else None)}
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
-        facts = _of_files(spark, name)
-        lease, mistakes, live = facts.lease, facts.mistakes, runs.get(place, [])
-        rows += [
-            status_row(
-                name, place, record, run, lease if lease and lease.run_id == run.run_id else None, mistakes=mistakes
-            )
-            for run in live
-        ]
+        facts = _of_files(spark, name, with_statements=wanted is not None)
+        lease, live = facts.lease, runs.get(place, [])
+        row = partial(status_row, name, place, record, mistakes=facts.mistakes, statements=facts.statements)
+        rows += [row(run, lease if lease and lease.run_id == run.run_id else None) for run in live]
         if lease is not None and all(lease.run_id != run.run_id for run in live):
-            rows.append(status_row(name, place, record, None, lease, mistakes=mistakes))
+            rows.append(row(None, lease))
         elif not live:
-            rows.append(
-                status_row(name, place, record, suspension=facts.suspension, problem=facts.problem, mistakes=mistakes)
-            )
+            rows.append(row(suspension=facts.suspension, problem=facts.problem))
     return rows
 
 
@@ -121,15 +124,17 @@ class _Facts:
     suspension: Suspension | None = None
     mistakes: Sequence[UseError] = ()
     problem: str | None = None
+    statements: StatementNotes | None = None
 
 
-def _of_files(spark: SparkSession, name: str) -> _Facts:
+def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Facts:
     """Returns lease, suspension and property errors of a table; empty if the table was dropped in the meantime."""
     try:
         table = ManagedTable.find(spark, name)
-        return _Facts(
-            holder_of(table, application().clock.now()), suspension_of(table), table.snapshot().property_errors
-        )
+        snapshot = table.snapshot()
+        notes = statement_notes(snapshot) if with_statements else None
+        holder = holder_of(table, application().clock.now())
+        return _Facts(holder, suspension_of(table), snapshot.property_errors, statements=notes)
     except Exception as error:  # noqa: BLE001 - any error of one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
             return _Facts()

@@ -594,6 +594,8 @@ class StatusRow(ShownRow):
         lease_holder: holder of the table's lease.
         lease_expires_at: when the lease expires unless it is renewed.
         message: information for the owner of the table.
+        repeated_statements: statements in the log that ran again after a rewrite; only for a single table.
+        plain_files: files that statements in the log wrote without a layout; only for a single table.
     """
 
     table: str
@@ -612,3 +614,5 @@ class StatusRow(ShownRow):
     lease_holder: str | None
     lease_expires_at: datetime | None
     message: str | None
+    repeated_statements: int | None
+    plain_files: int | None

@@ -213,7 +213,7 @@ class SkippedGroup:
     """A group that qualified and was passed over, with the reason.
 
     Attributes:
-        strategy: name of the strategy that passed it over.
+        strategy: name of the strategy that passed it over; '' if it is left alone whatever strategies choose.
         reason: code.
         files: how many.
         bytes: of these files.

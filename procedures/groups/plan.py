@@ -9,6 +9,8 @@ from procedures.groups.group import Group, SkippedGroup
 
 # Reason code of files that a run leaves to the next one.
 ARRIVED = "ARRIVED_DURING_RUN"
+# Reason code of files that a run leaves alone because statements of other sessions may be reading them.
+CHANGED = "CHANGED_RECENTLY"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Plan:
         warnings: mistakes in the table's properties.
         arrived: unindexed files that are left to the next run; None when there are none.
         committed_at: when the version was committed, in epoch milliseconds by the clock of the table's storage.
+        changed: files that are left alone because of recent statements; None when there are none.
     """
 
     version: int
@@ -58,3 +61,4 @@ class Plan:
     warnings: tuple[str, ...] = ()
     arrived: SkippedGroup | None = None
     committed_at: int = 0
+    changed: SkippedGroup | None = None

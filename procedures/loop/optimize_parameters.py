@@ -31,5 +31,6 @@ DEFAULT_ARGUMENTS: Mapping[str, Any] = {
     "options": {},
     "plan": None,
     "groups": None,
+    "quiet_period": None,
 }
 """The arguments of a run that names none: the defaults of ``use.optimize``, which a test compares."""

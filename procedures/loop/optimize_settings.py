@@ -9,7 +9,7 @@ from typing import Any
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.pruning.row_predicate import RowPredicate
 from catalog.settings.setting import duration
-from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER
+from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER, QUIET_DURATION
 from catalog.state.plan_files import check_plan_id
 from procedures.declare.declaration import DETAILS
 from procedures.declare.option import option_value
@@ -20,7 +20,7 @@ from procedures.selection.file_list import NAME as FILE_LIST
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
-_NOT_WITH_PLAN = ("strategy", "bytes_per_iter", "where", "files", "revision_rewrite", "options")
+_NOT_WITH_PLAN = ("strategy", "bytes_per_iter", "where", "files", "revision_rewrite", "options", "quiet_period")
 _NOT_OF_THE_RUN = ("table", DETAILS)
 _DURATION = duration(
     "a positive duration such as '10 minutes' or '90 seconds'", units=("s", "m", "h", "d"), spark_syntax=False
@@ -44,6 +44,7 @@ class OptimizeSettings:
         files: only these files are chosen, as the caller spells them; None = all.
         plan: id of the stored plan whose groups are rewritten, in place of what strategies choose.
         groups: numbers of these groups; None = all that are not done.
+        quiet_millis: files near statements of other sessions within this time are left alone; 0 = none are.
     """
 
     strategies: tuple[Strategy, ...]
@@ -58,6 +59,7 @@ class OptimizeSettings:
     files: tuple[str, ...] | None = None
     plan: str | None = None
     groups: tuple[int, ...] | None = None
+    quiet_millis: int = 0
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> OptimizeSettings:
@@ -84,6 +86,11 @@ class OptimizeSettings:
         where, files, groups = arguments["where"], arguments["files"], arguments.get("groups")
         if files is not None and not files:
             raise InvalidArgumentError.of("files", "array()", "at least one file; leave it out for all")
+        quiet_period = arguments["quiet_period"]
+        if files is not None and quiet_period is not None:
+            raise InvalidArgumentError.of(
+                "quiet_period", quiet_period, "nothing together with files, all of which are rewritten"
+            )
         predicate = None if where is None else RowPredicate.parse("where", where)
         strategies = _strategies(arguments)
         texts: dict[str, str] = dict(arguments["options"])
@@ -121,6 +128,7 @@ class OptimizeSettings:
             files=None if files is None else tuple(files),
             plan=arguments.get("plan"),
             groups=None if groups is None else tuple(groups),
+            quiet_millis=0 if quiet_period is None else int(QUIET_DURATION.parse("quiet_period", quiet_period)),
         )
 
 

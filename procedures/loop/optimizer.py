@@ -111,6 +111,8 @@ class Optimizer:
         # Bytes of unindexed files that were rewritten, and those that the last plan leaves to the next run.
         self._indexed_bytes = 0
         self._arrived: SkippedGroup | None = None
+        # Files that the last plan leaves alone because of recent statements.
+        self._changed: SkippedGroup | None = None
         self._planned_version = -1
         # By strategy, the files of groups that failed by a conflict, as long as they are not rewritten.
         self._failed: dict[str, frozenset[str]] = {}
@@ -132,8 +134,8 @@ class Optimizer:
             with ExitStack() as stack:
                 stack.enter_context(stopped_by_keyboard(self._run))
                 self._loop(stack)
-            if self._arrived is not None:
-                self._report.append(skipped_row(self._iteration, self._arrived, self._planned_version))
+            left = [skipped for skipped in (self._arrived, self._changed) if skipped is not None]
+            self._report += [skipped_row(self._iteration, skipped, self._planned_version) for skipped in left]
             return with_warnings(self._report, self._warnings)
         finally:
             self._parts.runs.end(self._run)
@@ -186,7 +188,8 @@ class Optimizer:
         arrivals = None if since is None else Arrivals(since, self._indexed_bytes)
         most = limits.next_groups(run), limits.next_bytes(run)
         plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals, dict(self._failed)))
-        self._warnings, self._arrived, self._planned_version = plan.warnings, plan.arrived, plan.version
+        self._warnings, self._planned_version = plan.warnings, plan.version
+        self._arrived, self._changed = plan.arrived, plan.changed
         if since is None:
             self._arrived_since = plan.committed_at
         return plan

@@ -19,6 +19,7 @@ from procedures.groups.plan import Plan
 from procedures.groups.strategy import Finding, RunSoFar, Strategy, TableFiles
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.quiet_period import QuietPeriod
 from procedures.selection.revision_rewrite import former_index_note
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
@@ -33,11 +34,13 @@ class TablePlanner:
     Args:
         table: the table.
         settings: what the run was asked to do.
+        quiet: which files are left alone; none when left out.
     """
 
-    def __init__(self, table: ManagedTable, settings: OptimizeSettings) -> None:
+    def __init__(self, table: ManagedTable, settings: OptimizeSettings, quiet: QuietPeriod | None = None) -> None:
         self._table = table
         self._settings = settings
+        self._quiet = quiet
         self._named_paths: tuple[str, ...] | None = None
         # What each strategy could choose from when it was asked first.
         self._first: dict[str, TableFiles] = {}
@@ -58,11 +61,14 @@ class TablePlanner:
         snapshot = table.snapshot()
         _check_index(table, snapshot, settings)
         _check_revisions(snapshot, settings)
-        plan = _PlanInMaking(snapshot, request, settings)
         with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
+            restricted, active, changed = self._restricted(snapshot), frozenset[str](), None
+            if self._quiet is not None and (active := self._quiet.active_paths(snapshot)):
+                changed = self._quiet.skipped(restricted.file_table, active)
+                restricted = restricted.without(sorted(active))
+            plan = _PlanInMaking(snapshot, request, settings, active, changed)
             is_contended = request.batch_bytes is not None
             going_on, self._findings = None if is_contended else self._findings, None
-            restricted = self._restricted(snapshot)
             scans = partial(_scans_since, table, snapshot.configuration)
             for strategy in settings.strategies:
                 if going_on is not None and going_on[0] is strategy and plan.takes(going_on[1]):
@@ -104,9 +110,18 @@ def _scans_since(table: ManagedTable, configuration: Mapping[str, str], since: i
 class _PlanInMaking:
     """What a plan has so far, and how many groups it still takes."""
 
-    def __init__(self, snapshot: TableSnapshot, request: PlanRequest, settings: OptimizeSettings) -> None:
+    def __init__(
+        self,
+        snapshot: TableSnapshot,
+        request: PlanRequest,
+        settings: OptimizeSettings,
+        active: frozenset[str],
+        changed: SkippedGroup | None,
+    ) -> None:
         self._snapshot = snapshot
         self._request = request
+        self._active = active
+        self._changed = changed
         # Beside the first indexing, another group would make a revision of its own.
         is_first = snapshot.latest_revision is None and any(s.needs_index_columns for s in settings.strategies)
         self._most_groups = 1 if is_first else request.most_groups
@@ -131,6 +146,8 @@ class _PlanInMaking:
                 raise InvalidArgumentError.of("strategy", repr(finding), accepted)
             elif self._is_left(finding):
                 break
+            elif not self._active.isdisjoint(file.path for file in finding.files):
+                continue  # found before the statements
             else:
                 self.groups.append(finding)
         self.notes += [] if self.groups else notes
@@ -142,7 +159,9 @@ class _PlanInMaking:
         warnings = tuple(described(snapshot.property_errors))
         notes = () if self.groups else tuple(self.notes)
         groups, skipped = tuple(self.groups), tuple(self._skipped)
-        return Plan(snapshot.version, groups, skipped, notes, warnings, self._arrived, snapshot.committed_at)
+        return Plan(
+            snapshot.version, groups, skipped, notes, warnings, self._arrived, snapshot.committed_at, self._changed
+        )
 
     def _is_full(self) -> bool:
         most_bytes = self._request.most_bytes

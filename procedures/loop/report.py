@@ -36,7 +36,7 @@ def skipped_row(iteration: int, group: SkippedGroup, version: int) -> ReportRow:
     """A group that qualified and was passed over."""
     return ReportRow(
         iteration,
-        group.strategy,
+        group.strategy or None,
         group.reason,
         SKIPPED,
         group.files,

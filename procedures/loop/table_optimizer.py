@@ -22,6 +22,7 @@ from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.optimizer import Limits, Optimizer
 from procedures.loop.planner import TablePlanner
 from procedures.loop.progress import Progress
+from procedures.loop.quiet_period import QuietPeriod
 from procedures.loop.report import ReportRow
 from procedures.loop.stored_plan_run import StoredPlanRun
 from procedures.process.application import Application, application
@@ -100,12 +101,13 @@ def optimizer_of(
     app = app or application()
     clock = app.clock
     context = RewriteContext(run.trigger, run.parameters, observe, clock)
+    quiet = QuietPeriod(table, settings.quiet_millis, run, clock) if settings.quiet_millis else None
     rewrite_group = partial(rewrite, table) if stored_plan is None else stored_plan.rewrite
     parts = OptimizerParts(
         table=table.name,
-        planner=TablePlanner(table, settings) if stored_plan is None else stored_plan,
+        planner=TablePlanner(table, settings, quiet) if stored_plan is None else stored_plan,
         check_writable=table.check_writable,
-        rewrite=lambda group: rewrite_group(group, context),
+        rewrite=lambda group: rewrite_group(group, context if quiet is None else quiet.guarded(group, context)),
         threads=SparkThreads(spark, run),
         lease=TableLease(table, run, clock, settings.plan),
         events=TableEvents(table, run, clock),

@@ -19,12 +19,13 @@ from catalog.properties.alert_properties import SCORE
 from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.insight_properties import InsightsPolicy
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
+from catalog.properties.optimization_properties import QUIET_PERIOD
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
 from catalog.settings.session_settings import PROGRESS
 from catalog.state.suspension import is_suspended
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run
-from procedures.groups.plan import ARRIVED
+from procedures.groups.plan import ARRIVED, CHANGED
 from procedures.insight.health.health import health_of
 from procedures.insight.health.score import score_of
 from procedures.lifecycle.log.consolidation import LogRequest, consolidate_log
@@ -39,7 +40,7 @@ from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATIO
 from procedures.service.service_metrics import RunTotals
 
 # Reasons without a strategy on which an owner can act.
-_NOTED_REASONS = (LEASE_HELD, "NO_PROGRESS")
+_NOTED_REASONS = (LEASE_HELD, "NO_PROGRESS", CHANGED)
 _MAX_NOTES = 5
 
 
@@ -163,7 +164,10 @@ class SparkEngine:
         ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.configuration)
         hours = floor if retention.hours is None else max(retention.hours, floor)
         settings = ReclamationSettings(
-            Cutoff.of_retention(hours, now, floor), ratio or 0.0, whole=retention.hours is not None
+            Cutoff.of_retention(hours, now, floor),
+            ratio or 0.0,
+            whole=retention.hours is not None,
+            quiet_millis=int(QUIET_PERIOD.value(snapshot.configuration)),
         )
 
         def is_stopped() -> bool:
@@ -217,7 +221,7 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
     """Returns the version at which a run found nothing more to do; None if it ended for another reason."""
     if run.stop_reason is not None or not rows or rows[-1].state == FAILED:
         return None
-    if any(row.reason in (LEASE_HELD, "LIMIT_REACHED", ARRIVED) for row in rows):
+    if any(row.reason in (LEASE_HELD, "LIMIT_REACHED", ARRIVED, CHANGED) for row in rows):
         return None
     return max((row.version for row in rows if row.version is not None), default=None)
 

@@ -14,6 +14,8 @@ from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_poli
 from catalog.properties.log_properties import LogPolicy, log_policy
 from catalog.properties.names import unknown_property
 from catalog.properties.optimization_properties import (
+    QUIET_PERIOD,
+    QUIET_PERIOD_KEY,
     TYPE_KEY,
     OptimizationProperties,
     Triggers,
@@ -74,7 +76,8 @@ class Schedule:
         more = tuple(policy for policy in (retention, log, insights, alerts) if policy is not None)
         if properties is None and not policies and not more:
             return None
-        schedule = cls._checked(properties or OptimizationProperties(()), policies)
+        quiet_period = configuration.get(QUIET_PERIOD_KEY, QUIET_PERIOD.default)
+        schedule = cls._checked(properties or OptimizationProperties(()), policies, quiet_period)
         asked = {key: text for policy in more for key, text in policy.asked.items()}
         parameters = {**schedule.parameters, **asked}
         return replace(schedule, retention=retention, log=log, insights=insights, alerts=alerts, parameters=parameters)
@@ -89,7 +92,9 @@ class Schedule:
         return cls._checked(OptimizationProperties.of_trigger(properties, _options()))
 
     @classmethod
-    def _checked(cls, properties: OptimizationProperties, policies: Sequence[Policy] = ()) -> Schedule:
+    def _checked(
+        cls, properties: OptimizationProperties, policies: Sequence[Policy] = (), quiet_period: str | None = None
+    ) -> Schedule:
         asked = tuple(strategy(name).name for name in properties.strategies)
         _check_options((*asked, REVISION_REWRITE) if properties.revision_rewrite else asked, properties.options)
         # A strategy that the owner lists runs each time, with the options of that list.
@@ -102,6 +107,7 @@ class Schedule:
             "revision_id": properties.revision_id,
             "revision_rewrite": properties.revision_rewrite,
             "options": {**options, **properties.options},
+            "quiet_period": quiet_period,
         }
         parameters = {**properties.asked, **{key: value for policy in policies for key, value in policy.asked.items()}}
         paces = {policy.strategy: policy.pace for policy in policies}

@@ -99,6 +99,7 @@ class Inspect:
         options: dict[str, str] | None = None,
         plan: str | None = None,
         groups: list[int] | tuple[int, ...] | None = None,
+        quiet_period: str | None = None,
     ) -> list[OptimizeRow]:
         """The groups that ``maintenance.optimize`` would rewrite next: ``use.optimize`` with ``dry_run``.
 
@@ -126,6 +127,7 @@ class Inspect:
             options=options,
             plan=plan,
             groups=groups,
+            quiet_period=quiet_period,
         )
 
     @with_arguments_of(PLAN)

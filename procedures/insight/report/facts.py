@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from catalog.errors import UnknownNameError
 from catalog.files.file_table import UNKNOWN, FileTable, Floats
 from catalog.history.event_store import optimizations
 from catalog.insights.consumption import scans_of
+from catalog.insights.statement_notes import StatementNotes, statement_notes
 from catalog.jvm.session import described_jobs
 from catalog.jvm.table_versions import TableVersions
 from catalog.properties.index_properties import TARGET_FILE_BYTES
@@ -130,6 +131,7 @@ class TableFacts:
         parts: its parts.
         steps: the advised steps, in order.
         filtered_columns: the columns that recorded scans filter by, most frequent first; None if not recorded.
+        statements: what commits in the log say of the statements that made them.
     """
 
     name: str
@@ -153,6 +155,7 @@ class TableFacts:
     parts: tuple[Part, ...]
     steps: tuple[AdviceStep, ...] = ()
     filtered_columns: tuple[FilteredColumns, ...] | None = None
+    statements: StatementNotes = field(default_factory=StatementNotes)
 
 
 def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = None) -> TableFacts:
@@ -198,6 +201,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
             parts=tuple(diagnosis.parts),
             steps=diagnosis.steps,
             filtered_columns=_filtered_columns(table, snapshot),
+            statements=statement_notes(snapshot),
         )
 
 

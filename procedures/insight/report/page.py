@@ -58,7 +58,7 @@ def body(facts: TableFacts) -> str:
         MissingPackageError: the package that draws the pictures is not installed.
     """
     sections = [_head(facts), _health(facts), _steps(facts)]
-    sections += [*_index(facts), *_files(facts), *_filtered_columns(facts), *_history(facts)]
+    sections += [*_index(facts), *_files(facts), *_filtered_columns(facts), *_statements(facts), *_history(facts)]
     return f'<main class="use-report"><style>{STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
 
 
@@ -151,6 +151,16 @@ def _filtered_columns(facts: TableFacts) -> list[str]:
     ]
     header = ("columns of conditions", "scans", "share of rows kept", "bytes skipped")
     return [f"<h2>What queries asked</h2>{table(header, rows)}"]
+
+
+def _statements(facts: TableFacts) -> list[str]:
+    notes = facts.statements
+    if not notes.statements:
+        return []
+    row = (notes.statements, notes.repeated, notes.plain_total, notes.reasons or "none")
+    header = ("statements", "ran again after a rewrite", "files without a layout", "reasons")
+    described = "<p>Statements of sessions with USE that rewrote rows, as far as the log has their commits.</p>"
+    return [f"<h2>Statements</h2>{described}{table(header, [row])}"]
 
 
 def _history(facts: TableFacts) -> list[str]:

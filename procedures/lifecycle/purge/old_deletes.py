@@ -38,7 +38,7 @@ def files_with_old_deletes(versions: TableVersions, version: int, newest: int) -
 
 
 def compact_old_deletes(
-    table: ManagedTable, paths: list[str], min_ratio: float, run: Run, *, dry_run: bool
+    table: ManagedTable, paths: list[str], min_ratio: float, run: Run, *, dry_run: bool, quiet_millis: int = 0
 ) -> list[ReportRow]:
     """Rewrites files without their deleted rows; the versions before stay readable as long as the old files stay.
 
@@ -48,6 +48,7 @@ def compact_old_deletes(
         min_ratio: rewrites a file if deletion vectors hide more than this share of its rows.
         run: whose trigger and parameters the events name.
         dry_run: plans only.
+        quiet_millis: see ``OptimizeSettings``.
     """
     rows: list[ReportRow] = []
 
@@ -59,7 +60,7 @@ def compact_old_deletes(
             "options": {"min_deleted_ratio": str(min_ratio)},
             "dry_run": dry_run,
         }
-        settings = replace(OptimizeSettings.of(arguments), parameters=run.parameters)
+        settings = replace(OptimizeSettings.of(arguments), parameters=run.parameters, quiet_millis=quiet_millis)
         return optimize(table, settings, Run.of(table, run.trigger, run.parameters, application().clock))
 
     for start in range(0, len(paths), _FILES_PER_RUN):

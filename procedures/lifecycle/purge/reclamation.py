@@ -46,6 +46,7 @@ class ReclamationSettings:
         whole: whether deleted rows, the log and events are reclaimed too, and not only files.
         dry_run: plans only.
         whole_log: whether every log entry goes that no version needs, even if a checkpoint costs more than it saves.
+        quiet_millis: files near statements of other sessions within this time are not rewritten; 0 = all may be.
     """
 
     cutoff: Cutoff
@@ -53,6 +54,7 @@ class ReclamationSettings:
     whole: bool = True
     dry_run: bool = False
     whole_log: bool = False
+    quiet_millis: int = 0
 
 
 class Reclamation:
@@ -137,7 +139,14 @@ class Reclamation:
             version = retained.version
             paths = files_with_old_deletes(self._versions, version, retained.newest)
             run = Run.of(self._table, self._trigger, self._parameters, clock)
-            part = compact_old_deletes(self._table, paths, self._settings.min_deleted_ratio, run, dry_run=is_dry_run)
+            part = compact_old_deletes(
+                self._table,
+                paths,
+                self._settings.min_deleted_ratio,
+                run,
+                dry_run=is_dry_run,
+                quiet_millis=self._settings.quiet_millis,
+            )
             rows += part
             plans, is_held = plans + 1, any(row.reason == LEASE_HELD for row in part)
         done = [row for row in rows if row.state in (COMMITTED, PLANNED)]

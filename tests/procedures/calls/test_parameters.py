@@ -288,8 +288,8 @@ def test_rows_fit_a_terminal_without_details(spark, table):
 
 
 def test_every_parameter_has_a_test_here():
-    of_stored_plans = {"plan", "groups"}  # see test_stored_plan.py
-    tested = of_stored_plans | {
+    elsewhere = {"plan", "groups", "quiet_period"}  # see test_stored_plan.py, test_quiet_period.py
+    tested = elsewhere | {
         "table", "strategy", "revision_id", "bytes_per_iter", "max_iterations", "max_bytes", "max_duration", "where",
         "files", "revision_rewrite", "parallelism", "dry_run", "options",
         "details",

@@ -1,0 +1,86 @@
+"""What the commits of statements say of their layout, and of how often they ran again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from catalog.jvm.session import metadata_session
+from catalog.table.snapshot import TableSnapshot
+
+STATEMENT_TAG = "use.statement"
+"""Tag in the commit info of a statement of a session with USE. The shim writes it (StatementTransaction.scala)."""
+
+_COMMITS = "commitInfo STRUCT<tags: MAP<STRING, STRING>>"
+# Commits have 20 digits; checkpoints and merged logs are other files of the same folder.
+_COMMIT_FILES = "?" * 20 + ".json"
+_OPEN_COST_BYTES = "65536"
+
+
+@dataclass(frozen=True)
+class StatementNotes:
+    """What happened to the statements of sessions with USE, as far as the log has their commits.
+
+    Attributes:
+        statements: how many were committed.
+        repeated: how many of them ran again, because rewrites had taken files that they read.
+        plain_files: files that they wrote without a layout, by the code of the reason.
+    """
+
+    statements: int = 0
+    repeated: int = 0
+    plain_files: Mapping[str, int] | None = None
+
+    @classmethod
+    def of(cls, tags: Iterable[str]) -> StatementNotes:
+        """Adds up the tags of commits; a tag that cannot be read counts as a statement.
+
+        Args:
+            tags: texts of ``STATEMENT_TAG``.
+        """
+        statements, repeated, plain_files = 0, 0, Counter[str]()
+        for text in tags:
+            note = _parsed(text)
+            repeats, files = note.get("repeats"), note.get("plain_files")
+            statements += 1
+            repeated += isinstance(repeats, int) and repeats > 0
+            if isinstance(files, dict):
+                plain_files.update({str(code): count for code, count in files.items() if isinstance(count, int)})
+        return cls(statements, repeated, dict(sorted(plain_files.items())))
+
+    @property
+    def plain_total(self) -> int:
+        """Files that statements wrote without a layout."""
+        return sum((self.plain_files or {}).values())
+
+    @property
+    def reasons(self) -> str:
+        """The codes of the reasons with the number of files; empty without such files."""
+        return ", ".join(f"{code} {count}" for code, count in (self.plain_files or {}).items())
+
+
+def statement_notes(snapshot: TableSnapshot) -> StatementNotes:
+    """Reads the notes of the commits in the log of a version; one Spark job.
+
+    Args:
+        snapshot: the newest version.
+    """
+    session = metadata_session(snapshot.spark, 0)
+    session.conf.set("spark.sql.files.openCostInBytes", _OPEN_COST_BYTES)
+    commits = session.read.schema(_COMMITS).option("pathGlobFilter", _COMMIT_FILES)
+    tag = F.col("commitInfo.tags")[STATEMENT_TAG]
+    rows = commits.json(f"{snapshot.location}/_delta_log").select(tag.alias("tag")).where("tag IS NOT NULL")
+    return StatementNotes.of(rows.toArrow()["tag"].to_pylist())
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        note = json.loads(text)
+    except ValueError:
+        return {}
+    return note if isinstance(note, dict) else {}

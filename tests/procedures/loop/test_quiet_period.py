@@ -1,0 +1,224 @@
+"""The quiet period of a run: the planner leaves files alone, and a commit waits for the end of a statement."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fake_clock import FakeClock
+from listed_tables import table_files, unindexed
+from optimizer_fakes import FakeOptimizer, committed, input_file, outcome
+from staging import settings_of
+
+from catalog.errors import ConcurrentChangeError, InvalidArgumentError
+from catalog.insights.recent_statements import Statement
+from procedures.declare.runs import Run
+from procedures.groups.group import Concatenate, FileRun, Relayout, SkippedGroup
+from procedures.groups.plan import CHANGED
+from procedures.layout.step import Step
+from procedures.loop import planner as planners
+from procedures.loop import quiet_period as module
+from procedures.loop.interfaces import PlanRequest
+from procedures.loop.planner import TablePlanner
+from procedures.loop.quiet_period import QuietPeriod
+from procedures.process.application import Application, active
+from procedures.rewrite.results import RewriteContext
+from procedures.selection import register_strategy
+from procedures.service.execution import note_of, settled_version
+from procedures.service.schedule import Schedule
+
+QUIET = 600_000
+LEFT = SkippedGroup("", CHANGED, 2, 20, "statements")
+
+
+def statement(*written, time=0, compared=("p",)):
+    nothing = np.zeros((1, 2)) * np.nan
+    return Statement(time, "MERGE", frozenset(compared), frozenset({"none"}), written, nothing, nothing)
+
+
+class Log:
+    """Statements, as they are committed while a test goes on."""
+
+    def __init__(self, monkeypatch):
+        self.clock, self.statements, self.asked = FakeClock(), [], []
+        # A table without ranges, in which a statement has only the files that it wrote.
+        monkeypatch.setattr(module, "recent_statements", self.recent)
+        monkeypatch.setattr(module, "StatementTail", lambda _: self)
+        monkeypatch.setattr(planners, "described_jobs", lambda *_: nullcontext())
+        listed = table_files([unindexed(name) for name in "abcd"]).snapshot
+        # The list is kept, so that snapshots with fewer files need no log.
+        self.snapshot = replace(listed, location="memory:/quiet", state=SimpleNamespace(files=None))
+        self.snapshot.keep(listed.file_table)
+        self.table = SimpleNamespace(snapshot=lambda: self.snapshot, spark=None, name="t")
+        self.nexts = iter([])
+
+    def recent(self, _, columns, since):
+        self.asked.append(since)
+        assert len(columns) == 2
+        return tuple(s for s in self.statements if s.time >= since)
+
+    def has_next(self):
+        return next(self.nexts, False)
+
+    def quiet(self, run=None):
+        return QuietPeriod(self.table, QUIET, run, self.clock)
+
+    def plan(self, **given):
+        return TablePlanner(self.table, settings_of(**given), self.quiet()).plan(PlanRequest())
+
+
+@pytest.fixture
+def log(monkeypatch):
+    monkeypatch.setattr("procedures.groups.active_files._SMALL_FILES", 0)
+    return Log(monkeypatch)
+
+
+def paths(plan):
+    return [file.path for group in plan.groups for file in group.files]
+
+
+# ---------------------------------------------------------------------------------------------------------------- plans
+
+
+def test_files_of_recent_statements_are_not_chosen_and_the_plan_says_so(log):
+    log.statements = [statement("b", time=log.clock.now())]
+    plan = log.plan()
+    assert paths(plan) == ["a", "c", "d"]
+    assert (plan.changed.reason, plan.changed.files, plan.changed.bytes) == ("CHANGED_RECENTLY", 1, 10)
+    assert plan.changed.note.startswith("1 file is left: statements of the last 600 s ")
+
+
+def test_after_the_quiet_period_they_are_chosen(log):
+    log.statements = [statement("b", time=log.clock.now())]
+    log.clock.go_on(QUIET + 1)
+    plan = log.plan()
+    assert (paths(plan), plan.changed) == (["a", "b", "c", "d"], None)
+
+
+def test_what_a_strategy_has_found_before_a_statement_is_passed_over(log):
+    class Early(planners.Strategy):
+        name, doc, needs_index_columns = "Early", "For tests.", False
+
+        def groups(self, table, settings):
+            for name in "abc":
+                yield Concatenate("Early", 0, "R", (input_file(name, 10),), runs=(FileRun((name,)),))
+
+    with active(Application()):
+        register_strategy(Early())
+        planner = TablePlanner(log.table, settings_of(strategy="Early"), log.quiet())
+        assert paths(planner.plan(PlanRequest())) == ["a"]
+        log.statements = [statement("b", time=log.clock.now())]
+        assert paths(planner.plan(PlanRequest())) == ["c"]
+
+
+def test_a_report_names_the_files_once_and_the_table_is_not_settled():
+    fake = FakeOptimizer(sizes=(10, 10))
+    plan = fake.table.plan
+
+    def leaving(request):
+        found = plan(request)
+        return type(found)(found.version, found.groups, changed=LEFT)
+
+    fake.table.plan = leaving
+    report = fake.optimize()
+    assert outcome(report) == [committed(1), committed(2), (3, "skipped", CHANGED)]
+    assert (report[-1].strategy, report[-1].input_files, report[-1].input_bytes) == (None, 2, 20)
+    assert settled_version(report, fake.run) is None
+    assert note_of(report) == "CHANGED_RECENTLY (statements)"
+
+
+# -------------------------------------------------------------------------------------------------------------- commits
+
+
+class Rewrite:
+    """A rewrite of file a that gets to its commit."""
+
+    def __init__(self, log):
+        self.log, self.steps = log, []
+        self.run = Run("t", "file:/t", "automatic", {}, 0)
+        group = Relayout("One", 0, "R", (input_file("a"),))
+        self._observe = log.quiet(self.run).guarded(group, RewriteContext(observe=self.steps.append)).observe
+
+    def commit(self):
+        begun = self.log.clock.now()
+        for step in (Step.READ, Step.WRITE, Step.COMMIT):
+            self._observe(step)
+        assert self.steps == [Step.READ, Step.WRITE, Step.COMMIT]
+        return self.log.clock.now() - begun
+
+
+def test_a_commit_waits_for_the_next_statement(log):
+    log.statements = [statement("b", time=log.clock.now())]
+    # The first answer is about statements that were committed before the wait.
+    log.nexts = iter([True, False, False, True])
+    assert Rewrite(log).commit() == 2 * module._LOOK_SECONDS * 1000
+
+
+def test_a_commit_waits_until_the_table_has_been_quiet(log):
+    log.statements = [statement("b", time=log.clock.now() - 400_000)]
+    assert Rewrite(log).commit() == pytest.approx(200_000, abs=20)
+
+
+@pytest.mark.parametrize("reason", ["no statement", "partitions"])
+def test_a_commit_waits_for_no_one(log, reason):
+    log.statements = [] if reason == "no statement" else [statement("b", time=log.clock.now())]
+    if reason == "partitions":
+        log.snapshot = replace(log.snapshot, partition_columns=("p",))
+        log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
+    assert Rewrite(log).commit() == 0
+
+
+def test_a_group_near_a_new_statement_is_planned_again(log):
+    log.statements = [statement("a", time=log.clock.now())]
+    with pytest.raises(ConcurrentChangeError, match="while it was written"):
+        Rewrite(log).commit()
+
+
+def test_a_run_that_is_stopped_does_not_wait(log):
+    log.statements = [statement("b", time=log.clock.now())]
+    rewrite = Rewrite(log)
+    rewrite.run.request_stop("CANCELLED", "cancelled")
+    with pytest.raises(ConcurrentChangeError, match="asked to stop"):
+        rewrite.commit()
+
+
+# ------------------------------------------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(("text", "millis"), [(None, 0), ("0", 0), ("0 minutes", 0), ("90s", 90_000)])
+def test_a_call_names_its_quiet_period(text, millis):
+    assert settings_of(quiet_period=text).quiet_millis == millis
+
+
+@pytest.mark.parametrize("given", [{"quiet_period": "soon"}, {"quiet_period": "5"}, {"quiet_period": "-1s"}])
+def test_a_wrong_quiet_period_is_refused(given):
+    with pytest.raises(InvalidArgumentError, match="a duration such as '10 minutes', or 0"):
+        settings_of(**given)
+
+
+def test_named_files_and_plans_are_rewritten_whatever_happens_near_them():
+    with pytest.raises(InvalidArgumentError, match="nothing together with files"):
+        settings_of(quiet_period="1 minute", files=["a"])
+    with pytest.raises(InvalidArgumentError, match="nothing together with plan"):
+        settings_of(quiet_period="1 minute", plan="0123456789ab")
+
+
+AUTOMATIC = {"use.index.columns": "x", "use.optimization.autoOptimize.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "millis"),
+    [
+        (AUTOMATIC, 600_000),
+        ({**AUTOMATIC, "use.optimization.quietPeriod": "2 minutes"}, 120_000),
+        ({**AUTOMATIC, "use.optimization.quietPeriod": "0"}, 0),
+        ({"use.clustering.enabled": "true"}, 600_000),
+    ],
+)
+def test_automatic_runs_have_the_quiet_period_of_the_table(properties, millis):
+    assert Schedule.of_table(properties).settings().quiet_millis == millis
+
+
+def test_a_manual_trigger_has_none():
+    assert Schedule.of_trigger({"use.optimization.type": "LeveledCompaction"}).settings().quiet_millis == 0

@@ -1,0 +1,105 @@
+"""The quiet period on real tables: MERGE of Delta, whose commits say nothing of USE, and then a run."""
+
+import time
+
+import pytest
+from fake_clock import FakeClock
+from spark_jobs import at_most
+from staging import optimize, run_of, settings_of
+
+from catalog.insights.recent_statements import LoggedStatement
+from procedures.loop import table_optimizer
+from procedures.loop.quiet_period import _LOOK_SECONDS
+from procedures.process.application import Application, active
+
+COLUMNS = "id BIGINT, day INT, customer INT"
+MERGE = (
+    "MERGE INTO {t} t USING (SELECT id, 2 AS day, CAST(id AS INT) AS customer FROM range(0, 2000, 30)) s "
+    "ON t.day = 2 AND t.id = s.id WHEN MATCHED THEN UPDATE SET customer = 7 WHEN NOT MATCHED THEN INSERT *"
+)
+
+
+class ClockOfTheTest(FakeClock):
+    """A clock that begins now, and on which something happens during the first wait of a commit."""
+
+    def __init__(self, during_wait=lambda: None):
+        super().__init__(time.time_ns() // 1_000_000)
+        self.during_wait, self.waits = during_wait, 0
+
+    def wait(self, event, seconds):
+        if seconds != _LOOK_SECONDS:
+            return event.wait(seconds)  # the lease
+        self.waits += 1
+        if self.waits == 1:
+            self.during_wait()
+        return super().wait(event, seconds)
+
+
+def filled(spark, table):
+    """Files of three days, three of each."""
+    for number in range(3):
+        rows = spark.sql(f"SELECT id, CAST(id % 3 AS INT) day, CAST(id % 50 AS INT) customer FROM range({number}, 900)")
+        table.append(rows.repartitionByRange(3, "day"), files=3)
+    return table
+
+
+def optimized(table, clock, **given):
+    with active(Application(clock=clock)) as app:
+        settings = settings_of(quiet_period="10 minutes", **given)
+        return table_optimizer.optimize(table.managed, settings, run_of(table), app=app)
+
+
+def outline(report):
+    return [(row.state, row.strategy, row.reason) for row in report if row.reason != "READ_COST_BELOW_TARGET"]
+
+
+def days(files):
+    return {file.stats["minValues"].get("day", file.path.split("/")[0]) for file in files}
+
+
+def test_the_newest_partition_is_left_until_it_has_been_quiet(spark, new_table):
+    table = filled(spark, new_table(COLUMNS, index="customer,id", tail="PARTITIONED BY (day)"))
+    table.sql(MERGE)
+    before = table.checksum()
+    clock = ClockOfTheTest()
+    report = optimized(table, clock)
+    assert ("committed", "UnindexedFiles", "UNINDEXED") in outline(report)
+    assert outline(report)[-1] == ("skipped", None, "CHANGED_RECENTLY")
+    assert days(table.unindexed) == {"day=2"}
+    assert report[-1].input_files == len(table.unindexed)
+    # The condition names the partition: no statement reads another one, and no commit waits.
+    assert clock.waits == 0
+    with at_most(spark, 0):
+        again = optimized(table, clock, dry_run=True)
+    assert outline(again)[-1] == ("skipped", None, "CHANGED_RECENTLY")
+    clock.go_on(601_000)
+    assert "CHANGED_RECENTLY" not in [row.reason for row in optimized(table, clock)]
+    assert not table.unindexed
+    assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_table):
+    """The range of the newest day is left, and the rewrite of the others is in the log right after the next merge."""
+    table = filled(spark, new_table(COLUMNS, index="day,customer"))
+    table.sql(MERGE)
+    clock = ClockOfTheTest(lambda: table.sql(MERGE.replace("customer = 7", "customer = 8")))
+    report = optimized(table, clock, max_iterations=1, strategy="UnindexedFiles")
+    assert days(table.unindexed) == {2}
+    (version,) = (row.version for row in report if row.state == "committed")
+    operations = [table.commit_info(number)["operation"] for number in (version - 1, version)]
+    assert operations == ["MERGE", "USE OPTIMIZE"]
+    assert clock.waits == 1
+
+
+def test_appends_and_rewrites_of_ours_are_no_statements(spark, new_table):
+    table = new_table(COLUMNS, index="day,customer")
+    rows = spark.sql("SELECT id, 1 day, CAST(id AS INT) customer FROM range(100)")
+    rows.write.format("qbeast").mode("append").saveAsTable(table.name)
+    table.append(rows)
+    optimize(table)
+    texts = [file.read_text(encoding="utf-8") for file in sorted((table.path / "_delta_log").glob("*.json"))]
+    assert [LoggedStatement.of(text) for text in texts] == [None] * len(texts)
+    table.sql("DELETE FROM {t} WHERE id = 5")
+    text = (table.path / "_delta_log" / f"{table.version:020d}.json").read_text(encoding="utf-8")
+    assert LoggedStatement.of(text).compared == {"id"}
