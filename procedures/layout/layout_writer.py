@@ -49,6 +49,7 @@ class LayoutWriter:
         rows: DataFrame,
         output: Sequence[Column] | None = None,
         remaining: Mapping[CubeId, CubeState] | None = None,
+        partition_columns: Sequence[str] = (),
     ) -> list[WrittenFile]:
         """Writes rows in files of the target size, each of one band of weights and one run of the curve.
 
@@ -57,6 +58,7 @@ class LayoutWriter:
             rows: the rows; beside those of the target, they may have others, such as those of a change feed.
             output: the columns to write; all when left out.
             remaining: the cubes as the files that stay describe them; those of the target when left out.
+            partition_columns: see ``arranged``.
 
         Returns:
             The files, with their blocks and the thresholds that no row of them carries.
@@ -80,7 +82,7 @@ class LayoutWriter:
         self.session.conf.set(PAGE_ROWS_KEY, str(page_rows))
         revision = target.columns.revision
         self.session.conf.set(SORTED_COLUMNS_KEY, json.dumps(revision.columns))
-        placed = arranged(rows, layout, target.columns)
+        placed = arranged(rows, layout, target.columns, partition_columns)
         files = self.write(placed if output is None else placed.select(*output), revision, target.tree)
         self.observe(Step.VERIFY)
         written = self.blocks(files, revision, target.tree)

@@ -24,7 +24,7 @@ from procedures.layout.row_measures import RowSample
 
 # Targets at which a file is closed whatever the packing says.
 _LARGEST_FILE = 1.9
-_KEY = "__use_curve_key"
+_KEY, _FILE = "__use_curve_key", "__use_file"
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +166,24 @@ def lay_out(
     return Layout(tree, order, packing, sample.rows, int(target_rows * _LARGEST_FILE) + 1)
 
 
-def arranged(rows: DataFrame, layout: Layout, columns: IndexColumns) -> DataFrame:
-    """The same rows, one Spark partition per file, each sorted along the curve so that pages can be skipped."""
+def arranged(
+    rows: DataFrame, layout: Layout, columns: IndexColumns, partition_columns: Sequence[str] = ()
+) -> DataFrame:
+    """The same rows, one Spark partition per file, each sorted along the curve so that pages can be skipped.
+
+    Args:
+        rows: the rows.
+        layout: where each goes.
+        columns: their place in the revision.
+        partition_columns: names of columns that split files, for rows of several table partitions. The rows of a table
+            partition then come in one Spark partition, in the order of their files.
+    """
     keyed = rows.withColumn(_KEY, layout.order.key)
     file = layout.order.file(layout.packing, columns.weight, F.col(_KEY), _spread(rows, layout.packing))
+    if partition_columns:
+        split = [F.col("`" + name.replace("`", "``") + "`") for name in partition_columns]
+        numbered = keyed.withColumn(_FILE, file).repartition(*split)
+        return numbered.sortWithinPartitions(*split, _FILE, _KEY).drop(_KEY, _FILE)
     return repartition_by_number(keyed, layout.packing.files, file).sortWithinPartitions(_KEY).drop(_KEY)
 
 

@@ -148,7 +148,13 @@ class _Write:
             weight_span=_weight_span(sources),
             sample_fractions=self.configuration.sample_fractions,
         )
-        written = self.writer.write_laid_out(target, self.handle.rows_in(session))
+        self._prepare()
+        has_several = len(set(sources.partition.tolist())) > 1
+        written = self.writer.write_laid_out(
+            target,
+            self.handle.rows_in(session),
+            partition_columns=self.writer.snapshot.partition_columns if has_several else (),
+        )
         self._tag(written, dict.fromkeys((file.path for file in written), sources))
 
     def as_they_come(self) -> None:

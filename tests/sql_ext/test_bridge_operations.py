@@ -36,6 +36,7 @@ VALUES = {
         "replaces": False, "writes": True,
     },
     "write_files": {"write": object()},
+    "write_kept_rows": {"write": object()},
     "write_committed": {"write": "id", "version": 3},
     "catalog_changed": {"kind": "dropped", "name": "t", "before": "", "location": ""},
     "manual_trigger": {"table": "t", "properties": "{}"},

@@ -71,17 +71,22 @@ class IndexedTransaction(
     if (isOptimize) plain
     else if (options.isDefined) {
       val rows = new IndexedRows(this, data.toDF(), options, constraints)
-      if (laysOutNewRows) laidOut(Operation.WRITE_FILES, rows, needsLayout)(plain) else plain
+      def ask = Python.text(Operation.WRITE_FILES, Map("write" -> rows))
+      if (laysOutNewRows) laidOut(rows, needsLayout)(ask)(plain) else plain
     } else if (!IndexedRelation.isIndexed(metadata.configuration)) plain
-    else laidOut(Operation.WRITE_KEPT_ROWS, new KeptRows(this, data.toDF(), replacesFiles, constraints), false)(plain)
+    else {
+      val rows = new KeptRows(this, data.toDF(), replacesFiles, constraints)
+      laidOut(rows, isNeeded = false)(Python.text(Operation.WRITE_KEPT_ROWS, Map("write" -> rows)))(plain)
+    }
   }
 
-  private def laidOut(operation: Operation, rows: IndexedRows, isNeeded: Boolean)(
-      plain: => Seq[FileAction]
-  ): Seq[FileAction] = {
+  /** The files of rows that Python has written; `plain` where it has refused them, as `ask` tells. */
+  private def laidOut(rows: IndexedRows, isNeeded: Boolean)(
+      ask: => Option[String]
+  )(plain: => Seq[FileAction]): Seq[FileAction] = {
     val (counters, former, files) = (RowCounters.of(rows.rows), metadata, writtenCount)
     val refusal =
-      try Python.text(operation, Map("write" -> rows))
+      try ask
       catch {
         case NonFatal(error) if !isNeeded && !IndexedTransaction.endsStatement(error) =>
           logWarning(s"The rows of a statement on ${log.dataPath} were not laid out", error)
