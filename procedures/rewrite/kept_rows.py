@@ -11,6 +11,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -30,8 +31,9 @@ from procedures.layout.tags import WrittenFile, carry_thresholds, tags_of
 from procedures.layout.target import target_in_revision
 from procedures.process.application import Application
 
-NO_INDEX, OTHER_HASH_TYPES, UNINDEXED_SOURCES = "NO_INDEX", "OTHER_HASH_TYPES", "UNINDEXED_SOURCES"
-"""Why rows stay as Delta writes them."""
+NO_INDEX, OTHER_HASH_TYPES = "NO_INDEX", "OTHER_HASH_TYPES"
+"""Why the files of rows lose their index."""
+NOTHING_TO_KEEP = ""
 
 # Delta names a file after the Spark partition that wrote it.
 _PART = re.compile(r"(?:^|/)part-(\d+)-[^/]*$")
@@ -56,7 +58,7 @@ def write_kept_rows(handle: KeptRows, app: Application, observe: StepObserver = 
         observe: sees each step before it begins.
 
     Returns:
-        None; or, as a code, why Delta is to write the rows as usual.
+        None; or, if Delta is to write the rows as usual, the code of the reason, empty if the files had no index.
 
     Raises:
         RowsChangedError: a file does not hold the rows that were counted while it was written.
@@ -70,7 +72,7 @@ def write_kept_rows(handle: KeptRows, app: Application, observe: StepObserver = 
         return OTHER_HASH_TYPES
     sources = _files_of(snapshot, facts.paths)
     if len(sources) and not (sources.revision > 0).any():
-        return UNINDEXED_SOURCES
+        return NOTHING_TO_KEEP
     session = write_session(handle.spark)
     write = _Write(
         handle,
@@ -169,7 +171,7 @@ class _Write:
         session.conf.set(_WRITERS_KEY, _WRITERS)
         session.conf.set(SORTED_COLUMNS_KEY, json.dumps(self.revision.columns))
 
-    @property
+    @cached_property
     def _tree(self) -> Tree:
         return Tree.current(self.revision.dimensions, self.writer.snapshot.cube_states(self.revision))
 

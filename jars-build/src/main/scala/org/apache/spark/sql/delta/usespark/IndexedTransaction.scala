@@ -50,7 +50,7 @@ class IndexedTransaction(
   /** Id that Python gave the write, None when nothing was tagged. */
   private[usespark] var writeId: Option[String] = None
 
-  /** How many files Delta has written without a layout, and why, by reason. */
+  /** How many files have lost their index, as Delta has written them without a layout, by reason. */
   private[usespark] var plainFiles: Map[String, Int] = Map.empty
 
   /** Whether a statement's rows replace all rows of the files that they come from. */
@@ -80,7 +80,7 @@ class IndexedTransaction(
     }
   }
 
-  /** The files of rows that Python has written; `plain` where it has refused them, as `ask` tells. */
+  /** The files of rows that Python has written; `plain` where it has refused them, as `ask` tells by a reason. */
   private def laidOut(rows: IndexedRows, isNeeded: Boolean)(
       ask: => Option[String]
   )(plain: => Seq[FileAction]): Seq[FileAction] = {
@@ -98,7 +98,7 @@ class IndexedTransaction(
       if (metadata != former) updateMetadataInternal(former, ignoreDefaultProperties = true)
       val written = plain
       val count = written.count(_.isInstanceOf[AddFile])
-      if (count > 0) plainFiles += reason -> (plainFiles.getOrElse(reason, 0) + count)
+      if (count > 0 && reason.nonEmpty) plainFiles += reason -> (plainFiles.getOrElse(reason, 0) + count)
       written
     }
   }
