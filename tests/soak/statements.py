@@ -302,14 +302,14 @@ class Optimizer:
                 self.failures.append(f"{call}: {row.reason} {row.message}")
 
 
-def run_statements(writers: Sequence[Writer], phase: str, count: int) -> None:
-    """Has the writers send so many statements in all."""
+def run_statements(writers: Sequence[Writer], phase: str, count: int, minutes: float = float("inf")) -> None:
+    """Has the writers send so many statements in all, or fewer if the time ends before."""
     left, lock, begun = iter(range(count)), threading.Lock(), time.monotonic()
 
     def work(writer: Writer) -> None:
         while True:
             with lock:
-                if next(left, None) is None:
+                if next(left, None) is None or time.monotonic() - begun > minutes * 60:
                     return
             writer.send(phase)
 
@@ -584,7 +584,7 @@ def soak(spark: SparkSession, folder: Path, wanted: argparse.Namespace) -> list[
     run_statements(writers, "", WARM_UP)
     # Half of it before, half of it after: the table and its log have changed in between.
     run_statements(writers, ALONE, wanted.alone // 2)
-    optimizer = run_beside(spark, table, wanted, lambda: run_statements(writers, BESIDE, wanted.count))
+    optimizer = run_beside(spark, table, wanted, lambda: run_statements(writers, BESIDE, wanted.count, wanted.minutes))
     run_statements(writers, ALONE, wanted.alone - wanted.alone // 2)
 
     outcomes, commits = [o for writer in writers for o in writer.outcomes], commits_of(table)
@@ -615,6 +615,7 @@ def soak(spark: SparkSession, folder: Path, wanted: argparse.Namespace) -> list[
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=400, help="statements beside the service")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for fewer statements beside the service")
     parser.add_argument("--alone", type=int, default=120, help="statements without it, to compare")
     parser.add_argument("--shared", action="store_true", help="all writers change all rows")
     parser.add_argument("--deletion-vectors", action="store_true")

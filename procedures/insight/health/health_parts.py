@@ -164,6 +164,8 @@ def _fair_costs(facts: HealthFacts, waiting: Flags, costs: Mapping[str, ReadCost
         return {name: _Fair(cost.fresh_bytes, cost.fresh_files) for name, cost in costs.items()}
     files, target, fractions = facts.files, facts.target_bytes, facts.fractions
     plain = read_costs(files.where(waiting), np.zeros(int(waiting.sum()), np.bool_), target, fractions)
+    if waiting.all():  # statements have taken the index off every file
+        return {name: _Fair(cost.bytes, cost.files) for name, cost in plain.items()}
     others = read_costs(files.where(~waiting), facts.is_indexed[~waiting], target, fractions)
     return {
         name: _Fair(others[name].fresh_bytes + plain[name].bytes, others[name].fresh_files + plain[name].files)

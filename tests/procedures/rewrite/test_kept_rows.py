@@ -20,7 +20,7 @@ from catalog.errors import RowsChangedError
 from catalog.settings.session_settings import STATEMENTS_ENABLED
 from procedures.layout.layout_writer import LayoutWriter
 
-QUICK = ("delete", "update of an indexed column", "merge")
+QUICK = ("delete", "merge")
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in STATEMENTS])
@@ -59,7 +59,7 @@ OF_FEATURES = ("delete", "update of an indexed column", "merge")
 
 
 @pytest.mark.parametrize(
-    "feature", [f if f in ("change feed", "partitions") else pytest.param(f, marks=pytest.mark.slow) for f in FEATURES]
+    "feature", [f if f == "change feed" else pytest.param(f, marks=pytest.mark.slow) for f in FEATURES]
 )
 def test_features_of_delta(spark, new_table, feature):
     indexed, plain = pair(spark, new_table, **FEATURES[feature])
@@ -140,6 +140,7 @@ def test_unindexed_files_stay_unindexed(spark, new_table):
     assert check_placement(indexed) == 3000
 
 
+@pytest.mark.slow
 def test_values_outside_the_space(spark, new_table):
     """They have a place at its edge; the next append makes a revision for them."""
     indexed, plain = pair(spark, new_table)
@@ -149,7 +150,7 @@ def test_values_outside_the_space(spark, new_table):
         assert indexed.data.where(condition).count() == plain.data.where(condition).count()
 
 
-@pytest.mark.parametrize("statement", ["update", "merge"])
+@pytest.mark.parametrize("statement", ["update", pytest.param("merge", marks=pytest.mark.slow)])
 def test_a_failure_of_the_layout_leaves_plain_files(spark, new_table, monkeypatch, statement):
     """The statement succeeds once, with Delta's figures; what was written before is deleted."""
     indexed, plain = pair(spark, new_table)
@@ -167,11 +168,16 @@ def test_a_failure_of_the_layout_leaves_plain_files(spark, new_table, monkeypatc
     assert len(indexed.added(indexed.version)) == files
     named = {add["path"] for version in range(indexed.version + 1) for add in indexed.added(version)}
     assert indexed.on_disk() <= named
+    status = spark.sql(f"CALL use.status('{indexed.name}', details => true)").first()
+    assert (status.repeated_statements, status.plain_files) == (0, files)
+    assert f"{RowsChangedError.code} {files}" in status.message
+    assert f"{RowsChangedError.code} {files}" in spark.sql(f"CALL use.report('{indexed.name}')").first().html
     monkeypatch.undo()
     indexed.optimize()
     assert not indexed.unindexed
 
 
+@pytest.mark.slow
 def test_rows_that_break_a_constraint(spark, new_table):
     indexed, _ = pair(spark, new_table, properties={**NO_VECTORS, "delta.constraints.some": "id >= 0"})
     version = indexed.version
@@ -216,7 +222,7 @@ OVERWRITES = {
         "'delta.enableDeletionVectors' = 'false') AS SELECT * FROM new"
     ),
 }
-QUICK_OVERWRITES = ("insert overwrite", "replaceWhere by path")
+QUICK_OVERWRITES = ("replaceWhere by path",)
 
 
 @pytest.mark.parametrize(
@@ -258,6 +264,7 @@ def test_a_stream_of_whole_results(spark, new_table, tmp_path):
     assert table.data.agg(F.sum("n")).first()[0] == 1000
 
 
+@pytest.mark.slow
 def test_the_python_api_of_delta(spark, new_table):
     from delta.tables import DeltaTable as Api
 

@@ -56,9 +56,7 @@ def rewrite(table):
     return lambda: table.optimize(strategy="UnindexedFiles")
 
 
-@pytest.mark.parametrize(
-    "name", [n if n in ("delete", "merge") else pytest.param(n, marks=pytest.mark.slow) for n in STATEMENTS]
-)
+@pytest.mark.parametrize("name", [n if n == "merge" else pytest.param(n, marks=pytest.mark.slow) for n in STATEMENTS])
 def test_a_statement_that_loses_to_a_rewrite_runs_again(spark, new_table, monkeypatch, name):
     indexed, plain = unoptimized_pair(spark, new_table)
     version = indexed.version
@@ -73,6 +71,8 @@ def test_a_statement_that_loses_to_a_rewrite_runs_again(spark, new_table, monkey
     if name != "merge without a match":
         assert note(indexed) == {"repeats": 1, "plain_files": {}}
         assert staged.runs == 2
+        status = spark.sql(f"CALL use.status('{indexed.name}', details => true)").first()
+        assert (status.repeated_statements, status.plain_files) == (1, 0)
     # What the first attempt wrote is deleted.
     named = {add["path"] for v in range(indexed.version + 1) for add in indexed.added(v)}
     assert indexed.on_disk() <= named
@@ -95,6 +95,7 @@ def test_with_features(spark, new_table, monkeypatch, feature):
         assert changes.count() == 2 * indexed.data.where("id % 50 = 11").count()
 
 
+@pytest.mark.slow
 def test_twice(spark, new_table, monkeypatch):
     indexed, plain = unoptimized_pair(spark, new_table)
     for table in (indexed, plain):
@@ -125,6 +126,7 @@ def test_a_statement_that_also_loses_to_another_writer_fails(spark, new_table, m
     assert indexed.data.where("s = 'updated'").isEmpty()
 
 
+@pytest.mark.slow
 def test_another_writer_before_the_rewrite(spark, new_table, monkeypatch):
     indexed, _ = unoptimized_pair(spark, new_table)
 
@@ -161,6 +163,7 @@ def test_commits_in_between_that_are_no_conflict(spark, new_table, monkeypatch):
     assert indexed.checksum() == plain.checksum()
 
 
+@pytest.mark.slow
 def test_an_append_that_delta_takes_for_a_conflict(spark, new_table, monkeypatch):
     """Delta's error stays although a rewrite has taken files, too."""
     indexed, _ = unoptimized_pair(spark, new_table)
@@ -214,7 +217,7 @@ def check_changed_once(table):
     assert table.data.where("p >= 1000").count() == 80
 
 
-@pytest.mark.parametrize("switched", ["failAfterRename", "existAfterRename"])
+@pytest.mark.parametrize("switched", [pytest.param("failAfterRename", marks=pytest.mark.slow), "existAfterRename"])
 @pytest.mark.parametrize("statement", [INCREMENT, pytest.param(MERGE, marks=pytest.mark.slow)], ids=["update", "merge"])
 def test_a_commit_whose_answer_is_lost(denying, monkeypatch, statement, switched):
     """It is there: the statement does not run again, not even if the store says that somebody else was first."""
@@ -226,7 +229,7 @@ def test_a_commit_whose_answer_is_lost(denying, monkeypatch, statement, switched
     check_changed_once(table)
 
 
-@pytest.mark.parametrize("switched", ["failAfterRename", "existAfterRename"])
+@pytest.mark.parametrize("switched", [pytest.param("failAfterRename", marks=pytest.mark.slow), "existAfterRename"])
 def test_a_lost_answer_after_a_loss(denying, monkeypatch, switched):
     """The first attempt loses to a rewrite; the second is committed, and its answer is lost."""
     table, switch = denying
