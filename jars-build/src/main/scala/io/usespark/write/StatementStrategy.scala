@@ -46,7 +46,8 @@ case class StatementStrategy(session: SparkSession) extends SparkStrategy {
 }
 
 /** A command of Delta's, run by us; Spark shows it as it is. */
-final case class LaidOutStatement(command: RunnableCommand)(body: SparkSession => Seq[Row]) extends LeafRunnableCommand {
+final case class LaidOutStatement(command: RunnableCommand)(body: SparkSession => Seq[Row])
+    extends LeafRunnableCommand {
   override val output: Seq[Attribute] = command.output
   override lazy val metrics: Map[String, SQLMetric] = command.metrics
   override def innerChildren: Seq[QueryPlan[_]] = Seq(command)

@@ -49,7 +49,10 @@ object FileRuns {
     session.conf.set(SQLConf.FILES_MAX_PARTITION_NUM.key, Int.MaxValue.toString)
     val scanned = rows.queryExecution.toRdd
     val files = scanOf(scanned).filePartitions.map(_.files.map(_.filePath.toPath).distinct)
-    require(files.forall(_.length == 1), s"Spark partitions of the scan have ${files.map(_.length).distinct.mkString(", ")} files")
+    require(
+      files.forall(_.length == 1),
+      s"Spark partitions of the scan have ${files.map(_.length).distinct.mkString(", ")} files"
+    )
     (scanned, files.map(_.head))
   }
 

@@ -7,7 +7,6 @@ import org.apache.spark.sql.delta.{CurrentTransactionInfo, IsolationLevel, Optim
 trait CommitChecks extends OptimisticTransaction {
 
   /** Throws Delta's error if the transaction conflicts with a commit. */
-  protected def checkCommit(commit: FileStatus, info: CurrentTransactionInfo, level: IsolationLevel): Unit = {
+  protected def checkCommit(commit: FileStatus, info: CurrentTransactionInfo, level: IsolationLevel): Unit =
     checkForConflictsAgainstVersion(info, commit, level)
-  }
 }

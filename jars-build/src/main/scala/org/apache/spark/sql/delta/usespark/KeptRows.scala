@@ -34,7 +34,9 @@ final class KeptRows(
 
   private val sources: Seq[AddFile] = plan
     .collectLeaves()
-    .collect { case IndexedRelation(index: TahoeBatchFileIndex) if index.deltaLog.isSameLogAs(indexed.deltaLog) => index }
+    .collect {
+      case IndexedRelation(index: TahoeBatchFileIndex) if index.deltaLog.isSameLogAs(indexed.deltaLog) => index
+    }
     .flatMap(_.addFiles)
     .distinctBy(_.path)
 
@@ -61,7 +63,8 @@ final class KeptRows(
     // differ in their session are equal.
     val own = plan.transform { case scan: LogicalRelation =>
       scan.relation match {
-        case files: HadoopFsRelation => scan.copy(relation = files.copy(options = files.options + ("use.apart" -> "true"))(session))
+        case files: HadoopFsRelation =>
+          scan.copy(relation = files.copy(options = files.options + ("use.apart" -> "true"))(session))
         case _ => scan
       }
     }
@@ -104,9 +107,11 @@ final class RowCounters private (values: Map[SQLMetric, Long]) {
 
 object RowCounters {
   def of(rows: DataFrame): RowCounters = {
-    val metrics = rows.queryExecution.analyzed.flatMap(_.expressions).flatMap(_.collect {
-      case counter: IncrementMetric => counter.metric
-    })
+    val metrics = rows.queryExecution.analyzed
+      .flatMap(_.expressions)
+      .flatMap(_.collect { case counter: IncrementMetric =>
+        counter.metric
+      })
     new RowCounters(metrics.map(metric => metric -> metric.value).toMap)
   }
 }
