@@ -45,8 +45,9 @@ KINDS = ("insert", "update", "delete", "merge")
 REWRITING = {"UPDATE", "DELETE", "MERGE"}
 SPACE = 10_000
 RECENT_KEYS = 1_000
-WARM_UP = 40
+WARM_UP = 20
 REPORT_SECONDS = 30
+MANY_REPEATS = 4  # from here on, a statement is shown
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MERGE_LOGGER = "org.apache.spark.sql.delta.commands.MergeIntoCommand"
 SERVICE = {
@@ -273,7 +274,8 @@ class Writer:
         seconds = time.monotonic() - begun
         outcome = Outcome(statement, phase, seconds, (before, self._newest()), changed, error)
         self.outcomes.append(outcome)
-        if error is not None:
+        # Most failures with --shared are those that Delta's rules want.
+        if error is not None and not re.search(r"a concurrent (?!USE)", error):
             print(f"failed: {outcome}\n  {error[:600]}", flush=True)
 
 
@@ -501,6 +503,15 @@ def print_report(outcomes: Sequence[Outcome], commits: Sequence[Commit], optimiz
     print(
         f"repeats of {len(notes)} commits of statements: {dict(sorted(repeats.items(), key=str))}; repeated: {repeated}"
     )
+    by_number = {outcome.statement.number: outcome for outcome in outcomes}
+    for commit in commits:
+        times = commit.note.get("repeats", 0)
+        if times < MANY_REPEATS or commit.statement is None:
+            continue
+        outcome = by_number[commit.statement]
+        first, last = outcome.versions
+        ours = Counter(c.operation for c in commits[first + 1 : last + 1] if c.is_ours)
+        print(f"  {times} repeats in {outcome.seconds:.1f} s beside {dict(ours)}: {str(outcome)[:200]}")
     plain: Counter[str] = Counter()
     for note in notes:
         plain.update(note.get("plain_files", {}))

@@ -53,7 +53,7 @@ def layout(monkeypatch):
     monkeypatch.setattr(
         layout_writer, "lay_out", lambda *arguments: calls.append(arguments) or SimpleNamespace(largest_file=77)
     )
-    monkeypatch.setattr(layout_writer, "arranged", lambda rows, layout, columns: f"arranged {rows}")
+    monkeypatch.setattr(layout_writer, "arranged", lambda rows, *_: f"arranged {rows}")
     columns = SimpleNamespace(cube=lambda ordinals: "cube", weight="weight")
     monkeypatch.setattr(layout_writer, "stored_columns_of", lambda *_: columns)
     monkeypatch.setattr(layout_writer, "columns_of", lambda *_: columns)

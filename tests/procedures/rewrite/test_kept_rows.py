@@ -20,12 +20,19 @@ from catalog.errors import RowsChangedError
 from catalog.settings.session_settings import STATEMENTS_ENABLED
 from procedures.layout.layout_writer import LayoutWriter
 
-QUICK = ("delete", "merge")
+OTHERS = [name for name in STATEMENTS if name != "delete"]
 
 
-@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in STATEMENTS])
+@pytest.mark.parametrize("name", [n if n == "merge" else pytest.param(n, marks=pytest.mark.slow) for n in OTHERS])
 def test_the_layout_stays(spark, new_table, name):
-    indexed, plain = pair(spark, new_table)
+    keep_the_layout(*pair(spark, new_table), name)
+
+
+def test_a_file_without_some_rows_keeps_its_place(spark, new_table):
+    keep_the_layout(*pair(spark, new_table), "delete")
+
+
+def keep_the_layout(indexed, plain, name):
     before = {(file.write_id, file.revision) for file in indexed.files}
     run_on_both(indexed, plain, STATEMENTS[name])
     check_indexed(indexed)
