@@ -20,7 +20,7 @@ from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.declaration import Call
+from procedures.declare.declaration import DETAILS, Call
 from procedures.declare.operation import operation
 from procedures.declare.result_rows import StatusRow
 from procedures.declare.runs import AUTOMATIC, Run
@@ -89,7 +89,7 @@ def status_row(
     )
 
 
-def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
+def _rows(spark: SparkSession, wanted: str | None, *, with_statements: bool) -> Sequence[StatusRow]:
     app = application()
     known: dict[str, tuple[str, Automation | None]] = {
         a.location: (a.table, a) for a in application().automations.all()
@@ -105,7 +105,7 @@ def _rows(spark: SparkSession, wanted: str | None) -> Sequence[StatusRow]:
         known = {place: (table.name, known[place][1] if place in known else None)}
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
-        facts = _of_files(spark, name, with_statements=wanted is not None)
+        facts = _of_files(spark, name, with_statements=with_statements)
         lease, live = facts.lease, runs.get(place, [])
         row = partial(status_row, name, place, record, mistakes=facts.mistakes, statements=facts.statements)
         rows += [row(run, lease if lease and lease.run_id == run.run_id else None) for run in live]
@@ -153,7 +153,9 @@ def status(call: Call, table: str | None = None) -> list[StatusRow]:
     Raises:
         UseError: the table does not exist.
     """
-    return sorted(_rows(call.spark, table), key=lambda row: (row.table, row.run_id or ""))
+    # Statements are counted in the log, which costs a job.
+    with_statements = table is not None and call[DETAILS]
+    return sorted(_rows(call.spark, table, with_statements=with_statements), key=lambda row: (row.table, row.run_id or ""))
 
 
 STATUS = operation(status, short=_SHORT, details=False)

@@ -1,4 +1,4 @@
-"""The quiet period on real tables: MERGE of Delta, whose commits say nothing of USE, and then a run."""
+"""The quiet period on real tables: statements as a session without USE sends them, and then a run."""
 
 import time
 
@@ -8,6 +8,7 @@ from spark_jobs import at_most
 from staging import optimize, run_of, settings_of
 
 from catalog.insights.recent_statements import LoggedStatement
+from catalog.settings.session_settings import STATEMENTS_ENABLED
 from procedures.loop import table_optimizer
 from procedures.loop.quiet_period import _LOOK_SECONDS
 from procedures.process.application import Application, active
@@ -17,6 +18,11 @@ MERGE = (
     "MERGE INTO {t} t USING (SELECT id, 2 AS day, CAST(id AS INT) AS customer FROM range(0, 2000, 30)) s "
     "ON t.day = 2 AND t.id = s.id WHEN MATCHED THEN UPDATE SET customer = 7 WHEN NOT MATCHED THEN INSERT *"
 )
+
+
+@pytest.fixture(autouse=True)
+def statements_of_delta(set_conf):
+    set_conf(STATEMENTS_ENABLED.name, "false")
 
 
 class ClockOfTheTest(FakeClock):
