@@ -1,7 +1,8 @@
 """What statements cost that keep the layout, beside the same statements without it.
 
-Each statement runs on one indexed table in turn with and without USE's transaction, several times; the table is
-restored after each. The table is TPC-H's ``lineitem`` from a Parquet file, or rows of the same shape.
+Each statement runs on one indexed table in turn with and without USE's transaction, several times. After a statement
+that changes many rows, the table is restored. Statements of a few rows follow each other, each on other keys. The table
+is TPC-H's ``lineitem`` from a Parquet file, or rows of the same shape.
 
     make bench-statements ARGS="--rows 1000000 --rounds 3"
 """
@@ -9,6 +10,7 @@ restored after each. The table is TPC-H's ``lineitem`` from a Parquet file, or r
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -38,26 +40,28 @@ LIKE_LINEITEM = (
 )
 
 
-def statements(last_key: int) -> dict[str, str]:
-    """The statements by name; ``{t}`` is the table.
+def few_rows_statements() -> dict[str, str]:
+    """The statements on four orders from ``{key}``, by name; ``{t}`` is the table."""
+    few = "l_orderkey BETWEEN {key} AND {key} + 3"
+    return {
+        "DELETE of a few rows": f"DELETE FROM {{t}} WHERE {few}",
+        "UPDATE of a few rows": f"UPDATE {{t}} SET l_quantity = 1 WHERE {few}",
+        "MERGE of a few rows": (
+            f"MERGE INTO {{t}} t USING (SELECT * FROM original WHERE {few}) s "
+            f"ON t.l_orderkey = s.l_orderkey AND t.l_linenumber = s.l_linenumber AND t.{few} "
+            "WHEN MATCHED THEN UPDATE SET t.l_quantity = 2"
+        ),
+    }
 
-    Args:
-        last_key: largest order key.
-    """
-    few = f"l_orderkey BETWEEN {last_key // 2} AND {last_key // 2 + 3}"
+
+def statements() -> dict[str, str]:
+    """The statements on many rows, by name; ``{t}`` is the table."""
     return {
         "DELETE of 0.1 %, in all files": "DELETE FROM {t} WHERE hash(l_orderkey) % 1000 = 7",
         "UPDATE of 1 %, in all files": "UPDATE {t} SET l_comment = 'x' WHERE hash(l_orderkey) % 100 = 7",
-        "DELETE of a few rows": f"DELETE FROM {{t}} WHERE {few}",
-        "UPDATE of a few rows": f"UPDATE {{t}} SET l_quantity = 1 WHERE {few}",
         "MERGE of 0.1 %, half of it new": (
             "MERGE INTO {t} t USING changes s ON t.l_orderkey = s.l_orderkey AND t.l_linenumber = s.l_linenumber "
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        ),
-        "MERGE of a few rows": (
-            f"MERGE INTO {{t}} t USING (SELECT * FROM {{t}} WHERE {few}) s "
-            f"ON t.l_orderkey = s.l_orderkey AND t.l_linenumber = s.l_linenumber AND t.{few} "
-            "WHEN MATCHED THEN UPDATE SET t.l_quantity = 2"
         ),
         "INSERT REPLACE WHERE of a month": (
             "INSERT INTO {t} REPLACE WHERE l_shipdate BETWEEN DATE '1995-03-01' AND DATE '1995-03-31' "
@@ -86,41 +90,42 @@ def main() -> None:
         Path(options.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+def run(spark: SparkSession, options: argparse.Namespace) -> dict[str, dict[str, float | None]]:
     """Makes the table and measures each statement."""
     prepare(spark, options)
-    version = spark.sql(f"DESCRIBE HISTORY {TABLE}").agg(F.max("version")).first()[0]
     last = spark.table(TABLE).agg(F.max("l_orderkey")).first()[0]
+    keys = itertools.count(last // 2, 100)
     figures = {}
     print(f"{'statement':34} {'with':>7} {'without':>7} {'ratio':>6} {'indexed with':>13} {'without':>8}")
-    for name, text in statements(last).items():
+    for name, text in (few_rows_statements() | statements()).items():
         if options.only not in name:
             continue
+        is_large = name in statements()
+        version = spark.sql(f"DESCRIBE HISTORY {TABLE}").agg(F.max("version")).first()[0]
         seconds: dict[str, list[float]] = {"true": [], "false": []}
         indexed = {}
         for turn in range(options.rounds + 1):
             for setting in ("true", "false") if turn % 2 else ("false", "true"):
                 spark.conf.set(STATEMENTS_ENABLED.name, setting)
+                statement = text.format(t=TABLE, key=next(keys))
                 begin = time.perf_counter()
-                spark.sql(text.format(t=TABLE)).collect()
+                spark.sql(statement).collect()
                 seconds[setting].append(time.perf_counter() - begin)
-                indexed[setting] = indexed_share(spark)
-                spark.sql(f"RESTORE TABLE {TABLE} TO VERSION AS OF {version}").collect()
-                # Kept from one statement to the next, but not over RESTORE.
-                len(ManagedTable.find(spark, TABLE).snapshot().file_table)
+                if is_large:
+                    indexed[setting] = indexed_share(spark)
+                    spark.sql(f"RESTORE TABLE {TABLE} TO VERSION AS OF {version}").collect()
+                    # Kept from one statement to the next, but not over RESTORE.
+                    len(ManagedTable.find(spark, TABLE).snapshot().file_table)
         # The first round warms up.
         with_use, without = (statistics.median(seconds[setting][1:]) for setting in ("true", "false"))
         figures[name] = {
             "seconds": with_use,
             "seconds_without": without,
-            "indexed": indexed["true"],
-            "indexed_without": indexed["false"],
+            "indexed": indexed.get("true"),
+            "indexed_without": indexed.get("false"),
         }
-        print(
-            f"{name:34} {with_use:7.2f} {without:7.2f} {with_use / without:6.2f} "
-            f"{indexed['true']:13.1%} {indexed['false']:8.1%}",
-            flush=True,
-        )
+        shares = f"{indexed['true']:13.1%} {indexed['false']:8.1%}" if is_large else ""
+        print(f"{name:34} {with_use:7.2f} {without:7.2f} {with_use / without:6.2f} {shares}", flush=True)
     return figures
 
 
