@@ -1,0 +1,141 @@
+package io.usespark
+
+import java.util.IdentityHashMap
+
+import scala.util.{Left, Right}
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{DynamicPruning, Expression, PlanExpression}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+
+/**
+ * Lets the scan on one side of a join skip files, row groups and pages without any key of the other side.
+ *
+ * Adaptive execution calls it for each stage before the stage starts, after the sides that it broadcasts are complete.
+ * The join stays as it is, so whatever is read too much changes nothing; where anything fails, nothing is skipped.
+ */
+case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Logging {
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (!Python.attached || !plan.exists(_.isInstanceOf[BroadcastHashJoinExec]) || !JoinPruning.isEnabled(session))
+      plan
+    else
+      try {
+        val narrowed = new IdentityHashMap[FileSourceScanExec, FileSourceScanExec]()
+        for ((scan, keys) <- JoinedScans.of(plan, intoStages = false))
+          // One node at two places would need files for both.
+          if (narrowed.containsKey(scan)) narrowed.put(scan, scan)
+          else narrowed.put(scan, new NarrowedScan(session, scan, keys.filter(_.refusal.isEmpty)).result)
+        plan.transformUp { case scan: FileSourceScanExec => narrowed.getOrDefault(scan, scan) }
+      } catch {
+        case NonFatal(error) =>
+          logWarning("Files were not skipped by the keys of joins.", error)
+          plan
+      }
+}
+
+object JoinPruning {
+  private val Enabled = "spark.qbeast.use.joins.enabled"
+  private val MaxKeys = "spark.qbeast.use.joins.maxKeys"
+  private val MinBytes = "spark.qbeast.use.joins.minBytes"
+
+  def isEnabled(session: SparkSession): Boolean = !session.conf.get(Enabled, "true").trim.equalsIgnoreCase("false")
+
+  /** Of more keys, ranges are not made. */
+  def maxKeys(session: SparkSession): Long = session.conf.get(MaxKeys, "100000").trim.toLong
+
+  /** A job reads the statistics of a table only for a scan of more bytes. */
+  def minBytes(session: SparkSession): Long =
+    JavaUtils.byteStringAsBytes(session.conf.get(MinBytes, "256m").trim)
+}
+
+/** One scan and the keys of joins that its rows have to match. */
+final private class NarrowedScan(session: SparkSession, scan: FileSourceScanExec, keys: Seq[JoinKey]) {
+  import NarrowedScan._
+
+  /** The scan with fewer files, or the same. */
+  def result: FileSourceScanExec = scan.relation.location match {
+    case index: PreparedDeltaFileIndex if keys.nonEmpty && isChosenFrom(index) => narrowed(index)
+    case _ => scan
+  }
+
+  /** A LIMIT needs all files that Delta selected for it. */
+  private def isChosenFrom(index: PreparedDeltaFileIndex): Boolean =
+    !index.isInstanceOf[JoinFileIndex] && index.preparedScan.partition != null
+
+  private def narrowed(index: PreparedDeltaFileIndex): FileSourceScanExec = {
+    val fixed = scan.partitionFilters.filterNot(isDynamic)
+    val joins = JoinedScans.byJoin(keys)
+    val ranges = math.max(2, math.pow(MaxBoxes.toDouble, 1.0 / joins.size).toInt)
+    val start = Selection(index.matchingFiles(fixed, scan.dataFilters), Nil, Nil)
+    val selection = joins.foldLeft(start) { (before, ofJoin) =>
+      val looked = ofJoin.map(JoinCondition.of(_, JoinPruning.maxKeys(session), ranges))
+      val conditions = looked.collect { case Right(condition) => condition }
+      val filters = before.filters ++ conditions.map(_.filter)
+      val files = if (conditions.isEmpty) before.files else chosen(index, filters, conditions, before.files)
+      val reason =
+        if (files.size < before.files.size) None
+        else looked.collectFirst { case Left(code) if conditions.isEmpty => code }.orElse(Some("UNSELECTIVE_KEYS"))
+      val outcome = JoinOutcome(
+        JoinReport.sideOf(ofJoin.head.side),
+        ofJoin.map(key => JoinReport.nameOf(key.value)).distinct,
+        conditions.map(_.ranges.keys.toLong).maxOption,
+        reason,
+        FileCount.of(files)
+      )
+      Selection(files, filters, before.outcomes :+ outcome)
+    }
+    val location = new JoinFileIndex(index, selection.outcomes, selection.files)
+    scan.copy(
+      relation = scan.relation.copy(location = location)(scan.relation.sparkSession),
+      dataFilters = scan.dataFilters ++ selection.filters.filter(isOfData)
+    )
+  }
+
+  private def isDynamic(filter: Expression): Boolean =
+    filter.exists(part => part.isInstanceOf[PlanExpression[_]] || part.isInstanceOf[DynamicPruning])
+
+  private def isOfData(filter: Expression): Boolean =
+    filter.references.nonEmpty &&
+      !filter.references.exists(column => scan.relation.partitionSchema.fieldNames.contains(column.name))
+
+  /** The files that the index and Delta's statistics keep. */
+  private def chosen(
+      index: PreparedDeltaFileIndex,
+      filters: Seq[Expression],
+      conditions: Seq[JoinCondition],
+      files: Seq[AddFile]
+  ): Seq[AddFile] = {
+    val snapshot = index.preparedScan.scannedSnapshot
+    val inIndex = blocks(snapshot, scan.dataFilters.filterNot(isDynamic) ++ filters).fold(files)(files.filter(_))
+    conditions.foldLeft(inIndex) { (left, condition) =>
+      condition.select(left, snapshot, FileCount.of(left).bytes >= JoinPruning.minBytes(session))
+    }
+  }
+
+  /** Whether a file has a block that meets the filters; None if the index cannot tell. */
+  private def blocks(snapshot: Snapshot, filters: Seq[Expression]): Option[AddFile => Boolean] = {
+    val configuration = snapshot.metadata.configuration
+    for {
+      conditions <- Conditions.json(filters, snapshot.metadata.schema) if IndexedRelation.isIndexed(configuration)
+      question = Map("configuration" -> IndexedRelation.json(configuration), "conditions" -> conditions)
+      answer <- Python.text(Operation.PLAN_READ, question)
+    } yield BlockPruning.parse(answer).keep
+  }
+}
+
+private object NarrowedScan {
+
+  /** Limits the product of the numbers of ranges of all joins of a scan, which the index compares with each block. */
+  private val MaxBoxes = 512
+
+  /** Files that are left, filters that their rows have to pass, and what each join did. */
+  final private case class Selection(files: Seq[AddFile], filters: Seq[Expression], outcomes: Seq[JoinOutcome])
+}
