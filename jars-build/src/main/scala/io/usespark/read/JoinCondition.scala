@@ -1,12 +1,14 @@
 package io.usespark
 
+import java.time.ZoneOffset
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{NormalizeNaNAndZero, UnwrapCastInBinaryComparison}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.usespark.ColumnBounds
-import org.apache.spark.sql.execution.usespark.BroadcastKeys
 import org.apache.spark.sql.types._
 
 /**
@@ -32,7 +34,6 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
   def select(files: Seq[AddFile], snapshot: Snapshot, mayRead: Boolean): Seq[AddFile] =
     IndexedRelation
       .physicalPath(column, snapshot.schema)
-      .filter(_ => column.dataType == key.dataType || column.dataType.isInstanceOf[NumericType])
       .flatMap(ColumnBounds.of(snapshot, _, mayRead))
       .fold(files)(bounds => files.filter(file => bounds.meets(file.path, isMet)))
 
@@ -49,16 +50,34 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
 
 object JoinCondition {
 
-  /** The condition of a key; the code of a reason if there is none. */
-  def of(key: JoinKey, maxKeys: Long, maxRanges: Int): Either[String, JoinCondition] = {
+  /**
+   * The condition of a key.
+   *
+   * @param values the values of the key on the other side; None if they are too many.
+   * @param maxRanges number of ranges.
+   * @return the code of a reason if there is none.
+   */
+  def of(key: JoinKey, values: JoinKey => Option[Array[Any]], maxRanges: Int): Either[String, JoinCondition] = {
     val dataType = key.keys(key.position).dataType
     for {
       column <- column(key.value).toRight("NOT_A_COLUMN")
       _ <- Either.cond(KeyRanges.supports(dataType), (), "UNSUPPORTED_TYPE")
-      _ <- Either.cond(BroadcastKeys.rows(key.side).exists(_ <= maxKeys), (), "TOO_MANY_KEYS")
-      values = BroadcastKeys.values(key.side, key.keys, key.position).toArray
-      ranges <- KeyRanges.of(values, dataType, maxRanges).toRight("NAN_KEY")
-    } yield JoinCondition(plain(key.value), column, ranges)
+      known <- values(key).toRight("TOO_MANY_KEYS")
+      ranges <- KeyRanges.of(known, dataType, maxRanges).toRight("NAN_KEY")
+    } yield plain(key.value) match {
+      case cast @ Cast(_, DateType, _, _) => JoinCondition(column, column, instants(ranges, column.dataType, cast))
+      case value => JoinCondition(value, column, ranges)
+    }
+  }
+
+  /** The instants of days, with a day on either side: clocks that are set back at midnight return to the day before. */
+  private def instants(days: KeyRanges, dataType: DataType, cast: Cast): KeyRanges = {
+    val zone = if (dataType == TimestampType) cast.zoneId else ZoneOffset.UTC
+    def startOf(day: Int): Any = DateTimeUtils.daysToMicros(day, zone)
+    days.copy(
+      dataType = dataType,
+      ranges = days.ranges.collect { case (first: Int, last: Int) => startOf(first - 1) -> startOf(last + 2) }
+    )
   }
 
   /** The column in a key, which may be normalized or cast to a type of the same order; None for anything else. */

@@ -1,6 +1,7 @@
 package io.usespark
 
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 
@@ -21,9 +22,22 @@ final case class JoinOutcome(
     files: FileCount
 )
 
-/** The file index of a scan, less the files without any row that matches the other side of the joins above it. */
-final class JoinFileIndex(val base: PreparedDeltaFileIndex, val joins: Seq[JoinOutcome], kept: Seq[AddFile])
-    extends PreparedDeltaFileIndex(
+object JoinOutcome {
+
+  /** On a scan whose joins were looked at; Spark copies tags with the nodes. */
+  val Tag: TreeNodeTag[Seq[JoinOutcome]] = TreeNodeTag[Seq[JoinOutcome]]("use.join.outcomes")
+}
+
+/**
+ * The file index of a scan, less the files without any row that matches the other side of the joins above it.
+ *
+ * @param filters the conditions of the joins that were added to the filters of the scan.
+ */
+final class JoinFileIndex(
+    val base: PreparedDeltaFileIndex,
+    val filters: Seq[Expression],
+    kept: Seq[AddFile]
+) extends PreparedDeltaFileIndex(
       base.spark,
       base.deltaLog,
       base.path,

@@ -2,7 +2,7 @@ package io.usespark
 
 import java.util.IdentityHashMap
 
-import scala.util.{Left, Right}
+import scala.util.{Left, Right, Try}
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
@@ -15,6 +15,7 @@ import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.execution.usespark.SideKeys
 
 /**
  * Lets the scan on one side of a join skip files, row groups and pages without any key of the other side.
@@ -32,13 +33,16 @@ case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Loggi
         for ((scan, keys) <- JoinedScans.of(plan, intoStages = false))
           // One node at two places would need files for both.
           if (narrowed.containsKey(scan)) narrowed.put(scan, scan)
-          else narrowed.put(scan, new NarrowedScan(session, scan, keys.filter(_.refusal.isEmpty)).result)
+          else narrowed.put(scan, NarrowedScan(session, scan, keys.filter(_.refusal.isEmpty), broadcast).result)
         plan.transformUp { case scan: FileSourceScanExec => narrowed.getOrDefault(scan, scan) }
       } catch {
         case NonFatal(error) =>
           logWarning("Files were not skipped by the keys of joins.", error)
           plan
       }
+
+  private def broadcast(key: JoinKey): Option[Array[Any]] =
+    SideKeys.broadcast(key.side, key.keys, key.position, JoinPruning.maxKeys(session))
 }
 
 object JoinPruning {
@@ -48,16 +52,27 @@ object JoinPruning {
 
   def isEnabled(session: SparkSession): Boolean = !session.conf.get(Enabled, "true").trim.equalsIgnoreCase("false")
 
-  /** Of more keys, ranges are not made. */
-  def maxKeys(session: SparkSession): Long = session.conf.get(MaxKeys, "100000").trim.toLong
+  /** Of more rows of the other side, no ranges are made. */
+  def maxKeys(session: SparkSession): Long = number(session, MaxKeys, 100000)(_.toLong)
 
-  /** A job reads the statistics of a table only for a scan of more bytes. */
-  def minBytes(session: SparkSession): Long =
-    JavaUtils.byteStringAsBytes(session.conf.get(MinBytes, "256m").trim)
+  /** A job reads the statistics of a version only for a scan of at least as many bytes. */
+  def minBytes(session: SparkSession): Long = number(session, MinBytes, 256L << 20)(JavaUtils.byteStringAsBytes)
+
+  private def number(session: SparkSession, name: String, default: Long)(parse: String => Long): Long =
+    session.conf.getOption(name).flatMap(text => Try(parse(text.trim)).toOption).getOrElse(default)
 }
 
-/** One scan and the keys of joins that its rows have to match. */
-final private class NarrowedScan(session: SparkSession, scan: FileSourceScanExec, keys: Seq[JoinKey]) {
+/**
+ * One scan and the keys of joins that its rows have to match.
+ *
+ * @param values the values of a key on the other side; None if they are too many.
+ */
+final private[usespark] case class NarrowedScan(
+    session: SparkSession,
+    scan: FileSourceScanExec,
+    keys: Seq[JoinKey],
+    values: JoinKey => Option[Array[Any]]
+) {
   import NarrowedScan._
 
   /** The scan with fewer files, or the same. */
@@ -76,27 +91,33 @@ final private class NarrowedScan(session: SparkSession, scan: FileSourceScanExec
     val ranges = math.max(2, math.pow(MaxBoxes.toDouble, 1.0 / joins.size).toInt)
     val start = Selection(index.matchingFiles(fixed, scan.dataFilters), Nil, Nil)
     val selection = joins.foldLeft(start) { (before, ofJoin) =>
-      val looked = ofJoin.map(JoinCondition.of(_, JoinPruning.maxKeys(session), ranges))
+      val looked = ofJoin.map(JoinCondition.of(_, values, ranges))
       val conditions = looked.collect { case Right(condition) => condition }
       val filters = before.filters ++ conditions.map(_.filter)
       val files = if (conditions.isEmpty) before.files else chosen(index, filters, conditions, before.files)
       val reason =
         if (files.size < before.files.size) None
-        else looked.collectFirst { case Left(code) if conditions.isEmpty => code }.orElse(Some("UNSELECTIVE_KEYS"))
+        else if (conditions.isEmpty) looked.collectFirst { case Left(code) => code }
+        else Some(if (isIndexed(index) || isLarge(files)) "UNSELECTIVE_KEYS" else "SMALL_SCAN")
       val outcome = JoinOutcome(
         JoinReport.sideOf(ofJoin.head.side),
-        ofJoin.map(key => JoinReport.nameOf(key.value)).distinct,
+        ofJoin.map(JoinReport.nameOf).distinct,
         conditions.map(_.ranges.keys.toLong).maxOption,
         reason,
         FileCount.of(files)
       )
       Selection(files, filters, before.outcomes :+ outcome)
     }
-    val location = new JoinFileIndex(index, selection.outcomes, selection.files)
-    scan.copy(
+    val filters = selection.filters.filter(isOfData)
+    val location = new JoinFileIndex(index, filters, selection.files)
+    val narrowed = scan.copy(
       relation = scan.relation.copy(location = location)(scan.relation.sparkSession),
-      dataFilters = scan.dataFilters ++ selection.filters.filter(isOfData)
+      dataFilters = scan.dataFilters ++ filters
     )
+    narrowed.copyTagsFrom(scan)
+    // Spark keeps the node that it has if the new one equals it.
+    Seq(scan, narrowed).foreach(_.setTagValue(JoinOutcome.Tag, selection.outcomes))
+    narrowed
   }
 
   private def isDynamic(filter: Expression): Boolean =
@@ -115,10 +136,13 @@ final private class NarrowedScan(session: SparkSession, scan: FileSourceScanExec
   ): Seq[AddFile] = {
     val snapshot = index.preparedScan.scannedSnapshot
     val inIndex = blocks(snapshot, scan.dataFilters.filterNot(isDynamic) ++ filters).fold(files)(files.filter(_))
-    conditions.foldLeft(inIndex) { (left, condition) =>
-      condition.select(left, snapshot, FileCount.of(left).bytes >= JoinPruning.minBytes(session))
-    }
+    conditions.foldLeft(inIndex)((left, condition) => condition.select(left, snapshot, isLarge(left)))
   }
+
+  private def isIndexed(index: PreparedDeltaFileIndex): Boolean =
+    IndexedRelation.isIndexed(index.preparedScan.scannedSnapshot.metadata.configuration)
+
+  private def isLarge(files: Seq[AddFile]): Boolean = FileCount.of(files).bytes >= JoinPruning.minBytes(session)
 
   /** Whether a file has a block that meets the filters; None if the index cannot tell. */
   private def blocks(snapshot: Snapshot, filters: Seq[Expression]): Option[AddFile => Boolean] = {

@@ -35,6 +35,7 @@ final case class JoinKey(
  * the scan and the join keeps or drops rows one by one. Then the row need not be read.
  */
 final class JoinedScans private (intoStages: Boolean) {
+  private var isAdaptive = !intoStages
   private val scans = Seq.newBuilder[(FileSourceScanExec, Seq[JoinKey])]
 
   private def visit(node: SparkPlan, keys: Seq[JoinKey]): Unit = node match {
@@ -44,7 +45,7 @@ final class JoinedScans private (intoStages: Boolean) {
       val (streamed, built) = if (isRight) (join.left, join.right) else (join.right, join.left)
       val (own, others) = if (isRight) (join.leftKeys, join.rightKeys) else (join.rightKeys, join.leftKeys)
       val added = own.indices.map { i =>
-        val key = JoinKey(join, built, others, i, own(i), JoinedScans.notReady(built))
+        val key = JoinKey(join, built, others, i, own(i), notReady(built))
         if (JoinedScans.drops(join.joinType, left = isRight)) key else key.refusedAs("UNMATCHED_ROWS_KEPT")
       }
       visit(streamed, through(join.joinType, join.buildSide, streamed, keys) ++ added)
@@ -84,9 +85,16 @@ final class JoinedScans private (intoStages: Boolean) {
     case _: BroadcastExchangeLike | _: BroadcastQueryStageExec => inside(node).foreach(visit(_, Nil))
     case _: Exchange | _: QueryStageExec =>
       inside(node).foreach(child => visit(child, within(child, keys).map(_.refusedAs("SHUFFLED"))))
-    case adaptive: AdaptiveSparkPlanExec => visit(adaptive.executedPlan, keys)
+    case adaptive: AdaptiveSparkPlanExec =>
+      isAdaptive = true
+      visit(adaptive.executedPlan, keys)
     case other =>
       other.children.foreach(child => visit(child, within(child, keys).map(_.refusedAs("OPERATOR_BETWEEN"))))
+  }
+
+  private def notReady(side: SparkPlan): Option[String] = side match {
+    case stage: BroadcastQueryStageExec if stage.isMaterialized => None
+    case _ => Some(if (isAdaptive) "NOT_EXECUTED" else "ADAPTIVE_EXECUTION_OFF")
   }
 
   private def inside(node: SparkPlan): Seq[SparkPlan] = node match {
@@ -139,10 +147,5 @@ object JoinedScans {
     case LeftOuter | LeftAnti | _: ExistenceJoin => !left
     case RightOuter => left
     case _ => false
-  }
-
-  private def notReady(side: SparkPlan): Option[String] = side match {
-    case stage: BroadcastQueryStageExec => if (stage.isMaterialized) None else Some("NOT_EXECUTED")
-    case _ => Some("NOT_ADAPTIVE")
   }
 }
