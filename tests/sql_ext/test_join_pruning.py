@@ -84,10 +84,8 @@ def scan_of(report, table):
         "SELECT s.id FROM {s} s LEFT SEMI JOIN {d} d ON s.day = d.big AND d.quarter = 4",
         "SELECT s.id FROM {s} s JOIN {d} d ON s.day = d.x WHERE d.quarter = 4",
         "SELECT s.id FROM {s} s JOIN {d} d ON s.day = d.d WHERE d.quarter = 4",
-        "SELECT /*+ BROADCAST(d) */ d.quarter, sum(s.amount) FROM {s} s JOIN {d} d ON s.day = d.day"
-        " WHERE d.quarter = 4 GROUP BY d.quarter",
-        "SELECT s.k FROM (SELECT id + 1 k, day t FROM {s} WHERE id % 3 > 0) s JOIN {d} d ON s.t = d.day"
-        " WHERE d.quarter = 4",
+        "SELECT d.label, sum(s.amount) FROM {s} s JOIN {d} d ON s.day = d.day WHERE d.quarter = 4 GROUP BY d.label",
+        "SELECT s.k FROM (SELECT id + 1 k, day t FROM {s} WHERE id % 3 > 0) s JOIN {d} d ON t = d.day AND quarter = 4",
         "SELECT s.id FROM {s} s JOIN {d} d ON s.day = d.day AND s.id = d.big WHERE d.quarter = 4",
     ],
 )
@@ -106,7 +104,8 @@ def test_the_keys_of_a_join_skip_files_of_both_kinds_of_tables(spark, sales, pla
 
 
 def test_statistics_keep_exactly_the_files_that_they_cannot_exclude(spark, plain, dates):
-    scan = scan_of(compared(spark, f"SELECT id FROM {plain.name} JOIN {dates.name} d USING (day) WHERE day < 25"), plain)
+    query = f"SELECT id FROM {plain.name} JOIN {dates.name} d USING (day) WHERE day < 25"
+    scan = scan_of(compared(spark, query), plain)
     files = [f.stats for f in plain.files]
     # The literal of one side is one of the other, so Delta skips the same files without the rule.
     assert scan.candidate_files == sum(f["minValues"]["day"] < 25 for f in files) == 2
@@ -172,15 +171,13 @@ def test_a_side_without_rows_reads_nothing(spark, plain, dates):
         ("SELECT s.id FROM {s} s JOIN {d} d ON s.day + 1 = d.day WHERE quarter = 4", "NOT_A_COLUMN"),
         ("SELECT s.id FROM {s} s JOIN {d} d ON s.day <=> d.day WHERE quarter = 4", "NOT_A_COLUMN"),
         (
-            "SELECT /*+ BROADCAST(d) */ s.* FROM (SELECT day, count(*) c FROM {s} GROUP BY day) s"
-            " JOIN {d} d ON s.day = d.day WHERE quarter = 4",
+            "SELECT s.* FROM (SELECT day, count(*) FROM {s} GROUP BY day) s JOIN {d} d USING (day) WHERE quarter = 4",
             "OPERATOR_BETWEEN",
         ),
         ("SELECT /*+ MERGE(d) */ s.id FROM {s} s JOIN {d} d ON s.day = d.day WHERE quarter = 4", "SHUFFLED"),
         ("SELECT s.id FROM {s} s JOIN {d} d ON s.day = d.day", "UNSELECTIVE_KEYS"),
         (
-            "SELECT s.id FROM {s} s JOIN (SELECT IF(day = 125, DOUBLE('NaN'), x) x FROM {d} WHERE quarter = 4) d"
-            " ON s.price = d.x",
+            "SELECT id FROM {s} JOIN (SELECT IF(day = 125, DOUBLE('NaN'), x) x FROM {d} WHERE day > 99) ON price = x",
             "NAN_KEY",
         ),
     ],

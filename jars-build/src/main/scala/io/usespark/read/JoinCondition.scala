@@ -100,6 +100,7 @@ object JoinCondition {
   }
 
   private def keepsOrder(from: DataType, to: DataType): Boolean = (from, to) match {
+    case (_: DecimalType, DoubleType | FloatType) => true
     case (_: NumericType, _: NumericType) => Cast.canUpCast(from, to)
     case (TimestampType | TimestampNTZType, DateType) => true
     case _ => false

@@ -88,7 +88,7 @@ final private[usespark] case class NarrowedScan(
   private def narrowed(index: PreparedDeltaFileIndex): FileSourceScanExec = {
     val fixed = scan.partitionFilters.filterNot(isDynamic)
     val joins = JoinedScans.byJoin(keys)
-    val ranges = math.max(2, math.pow(MaxBoxes.toDouble, 1.0 / joins.size).toInt)
+    val ranges = math.min(MaxRanges, math.max(2, math.pow(MaxBoxes.toDouble, 1.0 / joins.size).toInt))
     val start = Selection(index.matchingFiles(fixed, scan.dataFilters), Nil, Nil)
     val selection = joins.foldLeft(start) { (before, ofJoin) =>
       val looked = ofJoin.map(JoinCondition.of(_, values, ranges))
@@ -157,8 +157,11 @@ final private[usespark] case class NarrowedScan(
 
 private object NarrowedScan {
 
-  /** Limits the product of the numbers of ranges of all joins of a scan, which the index compares with each block. */
-  private val MaxBoxes = 512
+  /** Of one key; the index merges boxes beyond this number. */
+  private val MaxRanges = 64
+
+  /** The product of the ranges of all joins of a scan, which the index intersects. */
+  private val MaxBoxes = 256
 
   /** Files that are left, filters that their rows have to pass, and what each join did. */
   final private case class Selection(files: Seq[AddFile], filters: Seq[Expression], outcomes: Seq[JoinOutcome])

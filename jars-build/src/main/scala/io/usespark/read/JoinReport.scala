@@ -55,7 +55,7 @@ object JoinReport extends AdaptiveSparkPlanHelper {
   private def report(
       execution: QueryExecution
   )(narrow: (FileSourceScanExec, Seq[JoinKey]) => FileSourceScanExec): JoinReport = {
-    val hasJoin = execution.optimizedPlan.collectFirstWithSubqueries { case join: Join => join }.isDefined
+    val hasJoin = execution.optimizedPlan.collectWithSubqueries { case join: Join => join }.nonEmpty
     val plans = if (hasJoin) execution.executedPlan +: subqueriesAll(execution.executedPlan) else Nil
     new JoinReport(plans.flatMap(JoinedScans.of(_, intoStages = true)).flatMap { case (scan, keys) =>
       val narrowed = narrow(scan, keys)
