@@ -162,6 +162,9 @@ bench-small-files: java $(INSTALLED) ## merge 100,000 small files with 2 GB of h
 bench-statements: java $(INSTALLED) ## compare statements with and without their layout kept (ARGS="--rows 1000000")
 	@$(BIN)/python bench/statements.py $(ARGS)
 
+bench-star: java $(INSTALLED) ## the star schema benchmark with joins that skip files, without, and liquid clustering (ARGS="--scale 1")
+	@$(BIN)/python bench/star_schema.py $(ARGS)
+
 bench-lines: ## compare the lines of Spark: the layout and a small optimization (half an hour)
 	@for line in $(LINES); do $(MAKE) environment LINE=$$line || exit 1; done
 	@$(BIN)/python bench/lines.py $(ARGS)
