@@ -21,7 +21,7 @@ from bench_session import start_session
 from pyspark.sql import DataFrame, SparkSession
 
 import sql_ext
-from catalog.settings.session_settings import JOINS_ENABLED, JOINS_MIN_BYTES
+from catalog.settings.session_settings import JOINS_BYTES, JOINS_ENABLED
 
 REGIONS = {
     "AFRICA": ("ALGERIA", "ETHIOPIA", "KENYA", "MOROCCO", "MOZAMBIQUE"),
@@ -228,7 +228,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as home:
         # Vectored reads are missing in Spark's input metrics.
-        settings = {"spark.hadoop.parquet.hadoop.vectored.io.enabled": "false", JOINS_MIN_BYTES.name: "1"}
+        settings = {"spark.hadoop.parquet.hadoop.vectored.io.enabled": "false", JOINS_BYTES.name: "1"}
         spark = start_session("bench-star", Path(home), "3g", settings)
         sizes = make_dimensions(spark, options.scale)
         make_facts(spark, round(6_000_000 * options.scale), sizes, options.target)

@@ -27,11 +27,11 @@ class JoinReason(str, Enum):
     NAN_KEY = "NAN_KEY"
     """A key is NaN, which the statistics of files do not contain."""
     TOO_MANY_KEYS = "TOO_MANY_KEYS"
-    """The other side has more rows than ``spark.qbeast.use.joins.maxKeys``."""
+    """The other side has more rows than ``spark.qbeast.use.joins.keys``."""
     UNSELECTIVE_KEYS = "UNSELECTIVE_KEYS"
     """Every file may contain a key."""
     SMALL_SCAN = "SMALL_SCAN"
-    """The scan has fewer bytes than ``spark.qbeast.use.joins.minBytes``, so no job reads its statistics."""
+    """The scan has fewer bytes than ``spark.qbeast.use.joins.bytes``, so no job reads its statistics."""
     NOT_CONSIDERED = "NOT_CONSIDERED"
     """The rule did not look at the scan: a LIMIT selects its files, or the application is not attached."""
 
@@ -51,9 +51,9 @@ ADVICE = {
     JoinReason.NOT_A_COLUMN: "Join on the column itself.",
     JoinReason.UNSUPPORTED_TYPE: "Join on a column of a number, date, timestamp or string without collation.",
     JoinReason.NAN_KEY: "Remove NaN from the keys of the other side.",
-    JoinReason.TOO_MANY_KEYS: "Filter the other side, or raise spark.qbeast.use.joins.maxKeys.",
+    JoinReason.TOO_MANY_KEYS: "Filter the other side, or raise spark.qbeast.use.joins.keys.",
     JoinReason.UNSELECTIVE_KEYS: "Every file may contain a key. An index on these columns separates them.",
-    JoinReason.SMALL_SCAN: "A job that reads statistics would cost more: see spark.qbeast.use.joins.minBytes.",
+    JoinReason.SMALL_SCAN: "A job that reads statistics would cost more: see spark.qbeast.use.joins.bytes.",
     JoinReason.NOT_CONSIDERED: "The files were selected by a LIMIT.",
 }
 """What would help, by reason."""

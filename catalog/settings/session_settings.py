@@ -37,14 +37,14 @@ JOINS_ENABLED = Setting(
     "Scans skip files without rows that match the broadcast side of a join.",
     "true",
 )
-JOINS_MAX_KEYS = Setting(
-    "spark.qbeast.use.joins.maxKeys",
+JOINS_KEYS = Setting(
+    "spark.qbeast.use.joins.keys",
     whole_number(1),
     "Rows of the broadcast side of a join; with more, its keys skip no files.",
     "100000",
 )
-JOINS_MIN_BYTES = Setting(
-    "spark.qbeast.use.joins.minBytes",
+JOINS_BYTES = Setting(
+    "spark.qbeast.use.joins.bytes",
     SIZE,
     "A job reads the statistics of a version for a join if the scan has at least this many bytes.",
     "256MB",
@@ -57,6 +57,6 @@ SESSION_SETTINGS = (
     LITERALS_RECORDED,
     STATEMENTS_ENABLED,
     JOINS_ENABLED,
-    JOINS_MAX_KEYS,
-    JOINS_MIN_BYTES,
+    JOINS_KEYS,
+    JOINS_BYTES,
 )

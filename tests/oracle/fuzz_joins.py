@@ -2,7 +2,7 @@
 
     make fuzz-joins COUNT=500 SEED=7
 
-Prints the seed of each batch, and every query whose rows differ. Ends with 0 when there was none.
+Prints every query whose rows differ, with its seed. Ends with 0 when there was none.
 """
 
 import argparse
@@ -23,13 +23,13 @@ logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 from random_joins import JoinTally, make_join_tables, run_joins  # noqa: E402
 from sessions import start_session  # noqa: E402
 
-BATCHES_SHOWN = 25
+SHOWN_EVERY = 100
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=500, help="about how many queries")
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of the first batch")
+    parser.add_argument("--count", type=int, default=500, help="how many queries")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of the first query")
     given = parser.parse_args()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -38,10 +38,10 @@ def main() -> int:
             tables = make_join_tables(spark, "default.joins", Random(given.seed))
             tally, shown = JoinTally(), 0
             for seed in run_joins(spark, tables, given.seed, given.count, tally):
-                if (seed - given.seed) % BATCHES_SHOWN == 0 or len(tally.failures) > shown:
-                    print(f"batch {seed}: {tally.text} after {time.monotonic() - start:.0f} s", flush=True)
+                if (seed - given.seed) % SHOWN_EVERY == SHOWN_EVERY - 1 or len(tally.failures) > shown:
+                    print(f"query {seed}: {tally.text} after {time.monotonic() - start:.0f} s", flush=True)
                 for failure in tally.failures[shown:]:
-                    print(f"FAILURE of batch {seed}: {failure}", flush=True)
+                    print(f"FAILURE of query {seed}: {failure}", flush=True)
                 shown = len(tally.failures)
             print(tally.text)
         finally:

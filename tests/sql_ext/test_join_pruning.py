@@ -15,7 +15,7 @@ DAYS = 300
 @pytest.fixture(autouse=True)
 def adaptive(set_conf):
     set_conf("spark.sql.adaptive.enabled", "true")
-    set_conf("spark.qbeast.use.joins.minBytes", "1")
+    set_conf("spark.qbeast.use.joins.bytes", "1")
 
 
 def rows(spark, count, start=0):
@@ -198,9 +198,9 @@ def test_settings_switch_it_off_and_limit_it(spark, sales, plain, dates, set_con
         return join.reason
 
     assert reason() is None
-    set_conf("spark.qbeast.use.joins.maxKeys", "29")
+    set_conf("spark.qbeast.use.joins.keys", "29")
     assert reason() is JoinReason.TOO_MANY_KEYS
-    set_conf("spark.qbeast.use.joins.maxKeys", "30")
+    set_conf("spark.qbeast.use.joins.keys", "30")
     assert reason() is None
     set_conf("spark.sql.adaptive.enabled", "false")
     assert reason() is JoinReason.ADAPTIVE_EXECUTION_OFF
@@ -209,7 +209,7 @@ def test_settings_switch_it_off_and_limit_it(spark, sales, plain, dates, set_con
         data = spark.sql(query)
         data.collect()
         assert [join.reason for join in scan_of(read_report(data), plain).joins] == [JoinReason.SWITCHED_OFF]
-    set_conf("spark.qbeast.use.joins.minBytes", "1GB")
+    set_conf("spark.qbeast.use.joins.bytes", "1GB")
     # Statistics that a query has read stay, as long as the version does.
     assert reason() is None
     plain.sql("DELETE FROM {t} WHERE id % 31 = 4")
@@ -298,3 +298,13 @@ def test_rows_below_a_random_filter_or_a_limit_are_all_read(spark, sales, dates)
         scan = scan_of(read_report(data), sales)
         assert scan.joined_files == scan.kept_files
         assert {join.reason for join in scan.joins} <= {reason, "SHUFFLED", "NOT_CONSIDERED"}
+
+
+def test_each_file_is_removed_by_one_step(spark, sales, dates):
+    query = f"SELECT s.id FROM {sales.name} s JOIN {dates.name} d ON s.day = d.day WHERE d.quarter = 4 AND s.id < 2000"
+    scan = scan_of(compared(spark, query), sales)
+    assert scan.removed["joins"].files > 0
+    assert scan.removed["cubes"].files > 0
+    for part in ("files", "bytes"):
+        removed = sum(getattr(count, part) for count in scan.removed.values())
+        assert removed + getattr(scan, f"joined_{part}") == getattr(scan, f"total_{part}")

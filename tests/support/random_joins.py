@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
@@ -219,47 +219,39 @@ def random_join(tables: JoinTables, random: Random) -> str:
     )
 
 
-def check_joins(spark: SparkSession, tables: JoinTables, random: Random, count: int, tally: JoinTally) -> None:
-    """Compares the rows of some random queries, which are executed as one, with those without the rule."""
-    texts: list[str] = []
-    while len(texts) < count:
-        texts.append(random_join(tables, random))
-    branches = [f"SELECT {k} k, CAST(id AS BIGINT) id FROM ({query}) q(id)" for k, query in enumerate(texts)]
-    text = " UNION ALL ".join(branches)
-    with PlainReads(spark):
+def check_join(spark: SparkSession, tables: JoinTables, random: Random, tally: JoinTally) -> None:
+    """Compares the rows of a random query with those without the rule, and without adaptive execution."""
+    text = random_join(tables, random)
+    with PlainReads(spark), adaptive(spark, "false"):
         wanted = Counter(map(tuple, spark.sql(text).collect()))
     data = spark.sql(text)
     found = Counter(map(tuple, data.collect()))
     tally.count(data)
-    tally.queries += len(texts)
+    tally.queries += 1
     tally.rows += sum(found.values())
     if found != wanted:
-        for k, query in enumerate(texts):
-            lost = {row: n for row, n in (wanted - found).items() if row[0] == k}
-            added = {row: n for row, n in (found - wanted).items() if row[0] == k}
-            if lost or added:
-                tally.failures.append(f"{query}\n  lost {list(lost)[:3]} of {len(lost)}, added {list(added)[:3]}")
+        lost, added = list((wanted - found).elements()), list((found - wanted).elements())
+        tally.failures.append(f"{text}\n  lost {lost[:3]} of {len(lost)}, added {added[:3]} of {len(added)}")
 
 
 def run_joins(spark: SparkSession, tables: JoinTables, seed: int, count: int, tally: JoinTally) -> Iterator[int]:
-    """Checks random joins in batches.
+    """Checks random joins.
 
     Args:
         spark: the session.
         tables: as ``make_join_tables`` makes them.
-        seed: of the random numbers; each batch has a seed of its own, from this one upward.
-        count: about how many queries.
+        seed: of the random numbers; each query has a seed of its own, from this one upward.
+        count: how many queries.
         tally: receives what was found.
 
     Yields:
-        The seed of each batch, once it is done.
+        The seed of each query, once it is done.
     """
-    at_once = min(count, 8)
-    for batch in range(-(-count // at_once)):
-        random = Random(seed + batch)
+    for number in range(seed, seed + count):
+        random = Random(number)
         with adaptive_joins(spark, random.choice(ZONES)):
-            check_joins(spark, tables, random, at_once, tally)
-        yield seed + batch
+            check_join(spark, tables, random, tally)
+        yield number
 
 
 @contextmanager
@@ -269,8 +261,20 @@ def adaptive_joins(spark: SparkSession, zone: str) -> Iterator[None]:
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": zone,
-        "spark.qbeast.use.joins.minBytes": "1",
+        "spark.qbeast.use.joins.bytes": "1",
     }
+    with conf(spark, settings):
+        yield
+
+
+def adaptive(spark: SparkSession, value: str) -> AbstractContextManager[None]:
+    """Adaptive execution on or off."""
+    return conf(spark, {"spark.sql.adaptive.enabled": value})
+
+
+@contextmanager
+def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session, which are those of before at the end."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

@@ -47,8 +47,8 @@ case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Loggi
 
 object JoinPruning {
   private val Enabled = "spark.qbeast.use.joins.enabled"
-  private val MaxKeys = "spark.qbeast.use.joins.maxKeys"
-  private val MinBytes = "spark.qbeast.use.joins.minBytes"
+  private val MaxKeys = "spark.qbeast.use.joins.keys"
+  private val MinBytes = "spark.qbeast.use.joins.bytes"
 
   def isEnabled(session: SparkSession): Boolean = !session.conf.get(Enabled, "true").trim.equalsIgnoreCase("false")
 
