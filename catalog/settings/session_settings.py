@@ -41,7 +41,7 @@ JOINS_KEYS = Setting(
     "spark.qbeast.use.joins.keys",
     whole_number(1),
     "Rows of the broadcast side of a join; with more, its keys skip no files.",
-    "100000",
+    "50000",
 )
 JOINS_BYTES = Setting(
     "spark.qbeast.use.joins.bytes",

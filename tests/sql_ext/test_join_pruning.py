@@ -308,3 +308,40 @@ def test_each_file_is_removed_by_one_step(spark, sales, dates):
     for part in ("files", "bytes"):
         removed = sum(getattr(count, part) for count in scan.removed.values())
         assert removed + getattr(scan, f"joined_{part}") == getattr(scan, f"total_{part}")
+
+
+def test_the_name_of_a_file_is_no_column_of_that_name(spark, new_table):
+    table = new_table("id BIGINT, file_name STRING")
+    for part in range(4):
+        table.append(spark.range(part * 50, part * 50 + 50).selectExpr("id", f"'part{part}' file_name"))
+    names = f"(SELECT DISTINCT _metadata.file_name n FROM {table.name} WHERE id < 50)"
+    query = f"SELECT t.id FROM (SELECT id, _metadata.file_name f FROM {table.name}) t JOIN {names} n ON t.f = n.n"
+    report = compared(spark, query)
+    assert JoinReason.NOT_A_COLUMN in {join.reason for scan in report.scans for join in scan.joins}
+    assert all(scan.joined_files == scan.kept_files for scan in report.scans)
+
+
+def test_a_dimension_that_changed_is_read_as_it_is_when_the_query_runs(spark, sales, new_table):
+    """A query that is planned twice, with other rows of the side in between, and a DataFrame that is run twice."""
+    side = new_table("day INT").append(spark.range(5).selectExpr("CAST(id AS INT) day"))
+    query = f"SELECT s.id FROM {sales.name} s JOIN {side.name} d ON s.day = d.day"
+    before = compared(spark, query)
+    side.sql("UPDATE {t} SET day = day + 200")
+    after = compared(spark, query)
+    assert scan_of(before, sales).joined_files < len(sales.files)
+    assert scan_of(after, sales).joined_files < len(sales.files)
+    data = spark.sql(query)
+    first = Counter(data.collect())
+    side.sql("INSERT INTO {t} VALUES (7)")
+    assert Counter(data.collect()) == first
+
+
+def test_a_cached_join_has_all_its_rows(spark, sales, dates):
+    """What is cached is the result of the join; other queries of the table read it whole."""
+    view = spark.sql(f"SELECT s.* FROM {sales.name} s JOIN {dates.name} d ON s.day = d.day WHERE d.quarter = 4").cache()
+    try:
+        assert view.count() == spark.sql(f"SELECT * FROM {sales.name} WHERE day BETWEEN 120 AND 149").count()
+        assert view.where("day = 121").count() > 0
+        assert spark.table(sales.name).count() == 3000
+    finally:
+        view.unpersist()

@@ -93,7 +93,9 @@ object JoinCondition {
     case KnownFloatingPointNormalized(NormalizeNaNAndZero(inner)) => inner
   }
 
+  /** Facts about files, such as their names, are no columns, although they may have the name of one. */
   private def isColumn(expression: Expression): Boolean = expression match {
+    case MetadataAttribute(_) => false
     case _: Attribute => true
     case field: GetStructField => isColumn(field.child)
     case _ => false

@@ -53,7 +53,7 @@ object JoinPruning {
   def isEnabled(session: SparkSession): Boolean = !session.conf.get(Enabled, "true").trim.equalsIgnoreCase("false")
 
   /** Of more rows of the other side, no ranges are made. */
-  def maxKeys(session: SparkSession): Long = number(session, MaxKeys, 100000)(_.toLong)
+  def maxKeys(session: SparkSession): Long = number(session, MaxKeys, 50000)(_.toLong)
 
   /** A job reads the statistics of a version only for a scan of at least as many bytes. */
   def minBytes(session: SparkSession): Long = number(session, MinBytes, 256L << 20)(JavaUtils.byteStringAsBytes)
