@@ -34,7 +34,12 @@ case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Loggi
           // One node at two places would need files for both.
           if (narrowed.containsKey(scan)) narrowed.put(scan, scan)
           else narrowed.put(scan, NarrowedScan(session, scan, keys.filter(_.refusal.isEmpty), broadcast).result)
-        plan.transformUp { case scan: FileSourceScanExec => narrowed.getOrDefault(scan, scan) }
+        plan.transformUp { case scan: FileSourceScanExec =>
+          val result = narrowed.getOrDefault(scan, scan)
+          // Spark keeps the node that it has if the new one equals it.
+          if (result == scan) result.getTagValue(JoinOutcome.Tag).foreach(scan.setTagValue(JoinOutcome.Tag, _))
+          result
+        }
       } catch {
         case NonFatal(error) =>
           logWarning("Files were not skipped by the keys of joins.", error)
@@ -115,8 +120,7 @@ final private[usespark] case class NarrowedScan(
       dataFilters = scan.dataFilters ++ filters
     )
     narrowed.copyTagsFrom(scan)
-    // Spark keeps the node that it has if the new one equals it.
-    Seq(scan, narrowed).foreach(_.setTagValue(JoinOutcome.Tag, selection.outcomes))
+    narrowed.setTagValue(JoinOutcome.Tag, selection.outcomes)
     narrowed
   }
 
