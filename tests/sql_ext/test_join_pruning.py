@@ -1,6 +1,7 @@
 """Scans that skip files by the keys of the other side of a join, compared with the same query with it switched off."""
 
 from collections import Counter
+from random import Random
 
 import pytest
 from tables import PlainReads
@@ -345,3 +346,25 @@ def test_a_cached_join_has_all_its_rows(spark, sales, dates):
         assert spark.table(sales.name).count() == 3000
     finally:
         view.unpersist()
+
+
+@pytest.mark.parametrize("sql_type", ["int", "double", "string"])
+def test_ranges_hold_every_key_and_leave_the_largest_gaps_out(spark, sql_type):
+    random, jvm = Random(5), spark._jvm
+    data_type = jvm.org.apache.spark.sql.types.DataType.fromDDL(sql_type)
+    texts = jvm.org.apache.spark.unsafe.types.UTF8String
+    shown = {"int": int, "double": float, "string": lambda number: texts.fromString(f"key{number:06d}")}[sql_type]
+    for _ in range(30):
+        numbers = [random.randrange(1000) + 100_000 * random.randrange(5) for _ in range(random.randrange(1, 200))]
+        most = random.choice([2, 5, 64])
+        array = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, len(numbers))
+        for position, number in enumerate(numbers):
+            array[position] = shown(number)
+        found = jvm.io.usespark.KeyRanges.of(array, data_type, most).get()
+        ranges = found.ranges()
+        assert 1 <= ranges.size() <= most
+        assert all(found.meets(shown(number), shown(number)) for number in numbers)
+        # Between the thousands, there is no key, and no gap is larger.
+        groups = len({number // 100_000 for number in numbers})
+        if groups <= most:
+            assert not any(found.meets(shown(k * 100_000 + 2000), shown(k * 100_000 + 99_999)) for k in range(5))
