@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements bench-star dist clean distclean java environment shim test-shim soak-merges
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -91,6 +91,9 @@ COUNT ?= 500
 
 fuzz-queries: java $(INSTALLED) test-shim ## compare random queries with and without the index (COUNT=500 SEED=7)
 	@$(BIN)/python tests/oracle/fuzz_queries.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+fuzz-joins: java $(INSTALLED) test-shim ## compare random joins with and without files skipped by their keys (COUNT=500 SEED=7)
+	@$(BIN)/python tests/oracle/fuzz_joins.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 MINUTES ?= 10
 
@@ -158,6 +161,9 @@ bench-small-files: java $(INSTALLED) ## merge 100,000 small files with 2 GB of h
 
 bench-statements: java $(INSTALLED) ## compare statements with and without their layout kept (ARGS="--rows 1000000")
 	@$(BIN)/python bench/statements.py $(ARGS)
+
+bench-star: java $(INSTALLED) ## the star schema benchmark with joins that skip files, without, and liquid clustering (ARGS="--scale 1")
+	@$(BIN)/python bench/star_schema.py $(ARGS)
 
 bench-lines: ## compare the lines of Spark: the layout and a small optimization (half an hour)
 	@for line in $(LINES); do $(MAKE) environment LINE=$$line || exit 1; done

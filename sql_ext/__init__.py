@@ -11,6 +11,7 @@ check_packages()
 
 if TYPE_CHECKING:
     from catalog.errors import UseError
+    from catalog.pruning.join_reasons import JoinReason
     from catalog.pruning.read_planning import SampleReason
     from procedures.declare.declaration import Call, Parameter, Procedure
     from procedures.declare.result_rows import (
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from sql_ext.facade.table_report import TableReport
     from sql_ext.local_session import session
     from sql_ext.notifications import on_event
-    from sql_ext.reading import FileCount, ReadReport, ScanReport, SparkSample, WeightSample, read_report
+    from sql_ext.reading import FileCount, JoinReport, ReadReport, ScanReport, SparkSample, WeightSample, read_report
     from sql_ext.sampling import sample, tolerance
     from sql_ext.skipping import SkippingExplanation, explain
 
@@ -71,6 +72,8 @@ __all__ = [
     "IndexRow",
     "InputFile",
     "Inspect",
+    "JoinReason",
+    "JoinReport",
     "Maintenance",
     "Notification",
     "OptimizeRow",
@@ -127,6 +130,7 @@ __all__ = [
 # The module of each name. It is imported with the first use of the name: ``sql_ext.readers`` works without Spark.
 _MODULES = {
     "catalog.errors": ("UseError",),
+    "catalog.pruning.join_reasons": ("JoinReason",),
     "catalog.pruning.read_planning": ("SampleReason",),
     "procedures.declare.declaration": (
         "Call",
@@ -195,6 +199,7 @@ _MODULES = {
     "sql_ext.notifications": ("on_event",),
     "sql_ext.reading": (
         "FileCount",
+        "JoinReport",
         "ReadReport",
         "ScanReport",
         "SparkSample",

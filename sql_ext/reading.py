@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from catalog.jvm.read_report import WeightFilter, planned_reads
+from catalog.pruning.join_reasons import JoinReason
 from catalog.pruning.read_planning import SampleReason, sample_facts
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
 from procedures.declare.html_table import html_table
@@ -27,11 +30,33 @@ class FileCount:
 
 
 @dataclass(frozen=True)
+class JoinReport:
+    """A join above a scan, whose other side may select files of the scan while the query runs.
+
+    Attributes:
+        side: the tables of the other side.
+        columns: columns of the scan that are compared with its keys.
+        keys: number of keys of the other side, of the column with most; None if they were not read.
+        reason: why they skip no files; None if they do.
+        files: files left after this join.
+        bytes: their bytes.
+    """
+
+    side: str
+    columns: tuple[str, ...]
+    keys: int | None
+    reason: JoinReason | None
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class ScanReport:
     """One scan of a Delta table in a query.
 
     Each step of the selection removes files from those that the previous step kept: partition filters, Delta's
-    statistics (or a LIMIT instead of both), cubes, weights.
+    statistics (or a LIMIT instead of both), cubes, weights. The keys of joins remove files while the query runs; before
+    that, ``joined_files`` equals ``kept_files``.
 
     Attributes:
         pruned: whether the index dropped files that Delta's statistics kept.
@@ -48,6 +73,9 @@ class ScanReport:
         table: name in the catalog, or the path as ``delta.`path```.
         version: version of the table that the query reads.
         is_limited: whether Delta selected only as many files as a LIMIT needs, without other filters.
+        joined_files: files of the kept ones that may have rows with keys of the joins above the scan.
+        joined_bytes: their bytes.
+        joins: the joins above the scan.
     """
 
     pruned: bool
@@ -64,6 +92,9 @@ class ScanReport:
     table: str
     version: int
     is_limited: bool
+    joined_files: int
+    joined_bytes: int
+    joins: tuple[JoinReport, ...]
 
     @property
     def skipped_by_delta_files(self) -> int:
@@ -87,7 +118,7 @@ class ScanReport:
 
     @property
     def removed(self) -> dict[str, FileCount]:
-        """Files that each step removes: ``partitions``, ``statistics``, ``limit``, ``cubes``, ``weights``."""
+        """Files removed by step: ``partitions``, ``statistics``, ``limit``, ``cubes``, ``weights`` or ``joins``."""
         by_delta = FileCount(self.partition_files - self.candidate_files, self.partition_bytes - self.candidate_bytes)
         nothing = FileCount(0, 0)
         return {
@@ -96,6 +127,7 @@ class ScanReport:
             "limit": by_delta if self.is_limited else nothing,
             "cubes": FileCount(self.candidate_files - self.cube_files, self.candidate_bytes - self.cube_bytes),
             "weights": FileCount(self.cube_files - self.kept_files, self.cube_bytes - self.kept_bytes),
+            "joins": FileCount(self.kept_files - self.joined_files, self.kept_bytes - self.joined_bytes),
         }
 
 
@@ -159,11 +191,11 @@ class ReadReport:
 
     def _repr_html_(self) -> str:
         """The scans with what each step skips, and the samples."""
-        steps = ("partitions", "statistics", "limit", "cubes", "weights")
+        steps = ("partitions", "statistics", "limit", "cubes", "weights", "joins")
         header = ("table", "version", "files", "bytes", *(f"skipped by {step}" for step in steps), "read", "bytes read")
         scans = [
             (scan.table, scan.version, scan.total_files, scan.total_bytes, *(scan.removed[s].files for s in steps),
-             scan.kept_files, scan.kept_bytes)
+             scan.joined_files, scan.joined_bytes)
             for scan in self.scans
         ]  # fmt: skip
         samples = [(f"{s.lower:g} to {s.upper:g}", "by weight", s.coarse or s.note) for s in self.weight_samples]
@@ -175,10 +207,11 @@ class ReadReport:
 
 
 def read_report(data: DataFrame) -> ReadReport:
-    """Plans a query without running it and reports what it would read.
+    """Plans a query without running it and reports what it would read; after it ran, also what its joins skipped.
 
     Args:
-        data: a query of an attached session.
+        data: a query of an attached session. What joins skip is known of a DataFrame whose own rows were read, as by
+            ``collect`` or ``toPandas``; ``count`` and ``write`` run other queries.
 
     Raises:
         NotSupportedError: a query of a Spark Connect client.
@@ -188,9 +221,14 @@ def read_report(data: DataFrame) -> ReadReport:
     return ReadReport(
         spark_samples=tuple(SparkSample(SampleReason(s.reason), s.detail, s.lower, s.upper) for s in reads.samples),
         weight_filters=len(reads.weight_filters),
-        scans=tuple(ScanReport(**scan) for scan in reads.scans),
+        scans=tuple(ScanReport(**{**scan, "joins": tuple(map(_join, scan["joins"]))}) for scan in reads.scans),
         weight_samples=tuple(filter(None, map(_weight_sample, reads.weight_filters))),
     )
+
+
+def _join(join: Mapping[str, Any]) -> JoinReport:
+    reason = None if join["reason"] is None else JoinReason(join["reason"])
+    return JoinReport(**{**join, "columns": tuple(join["columns"]), "reason": reason})
 
 
 _NOTE = "follows the weights: a seed has no effect, and two samples of the same fraction contain the same rows"

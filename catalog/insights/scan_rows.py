@@ -22,6 +22,7 @@ _COUNTS = (
     "skipped_by_limit",
     "skipped_by_cubes",
     "skipped_by_weights",
+    "skipped_by_joins",
     "read",
 )
 _IDENTITY = (

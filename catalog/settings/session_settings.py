@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.settings.setting import BOOLEAN, Setting, choice
+from catalog.settings.setting import BOOLEAN, SIZE, Setting, choice, whole_number
 
 SAMPLING_ENABLED = Setting(
     "spark.qbeast.use.sampling.enabled", BOOLEAN, "Samples read only the files that they need.", "true"
@@ -31,6 +31,24 @@ STATEMENTS_ENABLED = Setting(
     "Statements keep the layout of the rows that they rewrite, and run again when a rewrite took their files.",
     "true",
 )
+JOINS_ENABLED = Setting(
+    "spark.qbeast.use.joins.enabled",
+    BOOLEAN,
+    "Scans skip files without rows that match the broadcast side of a join.",
+    "true",
+)
+JOINS_KEYS = Setting(
+    "spark.qbeast.use.joins.keys",
+    whole_number(1),
+    "Rows of the broadcast side of a join; with more, its keys skip no files.",
+    "50000",
+)
+JOINS_BYTES = Setting(
+    "spark.qbeast.use.joins.bytes",
+    SIZE,
+    "A job reads the statistics of a version for a join if the scan has at least this many bytes.",
+    "256MB",
+)
 SESSION_SETTINGS = (
     SAMPLING_ENABLED,
     PRUNING_ENABLED,
@@ -38,4 +56,7 @@ SESSION_SETTINGS = (
     RECORDING_ENABLED,
     LITERALS_RECORDED,
     STATEMENTS_ENABLED,
+    JOINS_ENABLED,
+    JOINS_KEYS,
+    JOINS_BYTES,
 )

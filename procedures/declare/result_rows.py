@@ -470,8 +470,8 @@ class ExplainSkippingRow(ShownRow):
     Attributes:
         scan: number of the scan in the plan, from 1; None for a reason that concerns the whole query, and for advice.
         table: full name of the table of the scan.
-        item: step (``TABLE``, ``PARTITION_VALUES``, ``STATISTICS``, ``LIMIT``, ``CUBES``, ``WEIGHTS``, ``READ``),
-            reason, or ``ADVICE``.
+        item: step (``TABLE``, ``PARTITION_VALUES``, ``STATISTICS``, ``LIMIT``, ``CUBES``, ``WEIGHTS``, ``JOINS``,
+            ``READ``), ``JOIN`` for what one join leaves, reason, or ``ADVICE``.
         files: files of the table, that the step removes, that are read, or that the reason concerns.
         bytes: their bytes, or those that an average read saves after what is advised; None if they are not known.
         condition: condition that the reason concerns, or the code of the advice.

@@ -65,7 +65,7 @@ SKIPPED_BYTES = Metric(
     COUNTER,
     "Bytes of the files that recorded scans skipped, by what excluded them.",
     "step",
-    ("partitions", "statistics", "limit", "cubes", "weights"),
+    ("partitions", "statistics", "limit", "cubes", "weights", "joins"),
 )
 DROPPED_RECORDS = Metric("use_dropped_records_total", COUNTER, "Records of scans that were dropped from a full queue.")
 RECORDING_TIME = Metric(

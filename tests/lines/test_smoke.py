@@ -56,6 +56,20 @@ def test_reads_through_the_index(story):
     assert story.sql("CALL use.explain_skipping(query => :query)", args={"query": query}).count() > 0
 
 
+def test_a_join_reads_files_with_its_keys(story, set_conf):
+    set_conf("spark.sql.adaptive.enabled", "true")
+    sides = "(SELECT CAST(id AS BIGINT) x FROM range(1000) WHERE id BETWEEN 100 AND 120 OR id = -5)"
+    query = f"SELECT t.* FROM {TABLE} t JOIN {sides} s ON t.x = s.x"
+    joined = story.sql(query)
+    rows = Counter(map(tuple, joined.collect()))
+    assert rows == Counter(map(tuple, story.table(TABLE).where("x + 0 BETWEEN 100 AND 120").collect()))
+    (scan,) = sql_ext.read_report(joined).scans
+    assert [join.reason for join in scan.joins] == [None]
+    assert 0 < scan.joined_files < scan.kept_files
+    set_conf("spark.qbeast.use.joins.enabled", "false")
+    assert Counter(map(tuple, story.sql(query).collect())) == rows
+
+
 def test_optimize_keeps_rows(story):
     for part in range(3):
         append(story, 1_000_000 + 500 * part, 500)

@@ -24,6 +24,7 @@ import sql_ext
 from catalog import errors
 from catalog.properties import index_properties as properties
 from catalog.properties import optimization_properties
+from catalog.pruning.join_reasons import JoinReason
 from catalog.pruning.read_planning import SampleReason
 from catalog.settings.setting import Setting
 from catalog.system_tables import SYSTEM_TABLES
@@ -146,7 +147,7 @@ def _codes():
     trees = [ast.parse(f.read_text(encoding="utf-8")) for f in files]
     words = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     pattern = re.compile(r"(?!SPARK_|JAVA_|JDK_|PYSPARK_|YARN_|XDG_|HADOOP_|COLUMN_STATS_|HASH_)[A-Z]+(_[A-Z]+)+")
-    enums = {str(item.value) for item in (*Reason, *SkippingReason, *SampleReason)}
+    enums = {str(item.value) for item in (*Reason, *SkippingReason, *SampleReason, *JoinReason)}
     found = {w for w in words if isinstance(w, str) and pattern.fullmatch(w) and not w.startswith("USE_")}
     return sorted(found | enums)
 

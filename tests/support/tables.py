@@ -16,7 +16,11 @@ from otree.block import Block, blocks_from_json
 from otree.revision import Revision, stored_revisions
 from sql_ext import bridge
 
-RULES = ("spark.qbeast.use.sampling.enabled", "spark.qbeast.use.pruning.enabled")
+RULES = (
+    "spark.qbeast.use.sampling.enabled",
+    "spark.qbeast.use.pruning.enabled",
+    "spark.qbeast.use.joins.enabled",
+)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from catalog.counted_nouns import counted
 from catalog.jvm.read_report import PlannedSample
 from catalog.jvm.skipping_report import SkippingPlan, SkippingScan
+from catalog.pruning.join_reasons import ADVICE, JoinReason
 from procedures.declare.result_rows import ExplainSkippingRow
 from procedures.insight.skipping.reasons import SkippingReason
 from procedures.insight.skipping.scan_findings import findings_of
@@ -53,11 +56,29 @@ def _rows_of_scan(number: int, scan: SkippingScan, *, pruning_enabled: bool) -> 
         files_left, size_left = counts[f"{name}_files"], counts[f"{name}_bytes"]
         yield row(item, files - files_left, size - size_left, message)
         files, size = files_left, size_left
+    if counts["joins"]:
+        joined, joined_size = counts["joined_files"], counts["joined_bytes"]
+        yield row("JOINS", files - joined, size - joined_size, "Removed by the keys of joins, while the query runs.")
+        files, size = joined, joined_size
     yield row("READ", files, size, "Read by the query.")
+    for join in counts["joins"]:
+        yield _row_of_join(number, scan, join)
     for finding in findings_of(scan, pruning_enabled=pruning_enabled):
         yield ExplainSkippingRow(
             number, table, finding.reason.value, finding.files, finding.bytes, finding.condition, finding.message
         )
+
+
+def _row_of_join(number: int, scan: SkippingScan, join: Mapping[str, Any]) -> ExplainSkippingRow:
+    columns = ", ".join(join["columns"])
+    condition = f"join with {join['side']} on {columns}"
+    total = counted(scan.counts["total_files"], "file")
+    left, size = (join["files"], join["bytes"])
+    if join["reason"] is None:
+        message = f"{left} of {total} are left after this join, whose other side has {counted(join['keys'], 'key')}."
+        return ExplainSkippingRow(number, scan.counts["table"], "JOIN", left, size, condition, message)
+    message = ADVICE[JoinReason(join["reason"])]
+    return ExplainSkippingRow(number, scan.counts["table"], join["reason"], left, size, condition, message)
 
 
 def _row_of_sample(sample: PlannedSample) -> ExplainSkippingRow:

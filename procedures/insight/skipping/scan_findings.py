@@ -32,7 +32,8 @@ def findings_of(scan: SkippingScan, *, pruning_enabled: bool) -> list[Finding]:
     index = IndexedColumns(scan.counts["table"], scan.configuration, newest, names)
     conditions = list(conjuncts(scan.conditions))
     findings = []
-    if not conditions and not scan.counts["is_limited"]:
+    is_joined = any(join["reason"] is None for join in scan.counts["joins"])
+    if not conditions and not scan.counts["is_limited"] and not is_joined:
         hint = f" on an indexed column ({index.shown})" if names else ""
         findings.append(Finding(SkippingReason.NO_FILTER, None, f"Add a condition{hint} to read fewer files."))
     # Of a range, one side often covers all values.

@@ -1,6 +1,7 @@
 """Why conditions and files do not help a query to skip files. No Spark."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from pyspark.sql.types import StructType
@@ -60,7 +61,7 @@ def function(name, *arguments, comparison="=", constant="5", type_="BIGINT"):
 
 def scan(*conditions, configuration=None, read=(("2", 3),), missing=None, limited=False):
     files = sum(number for _, number in read)
-    counts = {"table": "db.t", "version": 7, "is_limited": limited, "total_files": 20, "total_bytes": 200}
+    counts = {"table": "db.t", "version": 7, "is_limited": limited, "total_files": 20, "total_bytes": 200, "joins": ()}
     for step, number in (("partition", 18), ("candidate", 15), ("cube", files + 1), ("kept", files)):
         counts |= {f"{step}_files": number, f"{step}_bytes": 10 * number}
     properties = configuration_of([OLD, NEWEST]) if configuration is None else configuration
@@ -184,3 +185,18 @@ def test_a_query_without_delta_scan_and_a_sample_of_spark():
 )
 def test_equivalent_conditions(condition, better):
     assert equivalent(condition) == better
+
+
+def test_joins_are_a_step_and_a_row_each():
+    """The first join skips files, the second says why it does not."""
+    joined = {"side": "db.d", "columns": ["a"], "keys": 1, "reason": None, "files": 1, "bytes": 10}
+    kept = {"side": "db.e", "columns": ["b"], "keys": None, "reason": "SHUFFLED", "files": 1, "bytes": 10}
+    given = scan()
+    counts = given.counts | {"joins": (joined, kept), "joined_files": 1, "joined_bytes": 10}
+    rows = explanation_rows(SkippingPlan((replace(given, counts=counts),), ()), pruning_enabled=True)
+    found = [(row.item, row.condition, row.files, row.bytes) for row in rows[5:]]
+    assert found[:2] == [("JOINS", None, 2, 20), ("READ", None, 1, 10)]
+    assert found[2:4] == [("JOIN", "join with db.d on a", 1, 10), ("SHUFFLED", "join with db.e on b", 1, 10)]
+    assert "NO_FILTER" not in {row.item for row in rows}
+    assert rows[7].message == "1 of 20 files are left after this join, whose other side has 1 key."
+    assert "Broadcast" in rows[8].message

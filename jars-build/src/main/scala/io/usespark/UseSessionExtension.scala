@@ -20,5 +20,6 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPlannerStrategy(session => StatementStrategy(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))
+    extensions.injectQueryStageOptimizerRule(session => JoinPruning(session))
   }
 }

@@ -57,7 +57,8 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
       "statistics" -> (if (counts.isLimited) nothing else selected),
       "limit" -> (if (counts.isLimited) selected else nothing),
       "cubes" -> (counts.statistics - counts.cubes),
-      "weights" -> (counts.cubes - counts.weights)
+      "weights" -> (counts.cubes - counts.weights),
+      "joins" -> (counts.weights - counts.joins)
     )
   }
 
@@ -83,7 +84,7 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
       .put("duration_ms", query.durationMillis)
     query.queryId.foreach(record.put("query_id", _))
     query.statementId.foreach(record.put("statement_id", _))
-    val conditions = (scan.partitionFilters ++ scan.dataFilters).distinct
+    val conditions = (scan.partitionFilters ++ scan.dataFilters).distinct.diff(conditionsOfJoins(scan))
     putFilters(record, conditions, query.withLiterals)
     sampledFraction(conditions).foreach(record.put("sample_fraction", _))
     def put(name: String, count: FileCount): Unit =
@@ -98,6 +99,11 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
       record.put("rows_kept", (rows +: above).min)
     }
     mapper.writeValueAsString(record)
+  }
+
+  private def conditionsOfJoins(scan: FileSourceScanExec): Seq[Expression] = scan.relation.location match {
+    case joined: JoinFileIndex => joined.filters
+    case _ => Nil
   }
 
   /** Whether a filter is above a scan, with nothing in between that makes or removes rows but filters. */

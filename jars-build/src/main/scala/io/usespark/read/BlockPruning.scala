@@ -149,7 +149,7 @@ class BlockFileIndex(base: PreparedDeltaFileIndex, val pruning: BlockPruning, ke
 }
 
 object BlockFileIndex {
-  private def withFiles(scan: DeltaScan, files: Seq[AddFile]): DeltaScan =
+  private[usespark] def withFiles(scan: DeltaScan, files: Seq[AddFile]): DeltaScan =
     scan.copy(
       files = files,
       scanned = scan.scanned.copy(bytesCompressed = Some(files.map(_.size).sum), files = Some(files.size.toLong))

@@ -12,7 +12,8 @@ import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 object ReadReport {
   def of(data: Dataset[_]): String = {
     val mapper = new ObjectMapper()
-    val plan = data.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan
+    val execution = data.asInstanceOf[classic.Dataset[_]].queryExecution
+    val plan = execution.optimizedPlan
     val report = mapper.createObjectNode()
     val samples = report.putArray("samples")
     plan.collectWithSubqueries { case sample: Sample => sample }.foreach(put(samples.addObject(), _))
@@ -30,9 +31,10 @@ object ReadReport {
           .foreach(metadata => node.put("configuration", IndexedRelation.json(metadata.configuration)))
     }
     val scans = report.putArray("scans")
+    val joins = JoinReport.of(execution)
     plan
       .collectWithSubqueries { case IndexedRelation(index: PreparedDeltaFileIndex) => index }
-      .foreach(put(scans.addObject(), _))
+      .foreach(index => put(scans.addObject(), index, joins.next(index)))
     report.toString
   }
 
@@ -45,8 +47,8 @@ object ReadReport {
       .put("upper", sample.upperBound)
   }
 
-  private[usespark] def put(json: ObjectNode, index: PreparedDeltaFileIndex): Unit = {
-    val counts = ScanCounts.planned(index)
+  private[usespark] def put(json: ObjectNode, index: PreparedDeltaFileIndex, joins: JoinsOfScan): Unit = {
+    val counts = ScanCounts.planned(index, joins.index)
     json
       .put("table", counts.table)
       .put("version", index.preparedScan.version)
@@ -58,5 +60,7 @@ object ReadReport {
     put("candidate", counts.statistics)
     put("cube", counts.cubes)
     put("kept", counts.weights)
+    put("joined", counts.joins)
+    joins.put(json.putArray("joins"))
   }
 }

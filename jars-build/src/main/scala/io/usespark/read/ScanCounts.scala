@@ -30,16 +30,18 @@ object FileCount {
  *
  * The file index keeps what the counts need, so they are available as long as the plan is, and nothing is counted for a
  * plan that nobody asks about. Each step removes files from those that the previous step kept:
- * {{{total >= partitions >= statistics >= cubes >= weights >= read}}}
+ * {{{total >= partitions >= statistics >= cubes >= weights >= joins >= read}}}
  *
  * @param index the prepared scan.
  * @param counted all files of the snapshot; None if Delta would have to count them, in a Spark job.
  * @param executed the files that an executed scan listed; None for a scan that was planned only.
+ * @param joined the index after the keys of joins; None if they were not looked at.
  */
 final class ScanCounts private (
     val index: PreparedDeltaFileIndex,
     counted: Option[FileCount],
-    executed: Option[FileCount]
+    executed: Option[FileCount],
+    joined: Option[JoinFileIndex]
 ) {
 
   /** The name in the catalog, or the path as delta.`path`. */
@@ -74,8 +76,11 @@ final class ScanCounts private (
   /** Files left after weights: those with a block that meets the conditions and the range of weights. */
   lazy val weights: FileCount = FileCount.of(index.preparedScan.files)
 
+  /** Files left after the keys of joins, which are known while the query is running. */
+  def joins: FileCount = joined.fold(weights)(_.count)
+
   /** Files that the scan reads, without those that filters removed while the query was running. */
-  def read: FileCount = executed.getOrElse(weights)
+  def read: FileCount = executed.getOrElse(joins)
 }
 
 object ScanCounts extends AdaptiveSparkPlanHelper {
@@ -87,14 +92,15 @@ object ScanCounts extends AdaptiveSparkPlanHelper {
 
   /** The counts of one scan; None if it is not a Delta scan, or Delta's file skipping is switched off. */
   def ofScan(scan: FileSourceScanExec): Option[ScanCounts] = scan.relation.location match {
-    case index: PreparedDeltaFileIndex => Some(new ScanCounts(index, known(index), listed(scan)))
+    case joined: JoinFileIndex => Some(new ScanCounts(joined.base, known(joined.base), listed(scan), Some(joined)))
+    case index: PreparedDeltaFileIndex => Some(new ScanCounts(index, known(index), listed(scan), None))
     case _ => None
   }
 
   /** The counts of a planned scan, whose total is counted if it is unknown. */
-  private[usespark] def planned(index: PreparedDeltaFileIndex): ScanCounts = {
+  private[usespark] def planned(index: PreparedDeltaFileIndex, joined: Option[JoinFileIndex] = None): ScanCounts = {
     val snapshot = index.preparedScan.scannedSnapshot
-    new ScanCounts(index, Some(FileCount(snapshot.numOfFiles, snapshot.sizeInBytes)), None)
+    new ScanCounts(index, Some(FileCount(snapshot.numOfFiles, snapshot.sizeInBytes)), None, joined)
   }
 
   private def known(index: PreparedDeltaFileIndex): Option[FileCount] = {

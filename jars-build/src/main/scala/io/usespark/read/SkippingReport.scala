@@ -12,10 +12,11 @@ import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Parsed
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
-import org.apache.spark.sql.execution.CommandExecutionMode
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 
 /** The facts from which Python explains which files a query skips, and which conditions do not help. */
-final class SkippingReport private (plan: LogicalPlan) {
+final class SkippingReport private (execution: QueryExecution) {
+  private val plan = execution.optimizedPlan
   private val scanned = mutable.ArrayBuffer[Snapshot]()
 
   /** The facts. */
@@ -24,9 +25,10 @@ final class SkippingReport private (plan: LogicalPlan) {
     val samples = report.putArray("samples")
     plan.collectWithSubqueries { case sample: Sample => sample }.foreach(ReadReport.put(samples.addObject(), _))
     val scans = report.putArray("scans")
+    val joins = JoinReport.simulated(execution)
     SkippingReport.visit(plan, mutable.Set.empty) { (index, filters) =>
       scanned += index.preparedScan.scannedSnapshot
-      SkippingReport.put(scans.addObject(), index, filters)
+      SkippingReport.put(scans.addObject(), index, filters, joins.next(index))
     }
     report.toString
   }
@@ -39,7 +41,7 @@ object SkippingReport {
 
   /** The report of a DataFrame. */
   def of(data: Dataset[_]): SkippingReport =
-    new SkippingReport(data.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan)
+    new SkippingReport(data.asInstanceOf[classic.Dataset[_]].queryExecution)
 
   /**
    * The report of a query. Two things keep commands from being executed: the grammar of queries has none, and
@@ -49,7 +51,7 @@ object SkippingReport {
     val state = session.asInstanceOf[classic.SparkSession].sessionState
     val execution = state.executePlan(state.sqlParser.parseQuery(text), CommandExecutionMode.SKIP)
     execution.assertAnalyzed()
-    new SkippingReport(execution.optimizedPlan)
+    new SkippingReport(execution)
   }
 
   /** The name of the command that a text is; null if it is a query. Throws if it cannot be parsed. */
@@ -79,9 +81,14 @@ object SkippingReport {
     }
   }
 
-  private def put(json: ObjectNode, index: PreparedDeltaFileIndex, filters: Seq[Expression]): Unit = {
+  private def put(
+      json: ObjectNode,
+      index: PreparedDeltaFileIndex,
+      filters: Seq[Expression],
+      joins: JoinsOfScan
+  ): Unit = {
     val (prepared, snapshot) = (index.preparedScan, index.preparedScan.scannedSnapshot)
-    ReadReport.put(json.putObject("counts"), index)
+    ReadReport.put(json.putObject("counts"), index, joins)
     json.put("configuration", IndexedRelation.json(snapshot.metadata.configuration))
     json.put("schema", snapshot.metadata.schemaString)
     val kept = prepared.files.map(_.path).toSet

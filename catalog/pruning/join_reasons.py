@@ -1,0 +1,59 @@
+"""Why a scan skips no files by the keys of a join."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class JoinReason(str, Enum):
+    """Why the keys of a join skip no files of a scan."""
+
+    NOT_EXECUTED = "NOT_EXECUTED"
+    """The keys are known once the query runs, and it has not run."""
+    SWITCHED_OFF = "SWITCHED_OFF"
+    """``spark.qbeast.use.joins.enabled`` is false in the session."""
+    ADAPTIVE_EXECUTION_OFF = "ADAPTIVE_EXECUTION_OFF"
+    """``spark.sql.adaptive.enabled`` is false, so both sides of the join start at once."""
+    SHUFFLED = "SHUFFLED"
+    """Rows are shuffled between the scan and the join, so the scan starts before the keys are known."""
+    UNMATCHED_ROWS_KEPT = "UNMATCHED_ROWS_KEPT"
+    """The join keeps rows of the scan that have no match, as an outer join does."""
+    OPERATOR_BETWEEN = "OPERATOR_BETWEEN"
+    """Between the scan and the join is an operator that does not keep or drop single rows, such as a LIMIT."""
+    NOT_A_COLUMN = "NOT_A_COLUMN"
+    """The join compares an expression that is not a column of the table, nor one whose cast keeps the order."""
+    UNSUPPORTED_TYPE = "UNSUPPORTED_TYPE"
+    """Keys of this type have no order that the statistics of files share."""
+    NAN_KEY = "NAN_KEY"
+    """A key is NaN, which the statistics of files do not contain."""
+    TOO_MANY_KEYS = "TOO_MANY_KEYS"
+    """The other side has more rows than ``spark.qbeast.use.joins.keys``."""
+    UNSELECTIVE_KEYS = "UNSELECTIVE_KEYS"
+    """Every file may contain a key."""
+    SMALL_SCAN = "SMALL_SCAN"
+    """The scan has fewer bytes than ``spark.qbeast.use.joins.bytes``, so no job reads its statistics."""
+    NOT_CONSIDERED = "NOT_CONSIDERED"
+    """The rule did not look at the scan: a LIMIT selects its files, or the application is not attached."""
+
+
+ADVICE = {
+    JoinReason.NOT_EXECUTED: "The keys are known while the query runs.",
+    JoinReason.SWITCHED_OFF: "Set spark.qbeast.use.joins.enabled to true.",
+    JoinReason.ADAPTIVE_EXECUTION_OFF: (
+        "Set spark.sql.adaptive.enabled to true, so that the keys are known before the scan starts."
+    ),
+    JoinReason.SHUFFLED: (
+        "The scan starts before the keys are known. Broadcast the smaller side, with a hint or a higher "
+        "spark.sql.autoBroadcastJoinThreshold."
+    ),
+    JoinReason.UNMATCHED_ROWS_KEPT: "The join keeps rows without a match, so all of them are read.",
+    JoinReason.OPERATOR_BETWEEN: "Join before the rows are aggregated, limited or sorted.",
+    JoinReason.NOT_A_COLUMN: "Join on the column itself.",
+    JoinReason.UNSUPPORTED_TYPE: "Join on a column of a number, date, timestamp or string without collation.",
+    JoinReason.NAN_KEY: "Remove NaN from the keys of the other side.",
+    JoinReason.TOO_MANY_KEYS: "Filter the other side, or raise spark.qbeast.use.joins.keys.",
+    JoinReason.UNSELECTIVE_KEYS: "Every file may contain a key. An index on these columns separates them.",
+    JoinReason.SMALL_SCAN: "A job that reads statistics would cost more: see spark.qbeast.use.joins.bytes.",
+    JoinReason.NOT_CONSIDERED: "The files were selected by a LIMIT.",
+}
+"""What would help, by reason."""

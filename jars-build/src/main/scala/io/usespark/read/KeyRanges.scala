@@ -1,0 +1,114 @@
+package io.usespark
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Closed ranges that together contain all keys of a join, in order. Without ranges, there is no key. */
+final case class KeyRanges(dataType: DataType, keys: Int, ranges: Seq[(Any, Any)]) {
+
+  /** The condition that a row meets if its value can be a key. */
+  def condition(value: Expression): Expression = {
+    val alternatives: Seq[Expression] = ranges.map {
+      case (low, high) if ordering.equiv(low, high) => EqualTo(value, Literal(low, dataType))
+      case (low, high) =>
+        And(GreaterThanOrEqual(value, Literal(low, dataType)), LessThanOrEqual(value, Literal(high, dataType)))
+    }
+    KeyRanges.anyOf(alternatives)
+  }
+
+  /** Whether a value between two bounds can be a key. */
+  def meets(low: Any, high: Any): Boolean = {
+    var (from, until) = (0, lows.length)
+    while (from < until) {
+      val middle = (from + until) / 2
+      if (ordering.lt(highs(middle), low)) from = middle + 1 else until = middle
+    }
+    from < lows.length && ordering.lteq(lows(from), high)
+  }
+
+  private val ordering = TypeUtils.getInterpretedOrdering(dataType)
+  private val (lows, highs) = (ranges.map(_._1).toArray[Any], ranges.map(_._2).toArray[Any])
+}
+
+object KeyRanges {
+
+  /** Whether ranges of a type can be made: its order is that of the statistics and of the index. */
+  def supports(dataType: DataType): Boolean = dataType match {
+    case StringType | _: DecimalType | FloatType | DoubleType | TimestampType | TimestampNTZType => true
+    case other => isWhole(other)
+  }
+
+  /**
+   * The ranges of some keys, cut where the gaps between neighbours are the largest.
+   *
+   * @param most number of ranges.
+   * @return None if a key is NaN, which is in no range that statistics can be compared with.
+   */
+  def of(keys: Array[Any], dataType: DataType, most: Int): Option[KeyRanges] =
+    if (keys.exists(isNaN)) None
+    else {
+      val ordering = TypeUtils.getInterpretedOrdering(dataType).asInstanceOf[Ordering[Any]]
+      val sorted = keys.sorted(ordering)
+      val gaps = gapsOf(sorted, dataType)
+      val widest = mutable.PriorityQueue.empty[(Double, Int)](Ordering.by[(Double, Int), Double](-_._1))
+      for (i <- gaps.indices if gaps(i) > 0) {
+        widest.enqueue(gaps(i) -> i)
+        if (widest.size >= most) widest.dequeue()
+      }
+      val ends = if (sorted.isEmpty) Nil else widest.map(_._2).toSeq.sorted :+ (sorted.length - 1)
+      val starts = 0 +: ends.map(_ + 1)
+      Some(KeyRanges(dataType, sorted.length, starts.zip(ends).map { case (i, j) => sorted(i) -> sorted(j) }))
+    }
+
+  /** The space after each key but the last in which no other value of the type lies between it and the next key. */
+  private def gapsOf(sorted: Array[Any], dataType: DataType): Array[Double] = {
+    val (position, step) = dataType match {
+      case StringType =>
+        val shared = sharedBytes(sorted)
+        ((key: Any) => positionAfter(key.asInstanceOf[UTF8String], shared), 0.0)
+      case _: DecimalType => ((key: Any) => key.asInstanceOf[Decimal].toDouble, 0.0)
+      case other if isWhole(other) => ((key: Any) => key.asInstanceOf[Number].doubleValue, 1.0)
+      case _ => ((key: Any) => key.asInstanceOf[Number].doubleValue, 0.0)
+    }
+    val positions = sorted.map(position)
+    Array.tabulate(math.max(0, sorted.length - 1))(i => positions(i + 1) - positions(i) - step)
+  }
+
+  /** Whether nothing lies between a value and the value plus one. */
+  private def isWhole(dataType: DataType): Boolean = dataType match {
+    case ByteType | ShortType | IntegerType | LongType | DateType => true
+    case _ => false
+  }
+
+  private def sharedBytes(sorted: Array[Any]): Int =
+    if (sorted.isEmpty) 0
+    else {
+      val (first, last) = (sorted.head.asInstanceOf[UTF8String].getBytes, sorted.last.asInstanceOf[UTF8String].getBytes)
+      first.zip(last).takeWhile { case (a, b) => a == b }.length
+    }
+
+  /** The next bytes of a text as a number, in the order of texts. */
+  private def positionAfter(text: UTF8String, shared: Int): Double = {
+    val bytes = text.getBytes
+    (shared until shared + 6).foldLeft(0.0)((sum, i) => sum * 256 + (if (i < bytes.length) bytes(i) & 0xff else 0))
+  }
+
+  private def isNaN(key: Any): Boolean = key match {
+    case number: Double => number.isNaN
+    case number: Float => number.isNaN
+    case _ => false
+  }
+
+  /** A tree of alternatives that is as flat as possible, so that no stack has to hold a long chain. */
+  private def anyOf(alternatives: Seq[Expression]): Expression = alternatives match {
+    case Seq() => Literal.FalseLiteral
+    case Seq(one) => one
+    case many =>
+      val (left, right) = many.splitAt(many.size / 2)
+      Or(anyOf(left), anyOf(right))
+  }
+}

@@ -1,0 +1,55 @@
+"""Random queries with joins, against the same queries whose joins skip no files.
+
+    make fuzz-joins COUNT=500 SEED=7
+
+Prints every query whose rows differ, with its seed. Ends with 0 when there was none.
+"""
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+os.environ["TZ"] = "UTC"
+time.tzset()
+logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+from random_joins import JoinTally, make_join_tables, run_joins  # noqa: E402
+from sessions import start_session  # noqa: E402
+
+SHOWN_EVERY = 100
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=500, help="how many queries")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of the first query")
+    given = parser.parse_args()
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        spark = start_session(Path(folder))
+        try:
+            tables = make_join_tables(spark, "default.joins", Random(given.seed))
+            tally, shown = JoinTally(), 0
+            for seed in run_joins(spark, tables, given.seed, given.count, tally):
+                if (seed - given.seed) % SHOWN_EVERY == SHOWN_EVERY - 1 or len(tally.failures) > shown:
+                    print(f"query {seed}: {tally.text} after {time.monotonic() - start:.0f} s", flush=True)
+                for failure in tally.failures[shown:]:
+                    print(f"FAILURE of query {seed}: {failure}", flush=True)
+                shown = len(tally.failures)
+            print(tally.text)
+        finally:
+            spark.stop()
+    if not tally.skipped:
+        print("FAILURE no file was skipped, so nothing was tried")
+    return 1 if tally.failures or not tally.skipped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
