@@ -73,7 +73,9 @@ def statement_notes(snapshot: TableSnapshot) -> StatementNotes:
     session = metadata_session(snapshot.spark, 0)
     session.conf.set("spark.sql.files.openCostInBytes", _OPEN_COST_BYTES)
     thousand = snapshot.version // 1_000
-    commits = session.read.schema(_COMMITS).option("pathGlobFilter", _COMMIT_FILES.format(max(thousand - 1, 0), thousand))
+    commits = session.read.schema(_COMMITS).option(
+        "pathGlobFilter", _COMMIT_FILES.format(max(thousand - 1, 0), thousand)
+    )
     tag = F.col("commitInfo.tags")[STATEMENT_TAG]
     rows = commits.json(f"{snapshot.location}/_delta_log").select(tag.alias("tag")).where("tag IS NOT NULL")
     return StatementNotes.of(rows.toArrow()["tag"].to_pylist())

@@ -155,7 +155,9 @@ def status(call: Call, table: str | None = None) -> list[StatusRow]:
     """
     # Statements are counted in the log, which costs a job.
     with_statements = table is not None and call[DETAILS]
-    return sorted(_rows(call.spark, table, with_statements=with_statements), key=lambda row: (row.table, row.run_id or ""))
+    return sorted(
+        _rows(call.spark, table, with_statements=with_statements), key=lambda row: (row.table, row.run_id or "")
+    )
 
 
 STATUS = operation(status, short=_SHORT, details=False)

@@ -121,7 +121,7 @@ def test_a_statement_that_also_loses_to_another_writer_fails(spark, new_table, m
 
     staged = Staged(monkeypatch, both)
     before = indexed.checksum()
-    with pytest.raises(CONFLICT, match="(?i)concurrent"):
+    with pytest.raises(CONFLICT, match=r"(?i)concurrent"):
         indexed.sql(STATEMENTS["update"])
     # The other writer has written in between; the update has changed nothing.
     assert staged.runs == 2
@@ -138,7 +138,7 @@ def test_another_writer_before_the_rewrite(spark, new_table, monkeypatch):
         rewrite(indexed)()
 
     Staged(monkeypatch, both)
-    with pytest.raises(CONFLICT, match="(?i)concurrent"):
+    with pytest.raises(CONFLICT, match=r"(?i)concurrent"):
         indexed.sql(STATEMENTS["merge"])
     assert indexed.data.where("s = 'changed'").isEmpty()
 
@@ -176,7 +176,7 @@ def test_an_append_that_delta_takes_for_a_conflict(spark, new_table, monkeypatch
         indexed.append(rows(spark, 8000, 8100))
 
     staged = Staged(monkeypatch, both)
-    with pytest.raises(CONFLICT, match="ConcurrentAppend|CONCURRENT_APPEND"):
+    with pytest.raises(CONFLICT, match=r"ConcurrentAppend|CONCURRENT_APPEND"):
         indexed.sql(STATEMENTS["delete"])
     assert staged.runs == 1
 

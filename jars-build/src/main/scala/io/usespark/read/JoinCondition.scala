@@ -57,18 +57,33 @@ object JoinCondition {
    * @param maxRanges number of ranges.
    * @return the code of a reason if there is none.
    */
-  def of(key: JoinKey, values: JoinKey => Option[Array[Any]], maxRanges: Int): Either[String, JoinCondition] = {
-    val dataType = key.keys(key.position).dataType
+  def of(key: JoinKey, values: JoinKey => Option[Array[Any]], maxRanges: Int): Either[String, JoinCondition] =
+    of(key.value, key.keys(key.position).dataType, values(key), maxRanges)
+
+  /**
+   * The condition of a key.
+   *
+   * @param key an expression of the columns of a scan.
+   * @param dataType of the values.
+   * @param values the values that are equal to it; None if they are too many.
+   * @param maxRanges number of ranges.
+   * @return the code of a reason if there is none.
+   */
+  def of(
+      key: Expression,
+      dataType: DataType,
+      values: => Option[Array[Any]],
+      maxRanges: Int
+  ): Either[String, JoinCondition] =
     for {
-      column <- column(key.value).toRight("NOT_A_COLUMN")
+      column <- column(key).toRight("NOT_A_COLUMN")
       _ <- Either.cond(KeyRanges.supports(dataType), (), "UNSUPPORTED_TYPE")
-      known <- values(key).toRight("TOO_MANY_KEYS")
+      known <- values.toRight("TOO_MANY_KEYS")
       ranges <- KeyRanges.of(known, dataType, maxRanges).toRight("NAN_KEY")
-    } yield plain(key.value) match {
+    } yield plain(key) match {
       case cast @ Cast(_, DateType, _, _) => JoinCondition(column, column, instants(ranges, column.dataType, cast))
       case value => JoinCondition(value, column, ranges)
     }
-  }
 
   /** The instants of days, with a day on either side: clocks that are set back at midnight return to the day before. */
   private def instants(days: KeyRanges, dataType: DataType, cast: Cast): KeyRanges = {

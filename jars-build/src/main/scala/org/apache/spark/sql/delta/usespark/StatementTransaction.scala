@@ -8,9 +8,10 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.usespark.{IndexedRelation, IndexedTables}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
-import org.apache.spark.sql.delta.commands.DeletionVectorUtils
+import org.apache.spark.sql.delta.commands.{DeletionVectorUtils, MergeIntoCommand}
 
 /**
  * What a statement does with the rows of a table.
@@ -25,22 +26,33 @@ final case class StatementKind(replacesRows: Boolean, vectors: Option[String] = 
  * statement may run again.
  *
  * @param repeats how many times the statement ran before
+ * @param merge the statement, if it is a MERGE
  */
 final class StatementTransaction(
     log: DeltaLog,
     table: Option[CatalogTable],
     base: Snapshot,
     kind: StatementKind,
-    repeats: Int
+    repeats: Int,
+    merge: Option[MergeIntoCommand] = None
 ) extends IndexedTransaction(log, table, base, ju.Map.of[String, String](), "append", needsLayout = false)
     with CommitChecks {
   private var winners: Seq[FileStatus] = Nil
+  private var filesWithKeys: Option[Int] = None
 
   /** Whether it lost to rewrites of ours, and to nobody else. Nothing was committed then. */
   private[usespark] var lostToRewrites: Boolean = false
 
   override protected def replacesFiles: Boolean =
     !(kind.vectors.exists(spark.conf.get(_).toBoolean) && DeletionVectorUtils.deletionVectorsWritable(snapshot))
+
+  /** The files that the rows of a MERGE can match, among those that its conditions on the target leave. */
+  override def filterFiles(filters: Seq[Expression], keepNumRecords: Boolean): Seq[AddFile] = {
+    val keys = merge.fold(Seq.empty[Expression])(MergeKeys.conditionsOf(_, snapshot))
+    val files = super.filterFiles(filters ++ keys, keepNumRecords)
+    if (keys.nonEmpty) filesWithKeys = Some(files.size)
+    files
+  }
 
   override protected def laysOutNewRows: Boolean =
     kind.replacesRows && IndexedRelation.isIndexed(base.metadata.configuration) &&
@@ -90,7 +102,10 @@ final class StatementTransaction(
     }
   }
 
-  /** The commit says that a session with USE made it, how often the statement was repeated, and which files are plain. */
+  /**
+   * The commit says that a session with USE made it, how often the statement was repeated, which files are plain, and how
+   * many files of the target could have keys of the source.
+   */
   override protected def commitImpl(
       actions: Seq[Action],
       op: DeltaOperations.Operation,
@@ -100,6 +115,7 @@ final class StatementTransaction(
     val mapper = new ObjectMapper()
     val json = mapper.createObjectNode().put("repeats", repeats)
     json.set[JsonNode]("plain_files", mapper.valueToTree(plainFiles.asJava))
+    filesWithKeys.foreach(json.put("files_with_keys", _))
     super.commitImpl(actions, op, canSkipEmptyCommits, tags + (StatementTransaction.Tag -> json.toString))
   }
 }
@@ -119,7 +135,8 @@ object StatementTransaction {
 }
 
 /** Gives the transaction of one run of a statement to Delta. */
-final class StatementObserver(kind: StatementKind, repeats: Int) extends TransactionExecutionObserver {
+final class StatementObserver(kind: StatementKind, repeats: Int, merge: Option[MergeIntoCommand] = None)
+    extends TransactionExecutionObserver {
   private var isCommitted = false
   private var last: Option[StatementTransaction] = None
 
@@ -131,7 +148,7 @@ final class StatementObserver(kind: StatementKind, repeats: Int) extends Transac
     val delta = f
     if (isCommitted || delta.getClass != classOf[OptimisticTransaction]) delta
     else {
-      last = Some(new StatementTransaction(delta.deltaLog, delta.catalogTable, delta.snapshot, kind, repeats))
+      last = Some(new StatementTransaction(delta.deltaLog, delta.catalogTable, delta.snapshot, kind, repeats, merge))
       last.get
     }
   }

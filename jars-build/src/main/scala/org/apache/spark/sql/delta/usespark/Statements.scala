@@ -28,7 +28,8 @@ object Statements extends Logging {
   /** Runs a command once, or several times as long as it loses to rewrites of ours only. */
   def repeating(command: RunnableCommand, kind: StatementKind, session: SparkSession): Seq[Row] = {
     @tailrec def run(attempt: RunnableCommand, repeats: Int): Seq[Row] = {
-      val observer = new StatementObserver(kind, repeats)
+      val merge = Some(attempt).collect { case merge: MergeIntoCommand => merge }
+      val observer = new StatementObserver(kind, repeats, merge)
       val result =
         try Right(TransactionExecutionObserver.withObserver(observer)(attempt.run(session)))
         catch {
