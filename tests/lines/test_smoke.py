@@ -63,7 +63,7 @@ def test_a_join_reads_files_with_its_keys(story, set_conf):
         rows = story.range(part * 100, part * 100 + 100).selectExpr("id", "CAST(id AS INT) x")
         rows.coalesce(1).write.format("delta").mode("append").saveAsTable("default.smoke_parts")
     side = "(SELECT id k FROM range(1000) WHERE id % 1000 BETWEEN 120 AND 160)"
-    joined = story.sql(f"SELECT t.id FROM default.smoke_parts t JOIN {side} s ON t.x = s.k")
+    joined = story.sql(f"SELECT /*+ BROADCAST(s) */ t.id FROM default.smoke_parts t JOIN {side} s ON t.x = s.k")
     assert sorted(row.id for row in joined.collect()) == list(range(120, 161))
     (scan,) = sql_ext.read_report(joined).scans
     assert (scan.kept_files, scan.joined_files) == (4, 1)
