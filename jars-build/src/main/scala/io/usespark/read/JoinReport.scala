@@ -61,13 +61,15 @@ object JoinReport extends AdaptiveSparkPlanHelper {
       val narrowed = narrow(scan, keys)
       val looked = narrowed.getTagValue(JoinOutcome.Tag)
       val others = keys.filter(key => looked.isEmpty || !key.refusal.forall(_ == NotExecuted))
-      Some(narrowed.relation.location).collect {
-        case index: JoinFileIndex => index.base -> Some(index)
-        case index: PreparedDeltaFileIndex => index -> None
-      }.map { case (index, joined) =>
-        val files = joined.fold(FileCount.of(index.preparedScan.files))(_.count)
-        index -> JoinsOfScan(joined, looked.getOrElse(Nil) ++ outcomes(others, files, execution.sparkSession))
-      }
+      Some(narrowed.relation.location)
+        .collect {
+          case index: JoinFileIndex => index.base -> Some(index)
+          case index: PreparedDeltaFileIndex => index -> None
+        }
+        .map { case (index, joined) =>
+          val files = joined.fold(FileCount.of(index.preparedScan.files))(_.count)
+          index -> JoinsOfScan(joined, looked.getOrElse(Nil) ++ outcomes(others, files, execution.sparkSession))
+        }
     })
   }
 

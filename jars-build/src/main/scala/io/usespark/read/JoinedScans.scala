@@ -134,9 +134,8 @@ object JoinedScans {
 
   /** The keys of each join, from the uppermost. */
   def byJoin(keys: Seq[JoinKey]): Seq[Seq[JoinKey]] = {
-    val joins = keys.foldLeft(Seq.empty[SparkPlan])((seen, key) =>
-      if (seen.exists(_ eq key.join)) seen else seen :+ key.join
-    )
+    val joins =
+      keys.foldLeft(Seq.empty[SparkPlan])((seen, key) => if (seen.exists(_ eq key.join)) seen else seen :+ key.join)
     joins.map(join => keys.filter(_.join eq join))
   }
 

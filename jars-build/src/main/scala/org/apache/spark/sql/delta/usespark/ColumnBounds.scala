@@ -48,7 +48,9 @@ object ColumnBounds {
   }
 
   private def read(snapshot: Snapshot, column: Seq[String]): Option[ColumnBounds] = {
-    def named(kind: String) = col((Seq("stats", kind) ++ column).map(name => s"`${name.replace("`", "``")}`").mkString("."))
+    def named(kind: String) = col(
+      (Seq("stats", kind) ++ column).map(name => s"`${name.replace("`", "``")}`").mkString(".")
+    )
     val files = snapshot.withStats
     // A column without statistics has no field.
     Try(files.select(col("path"), named("minValues"), named("maxValues"))).toOption.map { selected =>

@@ -14,7 +14,8 @@ object SideKeys {
 
   /** From the rows that adaptive execution has broadcast; None if they are more than some number, or not there yet. */
   def broadcast(side: SparkPlan, keys: Seq[Expression], position: Int, most: Long): Option[Array[Any]] = side match {
-    case stage: BroadcastQueryStageExec if stage.isMaterialized && stage.getRuntimeStatistics.rowCount.exists(_ <= most) =>
+    case stage: BroadcastQueryStageExec
+        if stage.isMaterialized && stage.getRuntimeStatistics.rowCount.exists(_ <= most) =>
       val relation = side.executeBroadcast[HashedRelation]().value
       val value = relation match {
         case _: LongHashedRelation => HashJoin.extractKeyExprAt(keys, position)
