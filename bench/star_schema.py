@@ -189,7 +189,7 @@ def make_facts(spark: SparkSession, rows: int, sizes: dict[str, int], file_bytes
         f"'use.index.targetFileBytes' = '{file_bytes}') AS SELECT * FROM lineorder_plain"
     )
     sql_ext.call(spark, "optimize", table="lineorder_indexed").collect()
-    spark.sql(f"CREATE TABLE lineorder_liquid CLUSTER BY ({columns}) AS SELECT * FROM lineorder_plain")
+    spark.sql(f"CREATE TABLE lineorder_liquid USING delta CLUSTER BY ({columns}) AS SELECT * FROM lineorder_plain")
     spark.sql("OPTIMIZE lineorder_liquid FULL")
 
 

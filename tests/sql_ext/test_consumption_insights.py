@@ -49,6 +49,7 @@ def test_a_scan_is_a_row_with_the_counts_of_its_query(spark, table):
         row.skipped_by_limit,
         row.skipped_by_cubes,
         row.skipped_by_weights,
+        row.skipped_by_joins,
         row.read,
     )
     for count in ("files", "bytes"):
@@ -89,7 +90,7 @@ def test_spark_metrics_have_the_sums_of_the_records(spark, table):
     added = {name: value - before.get(name, 0) for name, value in after.items()}
     assert added["recorded_scans_total"] == len(rows) == 2
     assert added["recorded_read_bytes_total"] == sum(row.read.bytes for row in rows)
-    for step in ("partitions", "statistics", "limit", "cubes", "weights"):
+    for step in ("partitions", "statistics", "limit", "cubes", "weights", "joins"):
         skipped = sum(row[f"skipped_by_{step}"].bytes for row in rows)
         assert added.get(f"recorded_skipped_bytes_total.{step}", 0) == skipped, step
     assert added["recorded_skipped_bytes_total.weights"] > 0

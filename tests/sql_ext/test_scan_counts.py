@@ -8,7 +8,7 @@ from otree.weight import weight_of
 from sql_ext import read_report
 
 COLUMNS = "c BIGINT, a BIGINT, b BIGINT, p INT"
-STEPS = ("partitions", "statistics", "limit", "cubes", "weights")
+STEPS = ("partitions", "statistics", "limit", "cubes", "weights", "joins")
 
 
 @pytest.fixture(scope="module")

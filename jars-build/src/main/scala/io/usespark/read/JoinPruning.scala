@@ -94,11 +94,12 @@ final private[usespark] case class NarrowedScan(
     val fixed = scan.partitionFilters.filterNot(isDynamic)
     val joins = JoinedScans.byJoin(keys)
     val ranges = math.min(MaxRanges, math.max(2, math.pow(MaxBoxes.toDouble, 1.0 / joins.size).toInt))
-    val start = Selection(index.matchingFiles(fixed, scan.dataFilters), Nil, Nil)
+    val start = Selection(index.matchingFiles(fixed, scan.dataFilters), Nil, Nil, Nil)
     val selection = joins.foldLeft(start) { (before, ofJoin) =>
       val looked = ofJoin.map(JoinCondition.of(_, values, ranges))
       val conditions = looked.collect { case Right(condition) => condition }
-      val filters = before.filters ++ conditions.map(_.filter)
+      val own = conditions.map(_.filter)
+      val filters = before.filters ++ own
       val files = if (conditions.isEmpty) before.files else chosen(index, filters, conditions, before.files)
       val reason =
         if (files.size < before.files.size) None
@@ -111,9 +112,11 @@ final private[usespark] case class NarrowedScan(
         reason,
         FileCount.of(files)
       )
-      Selection(files, filters, before.outcomes :+ outcome)
+      // Without effect on files, a filter would cost more in pages of indexes and dictionaries than it saves.
+      val pushed = if (reason.isEmpty) before.pushed ++ own.filter(isOfData) else before.pushed
+      Selection(files, filters, pushed, before.outcomes :+ outcome)
     }
-    val filters = selection.filters.filter(isOfData)
+    val filters = selection.pushed
     val location = new JoinFileIndex(index, filters, selection.files)
     val narrowed = scan.copy(
       relation = scan.relation.copy(location = location)(scan.relation.sparkSession),
@@ -167,6 +170,11 @@ private object NarrowedScan {
   /** The product of the ranges of all joins of a scan, which the index intersects. */
   private val MaxBoxes = 256
 
-  /** Files that are left, filters that their rows have to pass, and what each join did. */
-  final private case class Selection(files: Seq[AddFile], filters: Seq[Expression], outcomes: Seq[JoinOutcome])
+  /** Files that are left, filters that their rows have to pass, those of them for pages, and what each join did. */
+  final private case class Selection(
+      files: Seq[AddFile],
+      filters: Seq[Expression],
+      pushed: Seq[Expression],
+      outcomes: Seq[JoinOutcome]
+  )
 }
