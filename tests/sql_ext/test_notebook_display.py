@@ -84,14 +84,16 @@ def test_a_table_shows_what_it_offers():
 
 
 def test_a_read_report_shows_scans_and_samples():
-    scan = sql_ext.ScanReport(True, 80, 800, 30, 300, 100, 1_000, 90, 900, 50, 500, f"default.{ATTACK}", 7, False)
+    scan = sql_ext.ScanReport(
+        True, 80, 800, 30, 300, 100, 1_000, 90, 900, 50, 500, f"default.{ATTACK}", 7, False, 30, 300, ()
+    )
     weight = sql_ext.WeightSample(("x",), 0.0, 0.1, "note", None)
     spark_sample = sql_ext.SparkSample(SampleReason.NOT_A_TABLE, ATTACK, 0.0, 0.5)
     text = sql_ext.ReadReport((spark_sample,), 1, (scan,), (weight,))._repr_html_()
     shown = _Cells(text)
     assert "script" not in shown.tags
     assert shown.rows[1] == [
-        *(f"default.{ATTACK}", "7", "100", "1,000", "10", "10", "0", "30", "20", "30", "300"),
+        *(f"default.{ATTACK}", "7", "100", "1,000", "10", "10", "0", "30", "20", "0", "30", "300"),
     ]
     assert shown.rows[3] == ["0 to 0.1", "by weight", "note"]
     assert shown.rows[4] == ["0 to 0.5", "by Spark", f"NOT_A_TABLE: {ATTACK}"]

@@ -24,6 +24,7 @@ HARMLESS = {
     "io.usespark.FileCount.apply(long, long)",
     "io.usespark.IndexedTables.isDelta(java.lang.String)",
     "io.usespark.IndexedTables.isQbeast(java.lang.String)",
+    "io.usespark.JoinOutcome.Tag()",
     "io.usespark.NamedFormat.made()",  # these two forget what the calling thread named
     "io.usespark.NamedFormat.taken()",
     "io.usespark.Python.attached()",

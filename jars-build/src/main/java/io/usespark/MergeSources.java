@@ -18,10 +18,14 @@ public final class MergeSources {
     return merge.getMergeSource().df();
   }
 
-  /** Whether they are the same each time: Delta has stored them, or has found that they cannot change. */
-  public static boolean areStable(MergeIntoCommand merge) {
+  /** Whether Delta has stored them for the statement. */
+  public static boolean areStored(MergeIntoCommand merge) {
+    return merge.getMergeSource().isMaterialized();
+  }
+
+  /** Whether Delta has not stored them, since it has found that they are the same each time. */
+  public static boolean areUnchanging(MergeIntoCommand merge) {
     MergeSource source = merge.getMergeSource();
-    return source.isMaterialized()
-        || source.materializeReason().toString().equals("notMaterializedAuto");
+    return source.materializeReason().toString().equals("notMaterializedAuto");
   }
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.delta.{DataFrameUtils, Snapshot}
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
 import org.apache.spark.sql.execution.QueryExecution
@@ -48,18 +49,22 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
       written
         .orElse {
           val isLarge = snapshot.sizeInBytes >= JoinPruning.minBytes(session) / CheaperThanStatistics
-          if (isLarge && MergeSources.areStable(merge)) stored else None
+          if (isLarge && (MergeSources.areStored(merge) || isFixed && MergeSources.areUnchanging(merge))) stored
+          else None
         }
         .getOrElse(Nil)
 
+  /** Whether no part of the source depends on when it is computed. */
+  private def isFixed: Boolean = merge.source.deterministic && !merge.source.containsPattern(TreePattern.CURRENT_LIKE)
+
   /** From the values in the text of the statement, or those of a local DataFrame. */
-  private def written: Option[Seq[Expression]] = {
-    val query = keysOf(merge.source)
-    query.optimizedPlan match {
-      case local: LocalRelation => Some(conditionsOf(local.data, MaxRanges))
-      case _ => None
-    }
-  }
+  private def written: Option[Seq[Expression]] =
+    if (!isFixed) None
+    else
+      keysOf(merge.source).optimizedPlan match {
+        case local: LocalRelation => Some(conditionsOf(local.data, MaxRanges))
+        case _ => None
+      }
 
   /** From a job on the rows as Delta has stored them: their keys, or the ends of their range if they are many. */
   private def stored: Option[Seq[Expression]] = {
