@@ -66,12 +66,6 @@ def test_it_looks_at_files_with_its_keys_only(spark, by_key, new_table, set_conf
     set_conf("spark.qbeast.use.joins.keys", "50")
     files = files_with(indexed, [(700, 759)])
     assert compared(indexed, plain, merge(source.name), set_conf) == files
-    # The day may be another one when Delta computes the source.
-    today = "(SELECT *, current_date() AS day FROM VALUES (20L, 1L, 1, 'a') AS s(id, x, p, s))"
-    condition = "t.id = s.id AND s.day > DATE'2000-01-01'"
-    clauses = "WHEN MATCHED THEN UPDATE SET s = 'today'"
-    set_conf("spark.qbeast.use.joins.bytes", "1g")
-    assert compared(indexed, plain, merge(today, condition, clauses), set_conf) is None
     # Rows without a match are looked for in all files.
     assert compared(indexed, plain, merge(FEW, clauses=BY_SOURCE), set_conf) is None
 
