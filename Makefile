@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements bench-star dist clean distclean java environment shim test-shim soak-merges
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements fuzz-joins bench-star
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
