@@ -70,7 +70,7 @@ def test_it_looks_at_files_with_its_keys_only(spark, by_key, new_table, set_conf
     assert compared(indexed, plain, merge(FEW, clauses=BY_SOURCE), set_conf) is None
 
 
-def test_small_tables_start_no_job_for_it(spark, new_table, set_conf):
+def test_files_of_small_tables_are_all_looked_at(spark, new_table, set_conf):
     set_conf("spark.qbeast.use.joins.bytes", "1g")
     run_on_both(*pair(spark, new_table), merge("(SELECT id, id AS x, 1 AS p, 'e' AS s FROM range(700, 800))"))
 

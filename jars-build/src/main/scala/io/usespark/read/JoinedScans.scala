@@ -127,9 +127,9 @@ object JoinedScans {
    * @param intoStages also those inside the stages that adaptive execution has made.
    */
   def of(plan: SparkPlan, intoStages: Boolean): Seq[(FileSourceScanExec, Seq[JoinKey])] = {
-    val found = new JoinedScans(intoStages)
-    found.visit(plan, Nil)
-    found.scans.result()
+    val joined = new JoinedScans(intoStages)
+    joined.visit(plan, Nil)
+    joined.scans.result()
   }
 
   /** The keys of each join, from the uppermost. */

@@ -74,10 +74,10 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
     if (rows.length <= most) Some(conditionsOf(rows, MaxRanges))
     else if (source.stats.sizeInBytes > snapshot.sizeInBytes) None
     else {
-      val ends = Seq[Expression => aggregate.AggregateFunction](Min(_), Max(_)).map { end =>
-        collected(executionOf(Aggregate(Nil, named(pairs.map(p => end(p._2).toAggregateExpression())), source))).head
-      }
-      Some(conditionsOf(ends, 1))
+      val keys = pairs.map(_._2)
+      val ends = (keys.map(Min(_)) ++ keys.map(Max(_))).map(_.toAggregateExpression())
+      val row = collected(executionOf(Aggregate(Nil, named(ends), source))).head.toSeq(ends.map(_.dataType))
+      Some(conditionsOf(row.grouped(keys.size).map(InternalRow.fromSeq).toSeq, 1))
     }
   }
 
