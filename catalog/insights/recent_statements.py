@@ -18,6 +18,7 @@ from catalog.files.file_rows import bounds_of, partition_text
 from catalog.files.file_table import FileTable, Floats
 from catalog.files.log_changes import commit_file
 from catalog.insights.statement_notes import STATEMENT_TAG
+from catalog.insights.statement_pace import Span
 from catalog.jvm.files import text_file
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.log_probe import exists
@@ -46,6 +47,7 @@ class Statement:
         written: paths of the files that it wrote.
         low: smallest values of files that it removed, NaN where they are not known. Shape (files, columns).
         high: largest values, likewise.
+        span: when it began and committed; None if its writer does not say it.
     """
 
     time: int
@@ -55,6 +57,7 @@ class Statement:
     written: tuple[str, ...]
     low: Floats
     high: Floats
+    span: Span | None = None
 
     @property
     def kind(self) -> Hashable:
@@ -79,12 +82,14 @@ class LoggedStatement:
         compared: see ``Statement``.
         removed: the ``remove`` actions that change data.
         added: the ``add`` actions that change data.
+        span: see ``Statement``.
     """
 
     operation: str
     compared: frozenset[str] | None
     removed: tuple[Mapping[str, Any], ...]
     added: tuple[Mapping[str, Any], ...]
+    span: Span | None = None
 
     @classmethod
     def of(cls, text: str) -> LoggedStatement | None:
@@ -105,7 +110,7 @@ class LoggedStatement:
         # An insert-only MERGE removes no file, and reads some. Writers that read none need not say so.
         if not removed and not (added and info.get("isBlindAppend") is False):
             return None
-        return cls(str(info.get("operation", "")), compared_columns(info), removed, added)
+        return cls(str(info.get("operation", "")), compared_columns(info), removed, added, Span.of(info))
 
 
 def may_repeat(info: Mapping[str, Any]) -> bool:
@@ -235,15 +240,17 @@ class StatementTail:
         self._spark, self._location = snapshot.spark, snapshot.location
         self._version = snapshot.version
 
-    def has_next(self) -> bool:
-        """Whether a statement was committed since the last question; one file lookup if there is no new commit."""
-        has_statement = False
+    def new_spans(self) -> list[Span | None]:
+        """The statements that were committed since the last question; one file lookup if there is no new commit."""
+        spans = []
         while exists(self._spark, self._location, f"_delta_log/{self._version + 1:020d}.json"):
             self._version += 1
             path = commit_file(self._location, self._version)
             text = text_file(self._spark, path, MAX_COMMIT_BYTES).text
-            has_statement |= text is not None and LoggedStatement.of(text) is not None
-        return has_statement
+            statement = None if text is None else LoggedStatement.of(text)
+            if statement is not None:
+                spans.append(statement.span)
+        return spans
 
 
 def _described(
@@ -267,7 +274,7 @@ def _described(
         known.add(written)
         low, high = known.of(removed, written)
         partitions = frozenset(part for part in (*removed.partition, *written.partition) if part is not None)
-        statement = Statement(time, found.operation, found.compared, partitions, written.path, low, high)
+        statement = Statement(time, found.operation, found.compared, partitions, written.path, low, high, found.span)
         described[version] = _Commit(time, statement, written)
         start = end
     return described

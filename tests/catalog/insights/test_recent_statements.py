@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from catalog.columns.column_names import FoundColumn
 from catalog.insights import recent_statements as module
 from catalog.insights.recent_statements import LoggedStatement, StatementTail, compared_columns, recent_statements
+from catalog.insights.statement_pace import Span
 from catalog.jvm.files import TextFile
 
 MERGE_ON_DAY = '["((id#224L = id#228L) AND (day#225 = 2024-01-30))"]'
@@ -29,8 +30,8 @@ def remove(path, **more):
     return {"remove": {"path": path, "partitionValues": {}, "dataChange": True, "stats": '{"numRecords":1}', **more}}
 
 
-def commit(*actions, operation="MERGE", blind=False, predicate=MERGE_ON_DAY):
-    info = {"operation": operation, "isBlindAppend": blind, "operationParameters": {"predicate": predicate}}
+def commit(*actions, operation="MERGE", blind=False, predicate=MERGE_ON_DAY, **more):
+    info = {"operation": operation, "isBlindAppend": blind, "operationParameters": {"predicate": predicate}, **more}
     return "\n".join(json.dumps(action) for action in ({"commitInfo": info}, *actions))
 
 
@@ -209,10 +210,11 @@ def test_a_delete_of_whole_files_has_no_known_ranges(log):
 def test_the_tail_of_a_log_tells_of_statements_only(log):
     log.put(1, commit(remove("a"), add("b")))
     tail = StatementTail(log.snapshot)
-    assert not tail.has_next()
+    assert tail.new_spans() == []
     log.put(2, commit(add("c"), operation="WRITE", blind=True))
-    assert not tail.has_next()
-    log.put(3, commit(remove("b"), add("d")))
+    assert tail.new_spans() == []
+    log.put(3, commit(remove("b"), add("d"), timestamp=1_000, operationMetrics={"executionTimeMs": "300"}))
     log.put(4, commit(add("e"), operation="WRITE", blind=True))
-    assert tail.has_next()
-    assert not tail.has_next()
+    log.put(5, commit(remove("d"), add("f")))
+    assert tail.new_spans() == [Span(700, 1_000), None]
+    assert tail.new_spans() == []

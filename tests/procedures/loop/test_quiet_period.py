@@ -13,6 +13,7 @@ from staging import settings_of
 
 from catalog.errors import ConcurrentChangeError, InvalidArgumentError
 from catalog.insights.recent_statements import Statement
+from catalog.insights.statement_pace import Span
 from procedures.declare.runs import Run
 from procedures.groups.group import Concatenate, FileRun, Relayout, SkippedGroup
 from procedures.groups.plan import CHANGED
@@ -32,9 +33,9 @@ QUIET = 600_000
 LEFT = SkippedGroup("", CHANGED, 2, 20, "statements")
 
 
-def statement(*written, time=0, compared=("p",)):
+def statement(*written, time=0, compared=("p",), span=None):
     nothing = np.zeros((1, 2)) * np.nan
-    return Statement(time, "MERGE", frozenset(compared), frozenset({"none"}), written, nothing, nothing)
+    return Statement(time, "MERGE", frozenset(compared), frozenset({"none"}), written, nothing, nothing, span)
 
 
 class Log:
@@ -58,8 +59,8 @@ class Log:
         assert len(columns) == 2
         return tuple(s for s in self.statements if s.time >= since)
 
-    def has_next(self):
-        return next(self.nexts, False)
+    def new_spans(self):
+        return next(self.nexts, [])
 
     def quiet(self, run=None):
         return QuietPeriod(self.table, QUIET, run, self.clock)
@@ -151,8 +152,53 @@ class Rewrite:
 def test_a_commit_waits_for_the_next_statement(log):
     log.statements = [statement("b", time=log.clock.now())]
     # The first answer is about statements that were committed before the wait.
-    log.nexts = iter([True, False, False, True])
-    assert Rewrite(log).commit() == 2 * module._LOOK_SECONDS * 1000
+    log.nexts = iter([[None], [], [], [None]])
+    assert Rewrite(log).commit() == 3 * module._LOOK_SECONDS * 1000
+
+
+def test_a_commit_waits_for_a_statement_with_a_pause_after_it(log):
+    log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
+    slow, quick, next_one = Span(1_000, 1_950), Span(2_000, 2_400), Span(3_000, 3_400)
+    log.nexts = iter([[], [slow], [quick], *([[Span(1_000 * n, 1_000 * n + 400)] for n in range(3, 20)])])
+    assert next_one.begun - quick.ended == 600
+    # The pause of 50 ms after the slow one has to be more than five statements ago.
+    assert Rewrite(log).commit() == 7 * module._LOOK_SECONDS * 1000
+
+
+def test_a_look_that_takes_long_needs_a_longer_pause(log):
+    log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
+    answers = [[Span(1_000 * n, 1_000 * n + 400)] for n in range(1, 20)]
+
+    def slow_look():
+        log.clock.go_on(200 if len(answers) > 10 else 0)
+        return answers.pop(0)
+
+    log.new_spans = slow_look
+    Rewrite(log).commit()
+    assert len(answers) == 9
+
+
+def test_statements_without_a_pause_end_the_wait_for_one(log):
+    log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
+    log.nexts = iter([[], *([[Span(400 * n, 400 * n + 399)] for n in range(1, 100)])])
+    with pytest.raises(ConcurrentChangeError, match="without a pause"):
+        Rewrite(log).commit()
+
+
+@pytest.mark.parametrize(("pause", "planned"), [(199, []), (200, ["a", "c", "d"])])
+def test_nothing_is_planned_where_statements_leave_no_pause(log, pause, planned):
+    spans = [Span((400 + pause) * n, (400 + pause) * n + 400) for n in range(5)]
+    log.statements = [statement("b", time=log.clock.now(), span=span) for span in spans]
+    plan = log.plan()
+    assert paths(plan) == planned
+    assert ("leave no pause" in plan.changed.note) == (not planned)
+
+
+def test_a_pause_is_of_no_matter_to_statements_that_name_a_partition(log):
+    log.statements = [statement("b", time=log.clock.now(), span=Span(n, n + 1)) for n in range(5)]
+    log.snapshot = replace(log.snapshot, partition_columns=("p",))
+    log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
+    assert paths(log.plan()) == ["a"]
 
 
 def test_a_commit_waits_until_the_table_has_been_quiet(log):
