@@ -240,6 +240,11 @@ class StatementTail:
         self._spark, self._location = snapshot.spark, snapshot.location
         self._version = snapshot.version
 
+    @property
+    def version(self) -> int:
+        """The newest version that it has seen."""
+        return self._version
+
     def new_spans(self) -> list[Span | None]:
         """The statements that were committed since the last question; one file lookup if there is no new commit."""
         spans = []

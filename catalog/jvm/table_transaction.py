@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
 
 from catalog.jvm.file_writer import FileWriter
 from catalog.jvm.java_values import JavaValue, data_frame, java_data, java_list, java_map, java_maps
+
+
+class _Hold:
+    """The function that a commit calls before its last check for conflicts.
+
+    Args:
+        wait: see ``TableTransaction.hold``.
+    """
+
+    class Java:
+        """Read by Py4J."""
+
+        implements = ("java.util.function.LongUnaryOperator",)
+
+    def __init__(self, wait: Callable[[int], int]) -> None:
+        self._wait = wait
+        self.error: BaseException | None = None
+
+    def applyAsLong(self, version: int) -> int:  # noqa: N802 - the name of the Java interface
+        """Waits; an error is kept, since it would lose its type on the way."""
+        try:
+            return self._wait(version)
+        except BaseException as error:
+            self.error = error
+            raise
 
 
 class TableTransaction(FileWriter):
@@ -15,6 +41,23 @@ class TableTransaction(FileWriter):
 
     It reads the version that was newest when it began. Each step works with the settings of its session.
     """
+
+    def __init__(self, spark: SparkSession, java: JavaValue) -> None:
+        super().__init__(spark, java)
+        self._hold: _Hold | None = None
+
+    def hold(self, wait: Callable[[int], int]) -> None:
+        """Has the commit wait between its first and its last check for conflicts.
+
+        The last check looks only at commits that came meanwhile, so that little time passes between the end of the wait
+        and the commit. A commit without any concurrent one does not wait.
+
+        Args:
+            wait: gets the version that the commit is about to be, and returns which version it can be after the wait.
+                The commit fails with an error that it raises.
+        """
+        self._hold = _Hold(wait)
+        self._java.hold(self._hold)
 
     def mark(self, text: str) -> None:
         """Puts a text into the names of all files that are written from now on.
@@ -105,9 +148,17 @@ class TableTransaction(FileWriter):
 
         Returns:
             The version committed.
+
+        Raises:
+            Exception: that of the function which the commit waited for.
         """
         tags = java_maps(self.spark, tags_by_path)
-        return int(self._java.commit(operation, java_map(self.spark, parameters), tags, data_change))
+        try:
+            return int(self._java.commit(operation, java_map(self.spark, parameters), tags, data_change))
+        except Py4JJavaError:
+            if self._hold is not None and self._hold.error is not None:
+                raise self._hold.error from None
+            raise
 
     def replace_entries(self, files: DataFrame, operation: str, parameters: Mapping[str, str], large: bool) -> int:
         """Commits other metadata of live files, and what was configured, without data change.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from catalog.clock import Clock
 from catalog.columns.column_names import FoundColumn, find_stored
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError
 from catalog.files.file_table import FileTable
-from catalog.insights.recent_statements import Statement, StatementTail, recent_statements
-from catalog.insights.statement_pace import longest_pause, next_pause
+from catalog.insights.recent_statements import Statement, recent_statements
+from catalog.insights.statement_pace import longest_pause
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.runs import Run
@@ -19,13 +21,10 @@ from procedures.groups.active_files import active_files, conflicts_anywhere
 from procedures.groups.group import Group, SkippedGroup
 from procedures.groups.plan import CHANGED
 from procedures.layout.step import Step
+from procedures.loop.commit_gate import LEAST_PAUSE_MILLIS, CommitGate
 from procedures.rewrite.results import RewriteContext
 
-# Between two looks for the next commit.
-_LOOK_SECONDS = 0.01
-# A commit takes 0.02 to 0.07 s on a busy machine after the look that has found a statement, and longer where the look
-# takes longer.
-_LEAST_PAUSE_MILLIS, _LOOKS_PER_PAUSE = 200, 4
+T = TypeVar("T")
 
 
 class QuietPeriod:
@@ -59,7 +58,7 @@ class QuietPeriod:
         names = [column.path[0] if column is not None else "" for column in columns]
         if conflicts_anywhere(statements, snapshot.partition_columns):
             pause = longest_pause([statement.span for statement in statements])
-            if pause is not None and pause < _LEAST_PAUSE_MILLIS:
+            if pause is not None and pause < LEAST_PAUSE_MILLIS:
                 return frozenset(files.path.tolist())
         active = active_files(files, statements, names, snapshot.partition_columns)
         return frozenset(files.path[active].tolist())
@@ -91,57 +90,40 @@ class QuietPeriod:
             group: that is rewritten.
             context: of the rewrite.
         """
+        gate: CommitGate | None = None
 
         def observe(step: Step) -> None:
+            nonlocal gate
             context.observe(step)
-            if step is Step.COMMIT:
-                self._wait_for_commit(group)
+            if step is Step.COMMIT and (gate := self._gate(group)) is not None:
+                self._waiting(gate.wait_for_statement)
 
-        return replace(context, observe=observe)
+        def hold(version: int) -> int:
+            return version if gate is None else self._waiting(partial(gate.wait_for_pause, version))
 
-    def _wait_for_commit(self, group: Group) -> None:
-        """Waits until no statement is expected to be under way.
+        return replace(context, observe=observe, hold=hold)
+
+    def _gate(self, group: Group) -> CommitGate | None:
+        """What the commit of a group has to wait for.
 
         Raises:
-            ConcurrentChangeError: statements have come near the files of the group since it was planned, or the run was
-                asked to stop.
+            ConcurrentChangeError: statements have come near the files of the group since it was planned.
         """
         snapshot = self._table.snapshot()
         statements = self._statements(snapshot)
         if not statements:
-            return
+            return None
         if not self._active_among(snapshot, statements).isdisjoint(file.path for file in group.files):
             raise ConcurrentChangeError("Statements changed files near those of the group while it was written")
         if not conflicts_anywhere(statements, snapshot.partition_columns):
-            return
-        run = self._run
-        before, run.current = run.current, "waiting for the end of a statement of another session"
-        self._wait_for_pause(snapshot, statements)
-        run.current = before
+            return None
+        return CommitGate(snapshot, statements, self._millis, self._run, self._clock)
 
-    def _wait_for_pause(self, snapshot: TableSnapshot, statements: tuple[Statement, ...]) -> None:
-        """Waits until a statement has ended and the next one is not about to begin, or the table has been quiet."""
-        tail, never, clock = StatementTail(snapshot), threading.Event(), self._clock
-        spans = [statement.span for statement in statements] + tail.new_spans()
-        until = max(statement.time for statement in statements) + self._millis
-        looked, is_quiet = clock.monotonic(), True
-        while clock.now() < until:
-            if self._run.stop_reason is not None:
-                raise ConcurrentChangeError("The run was asked to stop while it waited for the end of a statement")
-            clock.wait(never, _LOOK_SECONDS)
-            begun = clock.monotonic()
-            new = tail.new_spans()
-            now = clock.monotonic()
-            if new:
-                is_quiet = False
-                spans += new
-                pause = next_pause(spans)
-                needed = max(_LEAST_PAUSE_MILLIS, _LOOKS_PER_PAUSE * (now - begun) * 1000)
-                if pause is None or pause - (now - looked) * 1000 >= needed:
-                    return
-            looked = begun
-        if not is_quiet:
-            raise ConcurrentChangeError("Statements follow each other without a pause in which a rewrite fails none")
+    def _waiting(self, wait: Callable[[], T]) -> T:
+        before, self._run.current = self._run.current, "waiting for the end of a statement of another session"
+        result = wait()
+        self._run.current = before
+        return result
 
     def _statements(self, snapshot: TableSnapshot) -> tuple[Statement, ...]:
         return recent_statements(snapshot, _columns(snapshot), self._clock.now() - self._millis)

@@ -36,7 +36,7 @@ def commit(
         The version committed.
 
     Raises:
-        ConcurrentChangeError: not committed, another writer was first.
+        ConcurrentChangeError: not committed, another writer was first, or the wait for statements was given up.
         TableError: not committed, the table was dropped.
         CommitUnknownError: the commit failed in a way that leaves its outcome open.
     """
@@ -52,9 +52,11 @@ def commit(
         version = _version_of(table, event.write_id)
         if version is not None:
             return version
-        if is_conflict(error):
+        if is_conflict(error) or isinstance(error, ConcurrentChangeError):
             if event.overflow_file is not None:
                 table.delete_state(event.overflow_file)
+            if isinstance(error, ConcurrentChangeError):
+                raise
             raise ConcurrentChangeError(f"Another writer was first: {text_of(error)}") from error
         if not table.exists():
             # Delta writes no log entry where there is no log.

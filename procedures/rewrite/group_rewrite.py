@@ -112,6 +112,8 @@ def _committed(
         table_bytes=snapshot.bytes - inputs_stats.bytes + outputs_stats.bytes,
     )
     context.observe(Step.COMMIT)
+    if context.hold is not None:
+        inputs.transaction.hold(context.hold)
     version = commit(
         table, inputs.transaction, event, output.tags, isinstance(group, Concatenate) and group.removal is not None
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from catalog.clock import SYSTEM_CLOCK, Clock
@@ -19,12 +19,14 @@ class RewriteContext:
         parameters: arguments of the call, for the event.
         observe: sees each step before it begins.
         clock: the time.
+        hold: what a commit waits for between its checks for conflicts, see ``TableTransaction.hold``; None for nothing.
     """
 
     trigger: str = "call"
     parameters: Mapping[str, str] = field(default_factory=dict)
     observe: StepObserver = ignore_step
     clock: Clock = SYSTEM_CLOCK
+    hold: Callable[[int], int] | None = None
 
 
 @dataclass(frozen=True)

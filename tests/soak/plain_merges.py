@@ -169,6 +169,16 @@ def rewrites(table: DeltaTable) -> Iterator[tuple[float, int]]:
         known |= {add["path"]: add for add in table.added(version)}
 
 
+def pauses(table: DeltaTable) -> list[float]:
+    """Seconds between the end of a statement and the start of the next one, as their commits say; sorted."""
+    infos = [
+        info for version in range(table.version + 1) if "MERGE" in (info := table.commit_info(version))["operation"]
+    ]
+    ends = [info["timestamp"] for info in infos]
+    starts = [info["timestamp"] - int(info["operationMetrics"]["executionTimeMs"]) for info in infos]
+    return sorted((start - end) / 1000 for end, start in zip(ends, starts[1:], strict=False))
+
+
 # -------------------------------------------------------------------------------------------------------------- main
 
 
@@ -209,6 +219,8 @@ def soak(spark: SparkSession, folder: Path, wanted: argparse.Namespace) -> list[
     print(f"rewrites: {len(replaced)}; files of the newest day that they replaced: {sum(n for _, n in replaced)}")
     delays = sorted(delay for delay, _ in replaced)
     print(f"seconds between a statement and the rewrite after it: {', '.join(f'{delay:.2f}' for delay in delays)}")
+    between = pauses(table)
+    print(f"pauses of the writer: {', '.join(f'{between[len(between) * n // 8]:.2f}' for n in range(8))}")
     print(f"runs of the service: {len(runs)}; runs that left files because of recent statements: {left}")
     print(f"last note: {runs[max(runs)] if runs else ''}", flush=True)
 

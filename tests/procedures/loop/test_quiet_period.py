@@ -18,6 +18,7 @@ from procedures.declare.runs import Run
 from procedures.groups.group import Concatenate, FileRun, Relayout, SkippedGroup
 from procedures.groups.plan import CHANGED
 from procedures.layout.step import Step
+from procedures.loop import commit_gate
 from procedures.loop import planner as planners
 from procedures.loop import quiet_period as module
 from procedures.loop.interfaces import PlanRequest
@@ -45,14 +46,14 @@ class Log:
         self.clock, self.statements, self.asked = FakeClock(), [], []
         # A table without ranges, in which a statement has only the files that it wrote.
         monkeypatch.setattr(module, "recent_statements", self.recent)
-        monkeypatch.setattr(module, "StatementTail", lambda _: self)
+        monkeypatch.setattr(commit_gate, "StatementTail", lambda _: self)
         monkeypatch.setattr(planners, "described_jobs", lambda *_: nullcontext())
         listed = table_files([unindexed(name) for name in "abcd"]).snapshot
         # The list is kept, so that snapshots with fewer files need no log.
         self.snapshot = replace(listed, location="memory:/quiet", state=SimpleNamespace(files=None))
         self.snapshot.keep(listed.file_table)
         self.table = SimpleNamespace(snapshot=lambda: self.snapshot, spark=None, name="t")
-        self.nexts = iter([])
+        self.nexts, self.version = iter([]), 0
 
     def recent(self, _, columns, since):
         self.asked.append(since)
@@ -133,41 +134,64 @@ def test_a_report_names_the_files_once_and_the_table_is_not_settled():
 
 
 class Rewrite:
-    """A rewrite of file a that gets to its commit."""
+    """A rewrite of file a that gets to its commit, which is version 7 unless it waits."""
 
     def __init__(self, log):
         self.log, self.steps = log, []
         self.run = Run("t", "file:/t", "automatic", {}, 0)
         group = Relayout("One", 0, "R", (input_file("a"),))
-        self._observe = log.quiet(self.run).guarded(group, RewriteContext(observe=self.steps.append)).observe
+        self._context = log.quiet(self.run).guarded(group, RewriteContext(observe=self.steps.append))
 
     def commit(self):
+        """How many looks at the log it has waited for."""
         begun = self.log.clock.now()
         for step in (Step.READ, Step.WRITE, Step.COMMIT):
-            self._observe(step)
+            self._context.observe(step)
         assert self.steps == [Step.READ, Step.WRITE, Step.COMMIT]
-        return self.log.clock.now() - begun
+        self.version = self._context.hold(7)
+        assert self.run.current != "waiting for the end of a statement of another session"
+        return (self.log.clock.now() - begun) / (commit_gate._LOOK_SECONDS * 1000)
+
+
+def every_second(numbers, millis=400):
+    """What the log says of statements that take so long."""
+    return [[Span(1_000 * n, 1_000 * n + millis)] for n in numbers]
 
 
 def test_a_commit_waits_for_the_next_statement(log):
     log.statements = [statement("b", time=log.clock.now())]
     # The first answer is about statements that were committed before the wait.
     log.nexts = iter([[None], [], [], [None]])
-    assert Rewrite(log).commit() == 3 * module._LOOK_SECONDS * 1000
+    log.version = 9
+    rewrite = Rewrite(log)
+    assert rewrite.commit() == 3
+    assert rewrite.version == 10
+
+
+def test_a_commit_waits_until_the_table_has_been_quiet(log):
+    log.statements = [statement("b", time=log.clock.now() - 400_000)]
+    rewrite = Rewrite(log)
+    assert rewrite.commit() * commit_gate._LOOK_SECONDS == pytest.approx(200, abs=0.02)
+    assert rewrite.version == 7
 
 
 def test_a_commit_waits_for_a_statement_with_a_pause_after_it(log):
     log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
-    slow, quick, next_one = Span(1_000, 1_950), Span(2_000, 2_400), Span(3_000, 3_400)
-    log.nexts = iter([[], [slow], [quick], *([[Span(1_000 * n, 1_000 * n + 400)] for n in range(3, 20)])])
-    assert next_one.begun - quick.ended == 600
+    # The first wait ends with the next statement. The second one finds no other before it looks.
+    log.nexts = iter([[], *every_second([1]), [], *every_second([2], 950), *every_second(range(3, 20))])
     # The pause of 50 ms after the slow one has to be more than five statements ago.
-    assert Rewrite(log).commit() == 7 * module._LOOK_SECONDS * 1000
+    assert Rewrite(log).commit() == 1 + 7
+
+
+def test_a_commit_after_a_long_pause_waits_once(log):
+    log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
+    log.nexts = iter([[], [Span(3_000, 3_400)], AssertionError])
+    assert Rewrite(log).commit() == 1
 
 
 def test_a_look_that_takes_long_needs_a_longer_pause(log):
     log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
-    answers = [[Span(1_000 * n, 1_000 * n + 400)] for n in range(1, 20)]
+    answers = every_second(range(1, 30))
 
     def slow_look():
         log.clock.go_on(200 if len(answers) > 10 else 0)
@@ -180,12 +204,23 @@ def test_a_look_that_takes_long_needs_a_longer_pause(log):
 
 def test_statements_without_a_pause_end_the_wait_for_one(log):
     log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
-    log.nexts = iter([[], *([[Span(400 * n, 400 * n + 399)] for n in range(1, 100)])])
+    log.nexts = iter([[], *every_second(range(1, 1_000), 950)])
     with pytest.raises(ConcurrentChangeError, match="without a pause"):
         Rewrite(log).commit()
 
 
-@pytest.mark.parametrize(("pause", "planned"), [(199, []), (200, ["a", "c", "d"])])
+@pytest.mark.parametrize("reason", ["no statement", "partitions"])
+def test_a_commit_waits_for_no_one(log, reason):
+    log.statements = [] if reason == "no statement" else [statement("b", time=log.clock.now())]
+    if reason == "partitions":
+        log.snapshot = replace(log.snapshot, partition_columns=("p",))
+        log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
+    rewrite = Rewrite(log)
+    assert rewrite.commit() == 0
+    assert rewrite.version == 7
+
+
+@pytest.mark.parametrize(("pause", "planned"), [(99, []), (100, ["a", "c", "d"])])
 def test_nothing_is_planned_where_statements_leave_no_pause(log, pause, planned):
     spans = [Span((400 + pause) * n, (400 + pause) * n + 400) for n in range(5)]
     log.statements = [statement("b", time=log.clock.now(), span=span) for span in spans]
@@ -199,20 +234,6 @@ def test_a_pause_is_of_no_matter_to_statements_that_name_a_partition(log):
     log.snapshot = replace(log.snapshot, partition_columns=("p",))
     log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
     assert paths(log.plan()) == ["a"]
-
-
-def test_a_commit_waits_until_the_table_has_been_quiet(log):
-    log.statements = [statement("b", time=log.clock.now() - 400_000)]
-    assert Rewrite(log).commit() == pytest.approx(200_000, abs=20)
-
-
-@pytest.mark.parametrize("reason", ["no statement", "partitions"])
-def test_a_commit_waits_for_no_one(log, reason):
-    log.statements = [] if reason == "no statement" else [statement("b", time=log.clock.now())]
-    if reason == "partitions":
-        log.snapshot = replace(log.snapshot, partition_columns=("p",))
-        log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
-    assert Rewrite(log).commit() == 0
 
 
 def test_a_group_near_a_new_statement_is_planned_again(log):

@@ -1,6 +1,7 @@
 """The quiet period on real tables: statements as a session without USE sends them, and then a run."""
 
 import time
+from functools import partial
 
 import pytest
 from fake_clock import FakeClock
@@ -9,8 +10,8 @@ from staging import optimize, run_of, settings_of
 
 from catalog.insights.recent_statements import LoggedStatement
 from catalog.settings.session_settings import STATEMENTS_ENABLED
-from procedures.loop import table_optimizer
-from procedures.loop.quiet_period import _LOOK_SECONDS
+from procedures.loop import commit_gate, table_optimizer
+from procedures.loop.commit_gate import _LOOK_SECONDS
 from procedures.process.application import Application, active
 
 COLUMNS = "id BIGINT, day INT, customer INT"
@@ -26,18 +27,17 @@ def statements_of_delta(set_conf):
 
 
 class ClockOfTheTest(FakeClock):
-    """A clock that begins now, and on which something happens during the first wait of a commit."""
+    """A clock that begins now, and on which something happens during each wait of a commit, in turn."""
 
-    def __init__(self, during_wait=lambda: None):
+    def __init__(self, *during_waits):
         super().__init__(time.time_ns() // 1_000_000)
-        self.during_wait, self.waits = during_wait, 0
+        self.during_waits, self.waits = iter(during_waits), 0
 
     def wait(self, event, seconds):
         if seconds != _LOOK_SECONDS:
             return event.wait(seconds)  # the lease
         self.waits += 1
-        if self.waits == 1:
-            self.during_wait()
+        next(self.during_waits, lambda: None)()
         return super().wait(event, seconds)
 
 
@@ -84,18 +84,42 @@ def test_the_newest_partition_is_left_until_it_has_been_quiet(spark, new_table):
     assert table.checksum() == before
 
 
-@pytest.mark.slow
-def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_table):
-    """The range of the newest day is left, and the rewrite of the others is in the log right after the next merge."""
+@pytest.fixture
+def any_pause(monkeypatch):
+    """Each pause is long enough for a commit that is held, and none for another."""
+    monkeypatch.setattr(commit_gate, "_AMPLE_MILLIS", 10**9)
+    monkeypatch.setattr(commit_gate, "_LOOKS_PER_PAUSE", 0)
+    monkeypatch.setattr(commit_gate, "LEAST_PAUSE_MILLIS", -(10**9))
+
+
+def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_table, any_pause):
+    """The range of the newest day is left, and the rewrite of the others is in the log right after a merge."""
     table = filled(spark, new_table(COLUMNS, index="day,customer"))
     table.sql(MERGE)
-    clock = ClockOfTheTest(lambda: table.sql(MERGE.replace("customer = 7", "customer = 8")))
+    merges = [partial(table.sql, MERGE.replace("customer = 7", f"customer = {n}")) for n in (8, 9)]
+    clock = ClockOfTheTest(*merges)
     report = optimized(table, clock, max_iterations=1, strategy="UnindexedFiles")
     assert days(table.unindexed) == {2}
     (version,) = (row.version for row in report if row.state == "committed")
-    operations = [table.commit_info(number)["operation"] for number in (version - 1, version)]
-    assert operations == ["MERGE", "USE OPTIMIZE"]
-    assert clock.waits == 1
+    operations = [table.commit_info(number)["operation"] for number in range(version - 2, version + 1)]
+    assert operations == ["MERGE", "MERGE", "USE OPTIMIZE"]
+    assert clock.waits == 2
+
+
+@pytest.mark.slow
+def test_a_run_that_is_stopped_while_its_commit_is_held_leaves_nothing(spark, new_table, any_pause):
+    table = filled(spark, new_table(COLUMNS, index="day,customer"))
+    table.sql(MERGE)
+    run = run_of(table)
+    clock = ClockOfTheTest(lambda: table.sql(MERGE), lambda: run.request_stop("CANCELLED", "cancelled"))
+    with active(Application(clock=clock)) as app:
+        settings = settings_of(quiet_period="10 minutes", max_iterations=1, strategy="UnindexedFiles")
+        report = table_optimizer.optimize(table.managed, settings, run, app=app)
+    assert not [row for row in report if row.state == "committed"]
+    assert table.commit_info(table.version)["operation"] == "MERGE"
+    live = {file.path for file in table.files}
+    former = {path for version in range(table.version + 1) for path in table.removed(version)}
+    assert {str(file.relative_to(table.path)) for file in table.path.rglob("*.parquet")} <= live | former
 
 
 def test_appends_and_rewrites_of_ours_are_no_statements(spark, new_table):

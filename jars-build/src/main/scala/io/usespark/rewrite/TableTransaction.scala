@@ -36,12 +36,14 @@ final case class UseOperation(operation: String, entries: Map[String, String], i
  *
  * Every step runs with `session` active.
  */
-final class TableTransaction(session: SparkSession, table: DeltaTableV2)
-    extends FileWriter(
-      ActiveSession.within(session)(new RewriteTransaction(table.deltaLog, table.catalogTable, table.update())),
-      options = None,
-      constraints = Nil
-    ) {
+final class TableTransaction private (session: SparkSession, rewrite: RewriteTransaction)
+    extends FileWriter(rewrite, options = None, constraints = Nil) {
+
+  def this(session: SparkSession, table: DeltaTableV2) = this(
+    session,
+    ActiveSession.within(session)(new RewriteTransaction(table.deltaLog, table.catalogTable, table.update()))
+  )
+
   private var inputs: Seq[AddFile] = Nil
   private var dependencies: Seq[AddFile] = Nil
   private var changeFiles: Seq[FileAction] = Nil
@@ -56,6 +58,9 @@ final class TableTransaction(session: SparkSession, table: DeltaTableV2)
 
   /** Puts a text into the names of all files that are written from now on. */
   def mark(text: String): Unit = transaction.mark = Some(text)
+
+  /** Has the commit wait before its last check for conflicts; see `RewriteTransaction.hold`. */
+  def hold(wait: ju.function.LongUnaryOperator): Unit = rewrite.hold = Some(wait)
 
   /** Takes the files with these identities; returns how many of them are live in the transaction's snapshot. */
   def take(paths: ju.List[String], deletionVectors: ju.List[String]): Int = step {

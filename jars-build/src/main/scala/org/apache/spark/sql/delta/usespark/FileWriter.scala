@@ -75,6 +75,27 @@ final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base:
     with WritingTransaction {
 
   /**
+   * Called once with the version of the next attempt, after the first check for conflicts. It returns when the commit may
+   * go on, with the version of the attempt by then. From there on, only commits that are newer than the call are checked.
+   */
+  var hold: Option[ju.function.LongUnaryOperator] = None
+
+  override protected def checkForConflicts(
+      checkVersion: Long,
+      info: CurrentTransactionInfo,
+      attemptNumber: Int,
+      level: IsolationLevel
+  ): (Long, CurrentTransactionInfo) = {
+    val (next, known) = super.checkForConflicts(checkVersion, info, attemptNumber, level)
+    val held = hold
+    hold = None
+    held match {
+      case Some(wait) if wait.applyAsLong(next) > next => super.checkForConflicts(next, known, attemptNumber, level)
+      case _ => (next, known)
+    }
+  }
+
+  /**
    * Rows that are left out have later rows in files that the commit depends on, and whatever others append changes
    * nothing of that. Under `Serializable`, Delta takes each non-blind commit of a table without partitions for one that
    * has read all files, so that every append would conflict.
