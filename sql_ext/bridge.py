@@ -19,6 +19,7 @@ from catalog.jvm.kept_rows import KeptRows
 from catalog.jvm.python_handler import Refusal
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
+from catalog.pruning.join_limits import JoinLimits
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.settings.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.state.reclaimed import check_not_reclaimed
@@ -47,7 +48,9 @@ from sql_ext.bridge_operations import (
     CheckVersion,
     CheckVirtualTable,
     IndexSettings,
+    JoinLimitsOf,
     ManualTrigger,
+    PlanKeyJob,
     PlanRead,
     PlanSample,
     ScansRecorded,
@@ -184,6 +187,18 @@ def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
     if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
         return None
     return plan_read(request.configuration, condition_of_json(request.conditions))
+
+
+@_answers(JoinLimitsOf)
+def _join_limits(spark: SparkSession, _: JoinLimitsOf) -> str:
+    return JoinLimits.of(spark.conf.get).json
+
+
+@_answers(PlanKeyJob)
+def _plan_key_job(spark: SparkSession, request: PlanKeyJob) -> str | None:
+    limits = JoinLimits.of(spark.conf.get)
+    refused = limits.refused_job(request.scan_bytes, request.side_bytes, request.one_key_share)
+    return None if refused is None else refused.value
 
 
 @_answers(CheckMetadata)

@@ -150,6 +150,29 @@ class PlanRead(Arguments):
 
 
 @dataclass(frozen=True)
+class JoinLimitsOf(Arguments):
+    """Return the limits of what joins may cost in the session."""
+
+    operation: ClassVar[str] = "join_limits"
+
+
+@dataclass(frozen=True)
+class PlanKeyJob(Arguments):
+    """Decide whether a job collects the keys of the other side of a join.
+
+    Attributes:
+        scan_bytes: bytes that the scan would read of its columns.
+        side_bytes: bytes that the job would read.
+        one_key_share: share of the bytes of the scan that a single key leaves.
+    """
+
+    operation: ClassVar[str] = "plan_key_job"
+    scan_bytes: Integer
+    side_bytes: Integer
+    one_key_share: Fraction
+
+
+@dataclass(frozen=True)
 class CheckMetadata(Arguments):
     """Check what a statement changes of a table's properties and columns.
 
@@ -313,6 +336,8 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         CheckVersion,
         PlanSample,
         PlanRead,
+        JoinLimitsOf,
+        PlanKeyJob,
         CheckMetadata,
         CheckOtherFormat,
         CheckOptions,

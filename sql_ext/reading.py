@@ -40,6 +40,8 @@ class JoinReport:
         reason: why they skip no files; None if they do.
         files: files left after this join.
         bytes: their bytes.
+        job_files: files that a job read for the keys; None if no job was started.
+        job_bytes: their bytes.
     """
 
     side: str
@@ -48,6 +50,8 @@ class JoinReport:
     reason: JoinReason | None
     files: int
     bytes: int
+    job_files: int | None = None
+    job_bytes: int | None = None
 
 
 @dataclass(frozen=True)

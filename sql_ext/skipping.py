@@ -41,6 +41,8 @@ class SkippingExplanation:
 def explain(data: DataFrame) -> SkippingExplanation:
     """Plans a query without executing it, and explains which files it skips and which conditions do not help.
 
+    Joins skip files by the keys of their other side. One query for each such side reads them.
+
     Args:
         data: a query of an attached session.
 

@@ -24,6 +24,7 @@ _COUNTS = (
     "skipped_by_weights",
     "skipped_by_joins",
     "read",
+    "read_for_joins",
 )
 _IDENTITY = (
     "user_name string, session_kind string, application_id string, execution_id bigint, query_id string, "

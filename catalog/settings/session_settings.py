@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.settings.setting import BOOLEAN, SIZE, Setting, choice, whole_number
+from catalog.settings.setting import AT_LEAST_ZERO, BOOLEAN, SIZE, Setting, choice, whole_number
 
 SAMPLING_ENABLED = Setting(
     "spark.qbeast.use.sampling.enabled", BOOLEAN, "Samples read only the files that they need.", "true"
@@ -34,20 +34,26 @@ STATEMENTS_ENABLED = Setting(
 JOINS_ENABLED = Setting(
     "spark.qbeast.use.joins.enabled",
     BOOLEAN,
-    "Scans skip files without rows that match the broadcast side of a join.",
+    "Scans skip files without rows that match the other side of a join.",
     "true",
 )
 JOINS_KEYS = Setting(
     "spark.qbeast.use.joins.keys",
     whole_number(1),
-    "Rows of the broadcast side of a join; with more, its keys skip no files.",
+    "Keys of the other side of a join; with more, they skip no files.",
     "50000",
 )
 JOINS_BYTES = Setting(
     "spark.qbeast.use.joins.bytes",
     SIZE,
-    "A job reads the statistics of a version for a join if the scan has at least this many bytes.",
+    "A job reads statistics or keys for a join if the scan has at least this many bytes.",
     "256MB",
+)
+JOINS_JOB_SHARE = Setting(
+    "spark.qbeast.use.joins.job-share",
+    AT_LEAST_ZERO,
+    "Bytes that a job may read for the keys of a shuffled side, as a share of those that they could save; 0: never.",
+    "0.05",
 )
 SESSION_SETTINGS = (
     SAMPLING_ENABLED,
@@ -59,4 +65,5 @@ SESSION_SETTINGS = (
     JOINS_ENABLED,
     JOINS_KEYS,
     JOINS_BYTES,
+    JOINS_JOB_SHARE,
 )

@@ -15,7 +15,7 @@ from procedures.insight.skipping.table_steps import advice_rows
 
 
 def explain_skipping(call: Call, query: Annotated[str, Constraint(not_blank=QUERY)]) -> list[ExplainSkippingRow]:
-    """Plans a query without executing it, and shows which files it skips and which conditions do not help.
+    """Plans a query, and shows which files it skips and which conditions do not help. It reads the keys of joins.
 
     Args:
         query: One query. Commands are refused.

@@ -17,6 +17,7 @@ DAYS = 300
 def adaptive(set_conf):
     set_conf("spark.sql.adaptive.enabled", "true")
     set_conf("spark.qbeast.use.joins.bytes", "1")
+    set_conf("spark.qbeast.use.joins.job-share", "0")
 
 
 def rows(spark, count, start=0):

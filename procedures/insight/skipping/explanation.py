@@ -74,10 +74,14 @@ def _row_of_join(number: int, scan: SkippingScan, join: Mapping[str, Any]) -> Ex
     condition = f"join with {join['side']} on {columns}"
     total = counted(scan.counts["total_files"], "file")
     left, size = (join["files"], join["bytes"])
+    job = ""
+    if join["job_files"] is not None:
+        job = f" A job reads the keys from {counted(join['job_files'], 'file')} ({join['job_bytes']:,} bytes)."
     if join["reason"] is None:
-        message = f"{left} of {total} are left after this join, whose other side has {counted(join['keys'], 'key')}."
+        keys = counted(join["keys"], "key")
+        message = f"{left} of {total} are left after this join, whose other side has {keys}.{job}"
         return ExplainSkippingRow(number, scan.counts["table"], "JOIN", left, size, condition, message)
-    message = ADVICE[JoinReason(join["reason"])]
+    message = f"{ADVICE[JoinReason(join['reason'])]}{job}"
     return ExplainSkippingRow(number, scan.counts["table"], join["reason"], left, size, condition, message)
 
 

@@ -189,8 +189,10 @@ def test_equivalent_conditions(condition, better):
 
 def test_joins_are_a_step_and_a_row_each():
     """The first join skips files, the second says why it does not."""
-    joined = {"side": "db.d", "columns": ["a"], "keys": 1, "reason": None, "files": 1, "bytes": 10}
-    kept = {"side": "db.e", "columns": ["b"], "keys": None, "reason": "SHUFFLED", "files": 1, "bytes": 10}
+    job = {"job_files": 2, "job_bytes": 1234}
+    joined = {"side": "db.d", "columns": ["a"], "keys": 1, "reason": None, "files": 1, "bytes": 10, **job}
+    job = {"job_files": None, "job_bytes": None}
+    kept = {"side": "db.e", "columns": ["b"], "keys": None, "reason": "SHUFFLED", "files": 1, "bytes": 10, **job}
     given = scan()
     counts = given.counts | {"joins": (joined, kept), "joined_files": 1, "joined_bytes": 10}
     rows = explanation_rows(SkippingPlan((replace(given, counts=counts),), ()), pruning_enabled=True)
@@ -198,5 +200,6 @@ def test_joins_are_a_step_and_a_row_each():
     assert found[:2] == [("JOINS", None, 2, 20), ("READ", None, 1, 10)]
     assert found[2:4] == [("JOIN", "join with db.d on a", 1, 10), ("SHUFFLED", "join with db.e on b", 1, 10)]
     assert "NO_FILTER" not in {row.item for row in rows}
-    assert rows[7].message == "1 of 20 files are left after this join, whose other side has 1 key."
+    message = "1 of 20 files are left after this join, whose other side has 1 key."
+    assert rows[7].message == f"{message} A job reads the keys from 2 files (1,234 bytes)."
     assert "Broadcast" in rows[8].message

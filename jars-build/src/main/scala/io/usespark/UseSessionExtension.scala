@@ -20,6 +20,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPlannerStrategy(session => StatementStrategy(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))
+    extensions.injectQueryStagePrepRule(session => ShuffledKeys(session))
     extensions.injectQueryStageOptimizerRule(session => JoinPruning(session))
   }
 }

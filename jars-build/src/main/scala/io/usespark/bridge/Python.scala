@@ -30,19 +30,24 @@ object Python {
     }
 
   /** Requests a text; None if Python returns none. */
-  def text(operation: Operation, arguments: Map[String, Any]): Option[String] =
-    ask(operation, arguments) {
+  def text(
+      operation: Operation,
+      arguments: Map[String, Any],
+      session: SparkSession = SparkSession.active
+  ): Option[String] =
+    ask(operation, arguments, session) {
       case null => None
       case text: String => Some(text)
       case other => throw new IllegalStateException(s"$operation returned ${other.getClass.getName}, not a text")
     }
 
-  private def ask[T](operation: Operation, arguments: Map[String, Any])(take: AnyRef => T): T = {
+  private def ask[T](operation: Operation, arguments: Map[String, Any], session: SparkSession = SparkSession.active)(
+      take: AnyRef => T
+  ): T = {
     if (!attached) throw UseException.notAttached
     val values = new ju.HashMap[String, Object]()
     arguments.foreach { case (name, value) => values.put(name, value.asInstanceOf[Object]) }
     operation.check(values.keySet)
-    val session = SparkSession.active
     CallbackThreads.run(session)(Bridge.instance().ask(operation.toString, session, values)) {
       case error: Throwable => throw error
       case error: ju.Map[_, _] =>

@@ -92,6 +92,8 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     counts.total.foreach(put("table_size", _))
     skipped.foreach { case (step, count) => put(s"skipped_by_$step", count) }
     put("read", counts.read)
+    val jobs = scan.getTagValue(JoinOutcome.Tag).getOrElse(Nil).flatMap(_.job)
+    put("read_for_joins", FileCount(jobs.map(_.files).sum, jobs.map(_.bytes).sum))
     for (rows <- scan.metrics.get("numOutputRows").map(_.value)) {
       record.put("rows_read", rows)
       // The uppermost filter above the scan; Spark removes one whose conditions the partitions fulfil.

@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{NormalizeNaNAndZero, UnwrapCastInBinaryComparison}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
-import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.usespark.ColumnBounds
 import org.apache.spark.sql.types._
@@ -31,11 +30,8 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
   }
 
   /** The files whose statistics do not exclude every key. */
-  def select(files: Seq[AddFile], snapshot: Snapshot, mayRead: Boolean): Seq[AddFile] =
-    IndexedRelation
-      .physicalPath(column, snapshot.schema)
-      .flatMap(ColumnBounds.of(snapshot, _, mayRead))
-      .fold(files)(bounds => files.filter(file => bounds.meets(file.path, isMet)))
+  def select(files: Seq[AddFile], bounds: ColumnBounds): Seq[AddFile] =
+    files.filter(file => bounds.meets(file.path, isMet))
 
   private def isMet(low: Any, high: Any): Boolean = (low, high) match {
     case (number: Double, _) if number.isNaN => true
@@ -53,12 +49,13 @@ object JoinCondition {
   /**
    * The condition of a key.
    *
-   * @param values the values of the key on the other side; None if they are too many.
+   * @param values the values of the key on the other side, or the code of the reason why they are not known; they are not
+   *   asked for if they do not help.
    * @param maxRanges number of ranges.
    * @return the code of a reason if there is none.
    */
-  def of(key: JoinKey, values: JoinKey => Option[Array[Any]], maxRanges: Int): Either[String, JoinCondition] =
-    of(key.value, key.keys(key.position).dataType, values(key), maxRanges)
+  def of(key: JoinKey, values: JoinKey => Either[String, Array[Any]], maxRanges: Int): Either[String, JoinCondition] =
+    key.refusal.toLeft(()).flatMap(_ => ofValues(key.value, key.keys(key.position).dataType, values(key), maxRanges))
 
   /**
    * The condition of a key.
@@ -74,11 +71,18 @@ object JoinCondition {
       dataType: DataType,
       values: => Option[Array[Any]],
       maxRanges: Int
+  ): Either[String, JoinCondition] = ofValues(key, dataType, values.toRight("TOO_MANY_KEYS"), maxRanges)
+
+  private def ofValues(
+      key: Expression,
+      dataType: DataType,
+      values: => Either[String, Array[Any]],
+      maxRanges: Int
   ): Either[String, JoinCondition] =
     for {
       column <- column(key).toRight("NOT_A_COLUMN")
       _ <- Either.cond(KeyRanges.supports(dataType), (), "UNSUPPORTED_TYPE")
-      known <- values.toRight("TOO_MANY_KEYS")
+      known <- values
       ranges <- KeyRanges.of(known, dataType, maxRanges).toRight("NAN_KEY")
     } yield plain(key) match {
       case cast @ Cast(_, DateType, _, _) => JoinCondition(column, column, instants(ranges, column.dataType, cast))

@@ -13,18 +13,20 @@ import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
  * @param keys number of different keys, of the column that has most; None if they were not looked at.
  * @param reason code of the reason why no file was skipped; None if files were.
  * @param files left after this join.
+ * @param job what a job read for the keys; None if none was started for this scan.
  */
 final case class JoinOutcome(
     side: String,
     columns: Seq[String],
     keys: Option[Long],
     reason: Option[String],
-    files: FileCount
+    files: FileCount,
+    job: Option[FileCount] = None
 )
 
 object JoinOutcome {
 
-  /** On a scan whose joins were looked at; Spark copies tags with the nodes. */
+  /** On a scan whose joins were considered; Spark copies tags with the nodes. */
   val Tag: TreeNodeTag[Seq[JoinOutcome]] = TreeNodeTag[Seq[JoinOutcome]]("use.join.outcomes")
 }
 

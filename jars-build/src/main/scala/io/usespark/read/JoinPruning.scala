@@ -2,20 +2,21 @@ package io.usespark
 
 import java.util.IdentityHashMap
 
-import scala.util.{Left, Right, Try}
+import scala.util.{Left, Right}
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruning, Expression, PlanExpression}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
+import org.apache.spark.sql.delta.usespark.{ColumnBounds, IndexedTransaction}
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
-import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
-import org.apache.spark.sql.execution.usespark.SideKeys
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, HashJoin, ShuffledJoin}
 
 /**
  * Lets the scan on one side of a join skip files, row groups and pages without any key of the other side.
@@ -25,58 +26,107 @@ import org.apache.spark.sql.execution.usespark.SideKeys
  */
 case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Logging {
   override def apply(plan: SparkPlan): SparkPlan =
-    if (!Python.attached || !plan.exists(_.isInstanceOf[BroadcastHashJoinExec]) || !JoinPruning.isEnabled(session))
-      plan
+    if (!Python.attached || !plan.exists(JoinPruning.isJoined)) plan
     else
       try {
-        val narrowed = new IdentityHashMap[FileSourceScanExec, FileSourceScanExec]()
-        for ((scan, keys) <- JoinedScans.of(plan, intoStages = false))
-          // One node at two places would need files for both.
-          if (narrowed.containsKey(scan)) narrowed.put(scan, scan)
-          else narrowed.put(scan, NarrowedScan(session, scan, keys.filter(_.refusal.isEmpty), broadcast).result)
-        plan.transformUp { case scan: FileSourceScanExec =>
-          val result = narrowed.getOrDefault(scan, scan)
-          // Spark keeps the node that it has if the new one equals it.
-          if (result == scan) result.getTagValue(JoinOutcome.Tag).foreach(scan.setTagValue(JoinOutcome.Tag, _))
-          result
-        }
+        val limits = JoinLimits.of(session)
+        if (limits.enabled) narrowed(plan, limits) else plan
       } catch {
-        case NonFatal(error) =>
+        case NonFatal(error) if !IndexedTransaction.endsStatement(error) =>
           logWarning("Files were not skipped by the keys of joins.", error)
           plan
       }
 
-  private def broadcast(key: JoinKey): Option[Array[Any]] =
-    SideKeys.broadcast(key.side, key.keys, key.position, JoinPruning.maxKeys(session))
+  private def narrowed(plan: SparkPlan, limits: JoinLimits): SparkPlan = {
+    val values = new JoinValues(session, limits, isSimulated = false)
+    val narrowed = new IdentityHashMap[FileSourceScanExec, FileSourceScanExec]()
+    for ((scan, ofStage) <- JoinedScans.of(plan, intoStages = false)) {
+      val keys = ofStage.filter(key => key.refusal.isEmpty && !key.isShuffled) ++ ShuffledKeys.of(scan)
+      // One node at two places would need files for both.
+      if (narrowed.containsKey(scan)) narrowed.put(scan, scan)
+      else narrowed.put(scan, NarrowedScan(session, scan, keys, limits, values).result)
+    }
+    plan.transformUp { case scan: FileSourceScanExec =>
+      val result = narrowed.getOrDefault(scan, scan)
+      // Spark keeps the node that it has if the new one equals it.
+      if (result == scan) result.getTagValue(JoinOutcome.Tag).foreach(scan.setTagValue(JoinOutcome.Tag, _))
+      result
+    }
+  }
 }
 
 object JoinPruning {
-  private val Enabled = "spark.qbeast.use.joins.enabled"
-  private val MaxKeys = "spark.qbeast.use.joins.keys"
-  private val MinBytes = "spark.qbeast.use.joins.bytes"
-
-  def isEnabled(session: SparkSession): Boolean = !session.conf.get(Enabled, "true").trim.equalsIgnoreCase("false")
+  def isEnabled(session: SparkSession): Boolean = JoinLimits.of(session).enabled
 
   /** Of more rows of the other side, no ranges are made. */
-  def maxKeys(session: SparkSession): Long = number(session, MaxKeys, 50000)(_.toLong)
+  def maxKeys(session: SparkSession): Long = JoinLimits.of(session).keys
 
   /** A job reads the statistics of a version only for a scan of at least as many bytes. */
-  def minBytes(session: SparkSession): Long = number(session, MinBytes, 256L << 20)(JavaUtils.byteStringAsBytes)
+  def minBytes(session: SparkSession): Long = JoinLimits.of(session).bytes
 
-  private def number(session: SparkSession, name: String, default: Long)(parse: String => Long): Long =
-    session.conf.getOption(name).flatMap(text => Try(parse(text.trim)).toOption).getOrElse(default)
+  private def isJoined(node: SparkPlan): Boolean = node match {
+    case _: BroadcastHashJoinExec => true
+    case scan: FileSourceScanExec => ShuffledKeys.of(scan).nonEmpty
+    case _ => false
+  }
+}
+
+/**
+ * Notes at each scan the joins above it whose rows are shuffled, since the stage of the scan does not contain them.
+ *
+ * Adaptive execution calls it for each plan that it makes of a query, also for one that is only explained. It starts
+ * nothing.
+ */
+case class ShuffledKeys(session: SparkSession) extends Rule[SparkPlan] with Logging {
+  override def apply(plan: SparkPlan): SparkPlan = {
+    if (Python.attached && plan.exists(node => node.isInstanceOf[ShuffledJoin] || node.isInstanceOf[HashJoin]))
+      try note(plan)
+      catch {
+        case NonFatal(error) => logWarning("The joins above shuffled scans were not noted.", error)
+      }
+    plan
+  }
+
+  private def note(plan: SparkPlan): Unit = {
+    val scans = JoinedScans.of(plan, intoStages = false)
+    for ((scan, keys) <- scans) {
+      val open = keys.filter(key => key.isShuffled && key.refusal.isEmpty)
+      // One node at two places would need files for both.
+      if (open.nonEmpty && scans.count(_._1 eq scan) == 1) {
+        open.foreach(key => JoinValues.known(key.join))
+        val noted = if (isShared(scan, scans.map(_._1), plan)) open.map(_.refusedAs("SHARED_EXCHANGE")) else open
+        scan.setTagValue(ShuffledKeys.Tag, noted)
+      }
+    }
+  }
+
+  /** Whether Spark would use the shuffled rows of the scan for another part of the plan, and reads them once for both. */
+  private def isShared(scan: FileSourceScanExec, scans: Seq[FileSourceScanExec], plan: SparkPlan): Boolean =
+    scans.exists(other => (other ne scan) && other.relation.location.rootPaths == scan.relation.location.rootPaths) && {
+      val exchanges = plan.collect { case exchange: ShuffleExchangeLike => exchange }
+      val (around, others) = exchanges.partition(_.exists(_ eq scan))
+      around.exists(exchange => others.exists(exchange.sameResult))
+    }
+}
+
+object ShuffledKeys {
+  private val Tag = TreeNodeTag[Seq[JoinKey]]("use.join.shuffled")
+
+  /** The keys of joins above a scan whose rows are shuffled. */
+  def of(scan: FileSourceScanExec): Seq[JoinKey] = scan.getTagValue(Tag).getOrElse(Nil)
 }
 
 /**
  * One scan and the keys of joins that its rows have to match.
  *
- * @param values the values of a key on the other side; None if they are too many.
+ * @param values the values of the keys.
  */
 final private[usespark] case class NarrowedScan(
     session: SparkSession,
     scan: FileSourceScanExec,
     keys: Seq[JoinKey],
-    values: JoinKey => Option[Array[Any]]
+    limits: JoinLimits,
+    values: JoinValues
 ) {
   import NarrowedScan._
 
@@ -92,11 +142,12 @@ final private[usespark] case class NarrowedScan(
 
   private def narrowed(index: PreparedDeltaFileIndex): FileSourceScanExec = {
     val fixed = scan.partitionFilters.filterNot(isDynamic)
-    val joins = JoinedScans.byJoin(keys)
-    val ranges = math.min(MaxRanges, math.max(2, math.pow(MaxBoxes.toDouble, 1.0 / joins.size).toInt))
+    // A job for keys is judged by the files that the keys of broadcasts leave.
+    val joins = JoinedScans.byJoin(keys).sortBy(_.exists(_.isShuffled))
+    val ranges = math.min(limits.ranges, math.max(2, math.pow(limits.boxes.toDouble, 1.0 / joins.size).toInt))
     val start = Selection(index.matchingFiles(fixed, scan.dataFilters), Nil, Nil, Nil)
     val selection = joins.foldLeft(start) { (before, ofJoin) =>
-      val looked = ofJoin.map(JoinCondition.of(_, values, ranges))
+      val looked = ofJoin.map(JoinCondition.of(_, key => values.of(key, savings(index, key, before.files)), ranges))
       val conditions = looked.collect { case Right(condition) => condition }
       val own = conditions.map(_.filter)
       val filters = before.filters ++ own
@@ -110,7 +161,8 @@ final private[usespark] case class NarrowedScan(
         ofJoin.map(JoinReport.nameOf).distinct,
         conditions.map(_.ranges.keys.toLong).maxOption,
         reason,
-        FileCount.of(files)
+        FileCount.of(files),
+        values.takeStarted()
       )
       // Without effect on files, a filter would cost more in pages of indexes and dictionaries than it saves.
       val pushed = if (reason.isEmpty) before.pushed ++ own.filter(isOfData) else before.pushed
@@ -143,13 +195,32 @@ final private[usespark] case class NarrowedScan(
   ): Seq[AddFile] = {
     val snapshot = index.preparedScan.scannedSnapshot
     val inIndex = blocks(snapshot, scan.dataFilters.filterNot(isDynamic) ++ filters).fold(files)(files.filter(_))
-    conditions.foldLeft(inIndex)((left, condition) => condition.select(left, snapshot, isLarge(left)))
+    conditions.foldLeft(inIndex) { (left, condition) =>
+      bounds(snapshot, condition.column, isLarge(left)).fold(left)(condition.select(left, _))
+    }
+  }
+
+  private def bounds(snapshot: Snapshot, column: Expression, mayRead: Boolean): Option[ColumnBounds] = {
+    def physical(of: Expression) = IndexedRelation.physicalPath(of, snapshot.schema)
+    val all = keys.filter(_.refusal.isEmpty).flatMap(key => JoinCondition.column(key.value).flatMap(physical)).distinct
+    physical(column).flatMap(ColumnBounds.of(snapshot, _, all, mayRead))
+  }
+
+  /** What the values of a key can save of some files. */
+  private def savings(index: PreparedDeltaFileIndex, key: JoinKey, files: Seq[AddFile]): Savings = {
+    val bytes = FileCount.of(files).bytes
+    val (columns, all) = (scan.requiredSchema.defaultSize.toDouble, scan.relation.dataSchema.defaultSize.toDouble)
+    def oneKeyShare = JoinCondition
+      .column(key.value)
+      .flatMap(bounds(index.preparedScan.scannedSnapshot, _, mayRead = true))
+      .fold(if (isIndexed(index)) 0.0 else 1.0)(_.oneKeyShare(files))
+    Savings(bytes, (bytes * math.min(1.0, columns / math.max(1.0, all))).toLong, () => oneKeyShare)
   }
 
   private def isIndexed(index: PreparedDeltaFileIndex): Boolean =
     IndexedRelation.isIndexed(index.preparedScan.scannedSnapshot.metadata.configuration)
 
-  private def isLarge(files: Seq[AddFile]): Boolean = FileCount.of(files).bytes >= JoinPruning.minBytes(session)
+  private def isLarge(files: Seq[AddFile]): Boolean = FileCount.of(files).bytes >= limits.bytes
 
   /** Whether a file has a block that meets the filters; None if the index cannot tell. */
   private def blocks(snapshot: Snapshot, filters: Seq[Expression]): Option[AddFile => Boolean] = {
@@ -163,12 +234,6 @@ final private[usespark] case class NarrowedScan(
 }
 
 private object NarrowedScan {
-
-  /** Of one key; the index merges boxes beyond this number. */
-  private val MaxRanges = 64
-
-  /** The product of the ranges of all joins of a scan, which the index intersects. */
-  private val MaxBoxes = 256
 
   /** Files that are left, filters that their rows have to pass, those of them for pages, and what each join did. */
   final private case class Selection(

@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 import org.apache.spark.sql.execution.{FileSourceScanExec, QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.execution.usespark.SideKeys
 
 /** The joins above one scan, and its file index if their keys were looked at. */
 final case class JoinsOfScan(index: Option[JoinFileIndex], outcomes: Seq[JoinOutcome]) {
@@ -19,6 +18,8 @@ final case class JoinsOfScan(index: Option[JoinFileIndex], outcomes: Seq[JoinOut
     outcome.keys.fold(node.putNull("keys"))(node.put("keys", _))
     outcome.reason.fold(node.putNull("reason"))(node.put("reason", _))
     node.put("files", outcome.files.files).put("bytes", outcome.files.bytes)
+    outcome.job.fold(node.putNull("job_files"))(job => node.put("job_files", job.files))
+    outcome.job.fold(node.putNull("job_bytes"))(job => node.put("job_bytes", job.bytes))
   }
 }
 
@@ -34,21 +35,22 @@ final class JoinReport private (scans: Seq[(PreparedDeltaFileIndex, JoinsOfScan)
 }
 
 object JoinReport extends AdaptiveSparkPlanHelper {
-  private val NotExecuted = "NOT_EXECUTED"
+  import JoinedScans.NotExecuted
 
   /** The report of a query, executed or not. */
   def of(execution: QueryExecution): JoinReport = report(execution)((scan, _) => scan)
 
   /**
-   * The report of a query that is not executed, as if it were: the sides that would be broadcast are queried now. Without
-   * adaptive execution, they are not, since no file would be skipped either.
+   * The report of a query that is not executed, as if it were: each side that would be broadcast is queried now, and so is
+   * each side for which a job would be started. Without adaptive execution, none is, since no file would be skipped either.
    */
   def simulated(execution: QueryExecution): JoinReport = {
-    val session = execution.sparkSession
-    def values(key: JoinKey) = SideKeys.queried(key.side, key.keys, key.position, JoinPruning.maxKeys(session))
+    val (session, limits) = (execution.sparkSession, JoinLimits.of(execution.sparkSession))
+    val values = new JoinValues(session, limits, isSimulated = true)
     report(execution) { (scan, keys) =>
-      if (!JoinPruning.isEnabled(session)) scan
-      else NarrowedScan(session, scan, keys.filter(_.refusal.contains(NotExecuted)), values).result
+      val ofStage = keys.filter(key => !key.isShuffled && key.refusal.contains(NotExecuted)).map(_.copy(refusal = None))
+      if (!limits.enabled) scan
+      else NarrowedScan(session, scan, ofStage ++ ShuffledKeys.of(scan), limits, values).result
     }
   }
 

@@ -4,9 +4,10 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, BroadcastQueryStageExec, QueryStageExec}
+import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, ShuffledJoin}
+import org.apache.spark.sql.execution.usespark.SideKeys
 
 /**
  * A key of a join that the rows of a scan have to match.
@@ -16,6 +17,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
  * @param position of the key in `keys`.
  * @param value the key as an expression of the columns of the scan.
  * @param refusal the code of the reason why it selects no files; None if it can.
+ * @param isShuffled whether rows are shuffled between the scan and the join, so that they are read before the join starts.
  */
 final case class JoinKey(
     join: SparkPlan,
@@ -23,9 +25,11 @@ final case class JoinKey(
     keys: Seq[Expression],
     position: Int,
     value: Expression,
-    refusal: Option[String]
+    refusal: Option[String],
+    isShuffled: Boolean
 ) {
   def refusedAs(code: String): JoinKey = if (refusal.isEmpty) copy(refusal = Some(code)) else this
+  def shuffled: JoinKey = copy(isShuffled = true)
 }
 
 /**
@@ -36,17 +40,18 @@ final case class JoinKey(
  */
 final class JoinedScans private (intoStages: Boolean) {
   private var isAdaptive = !intoStages
+  // Whether the plan is one of a query of which no stage has begun yet.
+  private var isPlanned = intoStages
   private val scans = Seq.newBuilder[(FileSourceScanExec, Seq[JoinKey])]
 
   private def visit(node: SparkPlan, keys: Seq[JoinKey]): Unit = node match {
-    case scan: FileSourceScanExec => scans += scan -> keys
+    case scan: FileSourceScanExec => scans += scan -> keys.map(key => notReady(key).fold(key)(key.refusedAs))
     case join: BroadcastHashJoinExec =>
       val isRight = join.buildSide == BuildRight
       val (streamed, built) = if (isRight) (join.left, join.right) else (join.right, join.left)
       val (own, others) = if (isRight) (join.leftKeys, join.rightKeys) else (join.rightKeys, join.leftKeys)
       val added = own.indices.map { i =>
-        val key = JoinKey(join, built, others, i, own(i), notReady(built))
-        if (JoinedScans.drops(join.joinType, left = isRight)) key else key.refusedAs("UNMATCHED_ROWS_KEPT")
+        JoinKey(join, built, others, i, own(i), JoinedScans.kept(join.joinType, left = isRight), isShuffled = false)
       }
       visit(streamed, through(join.joinType, join.buildSide, streamed, keys) ++ added)
       visit(built, Nil)
@@ -56,11 +61,14 @@ final class JoinedScans private (intoStages: Boolean) {
       visit(built, Nil)
     case join: ShuffledJoin =>
       def added(side: SparkPlan, own: Seq[Expression], others: Seq[Expression], left: Boolean) = own.indices.map { i =>
-        val code = if (JoinedScans.drops(join.joinType, left)) "SHUFFLED" else "UNMATCHED_ROWS_KEPT"
-        JoinKey(join, side, others, i, own(i), Some(code))
+        JoinKey(join, side, others, i, own(i), JoinedScans.kept(join.joinType, left), isShuffled = true)
       }
-      visit(join.left, within(join.left, keys) ++ added(join.right, join.leftKeys, join.rightKeys, left = true))
-      visit(join.right, within(join.right, keys) ++ added(join.left, join.rightKeys, join.leftKeys, left = false))
+      def above(left: Boolean) = {
+        val inner = within(if (left) join.left else join.right, keys)
+        if (JoinedScans.isRowwise(join.joinType, left)) inner else inner.map(_.refusedAs("OPERATOR_BETWEEN"))
+      }
+      visit(join.left, above(left = true) ++ added(join.right, join.leftKeys, join.rightKeys, left = true))
+      visit(join.right, above(left = false) ++ added(join.left, join.rightKeys, join.leftKeys, left = false))
     case project @ ProjectExec(list, child) if list.forall(_.deterministic) =>
       val aliases = list.collect { case alias: Alias => alias.exprId -> alias.child }.toMap
       visit(
@@ -70,7 +78,8 @@ final class JoinedScans private (intoStages: Boolean) {
         }
       )
     case FilterExec(condition, child) if condition.deterministic => visit(child, keys)
-    case _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec => visit(node.children.head, keys)
+    case _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec | _: AQEShuffleReadExec =>
+      visit(node.children.head, keys)
     case sort: SortExec if !sort.global => visit(sort.child, keys)
     case union: UnionExec =>
       union.children.foreach { child =>
@@ -84,18 +93,20 @@ final class JoinedScans private (intoStages: Boolean) {
       }
     case _: BroadcastExchangeLike | _: BroadcastQueryStageExec => inside(node).foreach(visit(_, Nil))
     case _: Exchange | _: QueryStageExec =>
-      inside(node).foreach(child => visit(child, within(child, keys).map(_.refusedAs("SHUFFLED"))))
+      inside(node).foreach(child => visit(child, within(child, keys).map(_.shuffled)))
     case adaptive: AdaptiveSparkPlanExec =>
       isAdaptive = true
+      isPlanned = intoStages && !adaptive.executedPlan.exists(_.isInstanceOf[QueryStageExec])
       visit(adaptive.executedPlan, keys)
     case other =>
       other.children.foreach(child => visit(child, within(child, keys).map(_.refusedAs("OPERATOR_BETWEEN"))))
   }
 
-  private def notReady(side: SparkPlan): Option[String] = side match {
-    case stage: BroadcastQueryStageExec if stage.isMaterialized => None
-    case _ => Some(if (isAdaptive) "NOT_EXECUTED" else "ADAPTIVE_EXECUTION_OFF")
-  }
+  /** Why the keys are not known when the scan starts; for rows that are shuffled, a job may still collect them. */
+  private def notReady(key: JoinKey): Option[String] =
+    if (!isAdaptive) Some("ADAPTIVE_EXECUTION_OFF")
+    else if (if (key.isShuffled) isPlanned else !SideKeys.isBroadcast(key.side)) Some(JoinedScans.NotExecuted)
+    else None
 
   private def inside(node: SparkPlan): Seq[SparkPlan] = node match {
     case stage: QueryStageExec => if (intoStages) Seq(stage.plan) else Nil
@@ -108,18 +119,14 @@ final class JoinedScans private (intoStages: Boolean) {
 
   /** The same through a join, for the side that is not broadcast: each of its rows leads to rows of its own. */
   private def through(joinType: JoinType, build: BuildSide, streamed: SparkPlan, keys: Seq[JoinKey]): Seq[JoinKey] = {
-    val isRowwise = joinType match {
-      case _: InnerLike => true
-      case LeftOuter | LeftSemi | LeftAnti | _: ExistenceJoin => build == BuildRight
-      case RightOuter => build != BuildRight
-      case _ => false
-    }
     val inner = within(streamed, keys)
-    if (isRowwise) inner else inner.map(_.refusedAs("OPERATOR_BETWEEN"))
+    if (JoinedScans.isRowwise(joinType, left = build == BuildRight)) inner
+    else inner.map(_.refusedAs("OPERATOR_BETWEEN"))
   }
 }
 
 object JoinedScans {
+  val NotExecuted = "NOT_EXECUTED"
 
   /**
    * The scans of a plan, without its subqueries.
@@ -139,12 +146,23 @@ object JoinedScans {
     joins.map(join => keys.filter(_.join eq join))
   }
 
-  /** Whether a join drops the rows of a side that have no match. */
-  private def drops(joinType: JoinType, left: Boolean): Boolean = joinType match {
+  /** The code for a side whose rows without a match a join keeps; None if it drops them. */
+  private def kept(joinType: JoinType, left: Boolean): Option[String] = {
+    val drops = joinType match {
+      case _: InnerLike => true
+      case LeftSemi => true
+      case LeftOuter | LeftAnti | _: ExistenceJoin => !left
+      case RightOuter => left
+      case _ => false
+    }
+    Option.unless(drops)("UNMATCHED_ROWS_KEPT")
+  }
+
+  /** Whether each row of a side leads to rows of its own. */
+  private def isRowwise(joinType: JoinType, left: Boolean): Boolean = joinType match {
     case _: InnerLike => true
-    case LeftSemi => true
-    case LeftOuter | LeftAnti | _: ExistenceJoin => !left
-    case RightOuter => left
+    case LeftOuter | LeftSemi | LeftAnti | _: ExistenceJoin => left
+    case RightOuter => !left
     case _ => false
   }
 }

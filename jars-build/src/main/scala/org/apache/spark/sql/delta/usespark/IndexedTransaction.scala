@@ -140,7 +140,7 @@ class IndexedTransaction(
 object IndexedTransaction {
 
   /** Whether a statement ends with this error: somebody stops it, or its rows break a rule of the table. */
-  @tailrec private[usespark] def endsStatement(error: Throwable): Boolean = error match {
+  @tailrec def endsStatement(error: Throwable): Boolean = error match {
     case null => false
     case _: DeltaInvariantViolationException | _: InterruptedException => true
     case spark: SparkThrowable if spark.getCondition == "SPARK_JOB_CANCELLED" => true

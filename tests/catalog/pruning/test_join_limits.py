@@ -1,0 +1,49 @@
+"""What joins may cost: the limits of a session, and when a job for keys pays. No Spark."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from catalog.pruning.join_limits import JoinLimits
+from catalog.pruning.join_reasons import JoinReason
+
+ROOT = Path(__file__).resolve().parents[3]
+PREFIX = "spark.qbeast.use.joins."
+
+
+def limits_with(**settings):
+    values = {f"{PREFIX}{name.replace('_', '-')}": value for name, value in settings.items()}
+    return JoinLimits.of(values.get)
+
+
+def test_limits_are_those_of_the_settings():
+    assert limits_with() == JoinLimits(enabled=True, keys=50000, bytes=256 << 20, job_share=0.05)
+    limits = limits_with(enabled="false", keys="7", bytes="1kb", job_share="0")
+    assert limits == JoinLimits(enabled=False, keys=7, bytes=1024, job_share=0)
+
+
+def test_a_setting_that_is_not_accepted_counts_as_its_default():
+    assert limits_with(keys="many", job_share="-2") == limits_with()
+
+
+def test_the_shim_reads_each_limit():
+    source = (ROOT / "jars-build/src/main/scala/io/usespark/read/JoinLimits.scala").read_text()
+    assert set(re.findall(r'required\("(\w+)"\)', source)) == set(json.loads(limits_with().json))
+
+
+@pytest.mark.parametrize(
+    ("scan", "side", "one_key", "reason"),
+    [
+        (1000, 50, 0.0, None),
+        (1000, 51, 0.0, JoinReason.JOB_TOO_LARGE),
+        (1000, 25, 0.5, None),
+        (1000, 26, 0.5, JoinReason.JOB_TOO_LARGE),
+        (1000, 1, 1.0, JoinReason.JOB_TOO_LARGE),
+        (0, 0, 0.0, None),
+    ],
+)
+def test_a_job_may_read_a_share_of_what_keys_can_save(scan, side, one_key, reason):
+    assert limits_with().refused_job(scan, side, one_key) is reason
+    assert limits_with(job_share="0").refused_job(scan, side, one_key) is JoinReason.SHUFFLED
