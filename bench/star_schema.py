@@ -218,6 +218,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.5, help="scale factor; 1 has 6,000,000 orders' lines")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--target", type=int, default=8_000_000, help="bytes of a file")
+    parser.add_argument("--shuffled", action="store_true", help="no side is broadcast, so jobs collect keys")
     parser.add_argument("--json", help="a file for the figures")
     options = parser.parse_args()
     contenders = {
@@ -229,6 +230,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         # Vectored reads are missing in Spark's input metrics.
         settings = {"spark.hadoop.parquet.hadoop.vectored.io.enabled": "false", JOINS_BYTES.name: "1"}
+        if options.shuffled:
+            settings |= {
+                "spark.sql.autoBroadcastJoinThreshold": "-1",
+                "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+            }
         spark = start_session("bench-star", Path(home), "3g", settings)
         sizes = make_dimensions(spark, options.scale)
         make_facts(spark, round(6_000_000 * options.scale), sizes, options.target)

@@ -30,6 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=500, help="how many queries")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of the first query")
+    parser.add_argument("--shuffled", action="store_true", help="no side is broadcast without a hint")
     given = parser.parse_args()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -37,13 +38,14 @@ def main() -> int:
         try:
             tables = make_join_tables(spark, "default.joins", Random(given.seed))
             tally, shown = JoinTally(), 0
-            for seed in run_joins(spark, tables, given.seed, given.count, tally):
+            for seed in run_joins(spark, tables, given.seed, given.count, tally, shuffled=given.shuffled):
                 if (seed - given.seed) % SHOWN_EVERY == SHOWN_EVERY - 1 or len(tally.failures) > shown:
                     print(f"query {seed}: {tally.text} after {time.monotonic() - start:.0f} s", flush=True)
                 for failure in tally.failures[shown:]:
                     print(f"FAILURE of query {seed}: {failure}", flush=True)
                 shown = len(tally.failures)
             print(tally.text)
+            print(", ".join(f"{reason} {count}" for reason, count in tally.reasons.most_common()))
         finally:
             spark.stop()
     if not tally.skipped:

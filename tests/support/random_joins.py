@@ -62,6 +62,9 @@ class JoinTally:
         scans: scans below a join whose keys were looked at.
         narrowed: scans of these that skipped files.
         skipped: files that they skipped.
+        jobs: joins for which a job collected keys.
+        useful_jobs: joins with such a job that skipped files.
+        reasons: why the others skipped none, and how often.
         rows: rows of the results.
         failures: queries whose rows differ.
     """
@@ -70,6 +73,9 @@ class JoinTally:
     scans: int = 0
     narrowed: int = 0
     skipped: int = 0
+    jobs: int = 0
+    useful_jobs: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -77,7 +83,7 @@ class JoinTally:
     def text(self) -> str:
         return (
             f"{self.queries} queries, {self.narrowed} of {self.scans} scans below joins skipped {self.skipped} files; "
-            f"{self.rows} rows; {len(self.failures)} failures"
+            f"{self.useful_jobs} of {self.jobs} jobs for keys helped; {self.rows} rows; {len(self.failures)} failures"
         )
 
     def count(self, data: DataFrame) -> None:
@@ -85,6 +91,9 @@ class JoinTally:
             self.scans += bool(scan.joins)
             self.narrowed += scan.joined_files < scan.kept_files
             self.skipped += scan.kept_files - scan.joined_files
+            self.jobs += sum(join.job_files is not None for join in scan.joins)
+            self.useful_jobs += sum(join.job_files is not None and join.reason is None for join in scan.joins)
+            self.reasons.update(join.reason.value for join in scan.joins if join.reason is not None)
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,8 @@ def _subset(random: Random, alias: str = "") -> str:
             f"{g} IN ({', '.join(str(random.randrange(GROUPS)) for _ in range(random.randrange(1, 9)))})",
             f"{g} = {low}",
             f"{g} % 40 = {random.randrange(40)}",
-            f"{g} > 1000 AND rand() < 2",
+            f"{g} BETWEEN {low} AND {low + 9} AND rand() * 2 < 2",
+            f"{g} > 1000",
             "true",
         ]
     )
@@ -221,9 +231,45 @@ def random_join(tables: JoinTables, random: Random) -> str:
     )
 
 
-def check_join(spark: SparkSession, tables: JoinTables, random: Random, tally: JoinTally) -> None:
+def random_shuffled_join(tables: JoinTables, random: Random) -> str:
+    """A query in which a job may collect the keys of a filtered side: columns that are compared as they are."""
+    fact, side, second = random.choice(tables.facts).name, random.choice(tables.sides).name, tables.sides[0].name
+    left = f"(SELECT * FROM {fact} a WHERE {random.choice(['true', 'a.i > -30', 'a.id % 3 = 0'])}) a"
+    right, third = (
+        f"(SELECT * FROM {name} WHERE {_subset(random)}) {alias}" for name, alias in ((side, "b"), (second, "c"))
+    )
+    hint = random.choice(["", "", "/*+ SHUFFLE_HASH(b) */", "/*+ BROADCAST(c) */"])
+
+    def on(alias: str) -> str:
+        pairs = random.sample(PAIRS[:13], random.choice([1, 1, 2]))
+        return " AND ".join(f"{one.format(a='a')} = {other.format(b=alias)}" for one, other in pairs)
+
+    grouped = f"(SELECT i, l, s, day, max(g) g FROM {right} GROUP BY i, l, s, day HAVING max(g) > 3) b"
+    both = f"(SELECT * FROM {left} UNION ALL SELECT * FROM {left} WHERE i > 3) a"
+    exact = random.choice(["a.i = b.i", "a.l = b.l AND a.s = b.s", "a.day = b.day", "a.i = b.l"])
+    outer = random.choice(["LEFT", "RIGHT", "FULL", "LEFT ANTI"])
+    return random.choice(
+        [
+            f"SELECT {hint} a.id FROM {left} JOIN {right} ON {on('b')}",
+            f"SELECT {hint} a.id FROM {right} JOIN {left} ON {on('b')} AND a.id > b.g",
+            f"SELECT {hint} a.id FROM {left} LEFT SEMI JOIN {right} ON {on('b')}",
+            f"SELECT a.id FROM {left} WHERE EXISTS (SELECT 1 FROM {right} WHERE {on('b')})",
+            f"SELECT {hint} a.id FROM {left} JOIN {right} ON {on('b')} JOIN {third} ON {on('c')}",
+            f"SELECT {hint} a.id FROM {left} {outer} JOIN {third} ON {on('c')} JOIN {right} ON {on('b')}",
+            f"SELECT {hint} a.id FROM {left} JOIN {grouped} ON {exact}",
+            f"SELECT a.id FROM {both} JOIN {right} ON {exact}",
+            f"SELECT id FROM {left} JOIN {right} ON {exact} UNION ALL SELECT id FROM {left} JOIN {third} ON a.i = c.i",
+            f"SELECT {hint} a.id FROM {left} JOIN (SELECT b.* FROM {right} JOIN {third} ON b.g = c.g) b ON {on('b')}",
+        ]
+    )
+
+
+def check_join(
+    spark: SparkSession, tables: JoinTables, random: Random, tally: JoinTally, *, shuffled: bool = False
+) -> None:
     """Compares the rows of a random query with those without the rule, and without adaptive execution."""
-    text = random_join(tables, random)
+    make = random_shuffled_join if shuffled and random.random() < 0.7 else random_join
+    text = make(tables, random)
     with PlainReads(spark), adaptive(spark, "false"):
         wanted = Counter(map(tuple, spark.sql(text).collect()))
     data = spark.sql(text)
@@ -236,8 +282,10 @@ def check_join(spark: SparkSession, tables: JoinTables, random: Random, tally: J
         tally.failures.append(f"{text}\n  lost {lost[:3]} of {len(lost)}, added {added[:3]} of {len(added)}")
 
 
-def run_joins(spark: SparkSession, tables: JoinTables, seed: int, count: int, tally: JoinTally) -> Iterator[int]:
-    """Checks random joins.
+def run_joins(
+    spark: SparkSession, tables: JoinTables, seed: int, count: int, tally: JoinTally, *, shuffled: bool = False
+) -> Iterator[int]:
+    """Checks random joins. Every second query is not allowed to broadcast without a hint.
 
     Args:
         spark: the session.
@@ -245,26 +293,34 @@ def run_joins(spark: SparkSession, tables: JoinTables, seed: int, count: int, ta
         seed: of the random numbers; each query has a seed of its own, from this one upward.
         count: how many queries.
         tally: receives what was found.
+        shuffled: whether no query is.
 
     Yields:
         The seed of each query, once it is done.
     """
     for number in range(seed, seed + count):
         random = Random(number)
-        with adaptive_joins(spark, random.choice(ZONES)):
-            check_join(spark, tables, random, tally)
+        is_shuffled = shuffled or number % 2 == 0
+        with adaptive_joins(spark, random.choice(ZONES), shuffled=is_shuffled):
+            check_join(spark, tables, random, tally, shuffled=is_shuffled)
         yield number
 
 
 @contextmanager
-def adaptive_joins(spark: SparkSession, zone: str) -> Iterator[None]:
-    """Adaptive execution in a time zone, where casts give null in place of an error, and every scan is large enough."""
+def adaptive_joins(spark: SparkSession, zone: str, *, shuffled: bool = False) -> Iterator[None]:
+    """Adaptive execution in a time zone, where casts give null in place of an error, and every scan is large enough.
+
+    With ``shuffled``, sides are shuffled, and jobs of any size collect their keys.
+    """
     settings = {
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": zone,
         "spark.qbeast.use.joins.bytes": "1",
     }
+    if shuffled:
+        settings["spark.sql.autoBroadcastJoinThreshold"] = "-1"
+        settings["spark.qbeast.use.joins.job-share"] = "1000000"
     with conf(spark, settings):
         yield
 
