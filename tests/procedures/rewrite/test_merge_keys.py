@@ -169,14 +169,6 @@ def test_sources_that_may_change_restrict_nothing(by_key, set_conf, name):
 
 
 @pytest.mark.slow
-def test_keys_of_a_user_restrict_nothing(by_key):
-    indexed, _ = by_key
-    indexed.sql(merge(FEW, f"t.id = s.id + IF({CURRENT}, 0L, 1L)", SAME))
-    assert "files_with_keys" not in note(indexed)
-    assert metrics_of(indexed)["numTargetRowsUpdated"] == "2"
-
-
-@pytest.mark.slow
 def test_random_merges(spark, tmp_path):
     """A sample of ``make fuzz-joins ARGS=--merges``."""
     tally = MergeTally()

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern.{CURRENT_LIKE, PLAN_EXPRESSION}
+import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.delta.{DataFrameUtils, Snapshot}
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
 import org.apache.spark.sql.execution.usespark.OwnQueries
@@ -33,8 +33,9 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
   private val pairs: Seq[(Expression, Expression)] = {
     val (target, source) = (merge.target.outputSet, merge.source.outputSet)
     def isOf(side: AttributeSet)(key: Expression) =
-      key.deterministic && !key.containsAnyPattern(CURRENT_LIKE, PLAN_EXPRESSION) &&
-        key.references.nonEmpty && key.references.subsetOf(side)
+      key.deterministic && key.references.nonEmpty && key.references.subsetOf(side) && !SubqueryExpression.hasSubquery(
+        key
+      )
     splitConjunctivePredicates(merge.condition)
       .collect {
         case EqualTo(left, right) if isOf(target)(left) && isOf(source)(right) => left -> right
