@@ -121,7 +121,7 @@ def _source(tables: JoinTables, random: Random) -> str:
 def _condition(random: Random) -> str:
     own = random.choice(
         [
-            "t.id = s.g",
+            *["t.id = s.g"] * 4,
             "t.id = s.g + 300",
             "t.id + 5 = s.g",
             "t.id = s.g * 11L",
@@ -170,7 +170,7 @@ def _clauses(random: Random) -> str:
     unmatched = random.choice([f"WHEN NOT MATCHED THEN {insert}", f"WHEN NOT MATCHED AND s.b THEN {insert}", ""])
     by_source = random.choice(
         [
-            *[""] * 6,
+            *[""] * 12,
             f"WHEN NOT MATCHED BY SOURCE AND {gone} THEN UPDATE SET s = 'gone'",
             f"WHEN NOT MATCHED BY SOURCE AND {gone} THEN DELETE",
         ]
@@ -250,7 +250,7 @@ def run_merges(
             "spark.sql.session.timeZone": random.choice(ZONES),
             "spark.qbeast.use.merges.bytes": "1",
             "spark.qbeast.use.joins.keys": random.choice(["5", "50000", "50000"]),
-            "spark.databricks.delta.merge.materializeSource": random.choice(["auto", "auto", "auto", "all", "none"]),
+            "spark.databricks.delta.merge.materializeSource": random.choice([*["auto"] * 8, "all", "none"]),
         }
         with conf(spark, settings):
             check_merge(random.choice(copies), random_merge(tables, random), tally)
