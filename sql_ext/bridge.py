@@ -19,6 +19,7 @@ from catalog.jvm.kept_rows import KeptRows
 from catalog.jvm.python_handler import Refusal
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
+from catalog.pruning.merge_limits import MergeLimits
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.settings.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.state.reclaimed import check_not_reclaimed
@@ -48,6 +49,7 @@ from sql_ext.bridge_operations import (
     CheckVirtualTable,
     IndexSettings,
     ManualTrigger,
+    MergeLimitsOf,
     PlanRead,
     PlanSample,
     ScansRecorded,
@@ -184,6 +186,11 @@ def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
     if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
         return None
     return plan_read(request.configuration, condition_of_json(request.conditions))
+
+
+@_answers(MergeLimitsOf)
+def _merge_limits(spark: SparkSession, _: MergeLimitsOf) -> str:
+    return MergeLimits.of(spark.conf.get).json
 
 
 @_answers(CheckMetadata)

@@ -150,6 +150,13 @@ class PlanRead(Arguments):
 
 
 @dataclass(frozen=True)
+class MergeLimitsOf(Arguments):
+    """Say what the keys of the source of a MERGE may cost in the session."""
+
+    operation: ClassVar[str] = "merge_limits"
+
+
+@dataclass(frozen=True)
 class CheckMetadata(Arguments):
     """Check what a statement changes of a table's properties and columns.
 
@@ -313,6 +320,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         CheckVersion,
         PlanSample,
         PlanRead,
+        MergeLimitsOf,
         CheckMetadata,
         CheckOtherFormat,
         CheckOptions,

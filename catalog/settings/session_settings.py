@@ -39,7 +39,7 @@ JOINS_ENABLED = Setting(
 )
 JOINS_KEYS = Setting(
     "spark.qbeast.use.joins.keys",
-    whole_number(1),
+    whole_number(1, most=1_000_000_000),
     "Rows of the broadcast side of a join; with more, its keys skip no files.",
     "50000",
 )
@@ -48,6 +48,12 @@ JOINS_BYTES = Setting(
     SIZE,
     "A job reads the statistics of a version for a join if the scan has at least this many bytes.",
     "256MB",
+)
+MERGES_BYTES = Setting(
+    "spark.qbeast.use.merges.bytes",
+    SIZE,
+    "A job reads the keys of the source of a MERGE if the target has at least this many bytes.",
+    "16MB",
 )
 SESSION_SETTINGS = (
     SAMPLING_ENABLED,
@@ -59,4 +65,5 @@ SESSION_SETTINGS = (
     JOINS_ENABLED,
     JOINS_KEYS,
     JOINS_BYTES,
+    MERGES_BYTES,
 )

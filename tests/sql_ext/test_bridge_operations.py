@@ -28,6 +28,7 @@ VALUES = {
     "check_version": {"location": "file:/t", "version": 3},
     "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1},
     "plan_read": {"configuration": "{}", "conditions": "[]"},
+    "merge_limits": {},
     "check_metadata": {"before": json.dumps({**METADATA, "schema": None}), "after": json.dumps(METADATA)},
     "check_other_format": {"table": "t", "provider": "parquet", "properties": "{}"},
     "check_options": {"options": "{}", "others": '["x"]', "of_delta": "[]"},

@@ -18,6 +18,7 @@ public final class Operation {
   public static final Operation CHECK_VERSION = new Operation("check_version", "location", "version");
   public static final Operation PLAN_SAMPLE = new Operation("plan_sample", "configuration", "lower", "upper");
   public static final Operation PLAN_READ = new Operation("plan_read", "configuration", "conditions");
+  public static final Operation MERGE_LIMITS = new Operation("merge_limits");
   public static final Operation CHECK_METADATA = new Operation("check_metadata", "before", "after");
   public static final Operation CHECK_OTHER_FORMAT =
       new Operation("check_other_format", "table", "provider", "properties");

@@ -6,6 +6,7 @@ import scala.util.Try
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.execution.usespark.OwnQueries
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -25,7 +26,6 @@ final class ColumnBounds private (bounds: JMap[String, (Any, Any)]) {
 }
 
 object ColumnBounds {
-  private val JobDescription = "spark.job.description"
   private val kept = Collections.synchronizedMap(new WeakHashMap[Snapshot, Map[Seq[String], ColumnBounds]]())
 
   /**
@@ -56,15 +56,12 @@ object ColumnBounds {
     Try(files.select(col("path"), named("minValues"), named("maxValues"))).toOption.map { selected =>
       val bounds = new JHashMap[String, (Any, Any)]()
       val dataType = selected.schema(2).dataType
-      val context = files.sparkSession.sparkContext
-      val description = context.getLocalProperty(JobDescription)
-      context.setJobDescription(s"USE statistics of ${column.mkString(".")}")
-      try
+      OwnQueries.described(files.sparkSession.sparkContext, s"USE statistics of ${column.mkString(".")}") {
         selected.queryExecution.executedPlan.executeCollect().foreach { row =>
           if (!row.isNullAt(1) && !row.isNullAt(2))
             bounds.put(row.getString(0), value(row, 1, dataType) -> highest(value(row, 2, dataType), dataType))
         }
-      finally context.setLocalProperty(JobDescription, description)
+      }
       new ColumnBounds(bounds)
     }
   }
