@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from random_joins import GROUPS, ZONES, JoinTables, conf, random_condition, random_subset
@@ -189,8 +191,10 @@ def _outcome(table: DeltaTable, statement: str, keys: bool) -> tuple[object, ...
     with conf(table.spark, {"spark.qbeast.use.joins.enabled": str(keys).lower()}):
         try:
             return tuple(table.sql(statement)[0])
-        except PySparkException as error:
-            return "error", error.getCondition() or str(error)[:60]
+        except (PySparkException, Py4JJavaError) as error:
+            # An error of a broadcast arrives as Java's.
+            named = re.search(r"\[([A-Z_.]+)\]", str(error))
+            return "error", named[1] if named else str(error)[:60]
 
 
 def check_merge(copies: Copies, statement: str, tally: MergeTally) -> None:
