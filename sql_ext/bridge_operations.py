@@ -173,6 +173,13 @@ class PlanKeyJob(Arguments):
 
 
 @dataclass(frozen=True)
+class MergeLimitsOf(Arguments):
+    """Say what the keys of the source of a MERGE may cost in the session."""
+
+    operation: ClassVar[str] = "merge_limits"
+
+
+@dataclass(frozen=True)
 class CheckMetadata(Arguments):
     """Check what a statement changes of a table's properties and columns.
 
@@ -338,6 +345,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         PlanRead,
         JoinLimitsOf,
         PlanKeyJob,
+        MergeLimitsOf,
         CheckMetadata,
         CheckOtherFormat,
         CheckOptions,

@@ -30,11 +30,14 @@ class StatementNotes:
         statements: how many were committed.
         repeated: how many of them ran again, because rewrites had taken files that they read.
         plain_files: files that they wrote without a layout, by the code of the reason.
+        key_errors: MERGEs that looked at all files because the keys of their source could not be read, by the code of
+            the error.
     """
 
     statements: int = 0
     repeated: int = 0
     plain_files: Mapping[str, int] | None = None
+    key_errors: Mapping[str, int] | None = None
 
     @classmethod
     def of(cls, tags: Iterable[str]) -> StatementNotes:
@@ -43,15 +46,17 @@ class StatementNotes:
         Args:
             tags: texts of ``STATEMENT_TAG``.
         """
-        statements, repeated, plain_files = 0, 0, Counter[str]()
+        statements, repeated, plain_files, key_errors = 0, 0, Counter[str](), Counter[str]()
         for text in tags:
             note = _parsed(text)
-            repeats, files = note.get("repeats"), note.get("plain_files")
+            repeats, files, key_error = note.get("repeats"), note.get("plain_files"), note.get("keys_error")
             statements += 1
             repeated += isinstance(repeats, int) and repeats > 0
             if isinstance(files, dict):
                 plain_files.update({str(code): count for code, count in files.items() if isinstance(count, int)})
-        return cls(statements, repeated, dict(sorted(plain_files.items())))
+            if isinstance(key_error, str):
+                key_errors[key_error] += 1
+        return cls(statements, repeated, dict(sorted(plain_files.items())), dict(sorted(key_errors.items())))
 
     @property
     def plain_total(self) -> int:
@@ -61,7 +66,17 @@ class StatementNotes:
     @property
     def reasons(self) -> str:
         """The codes of the reasons with the number of files; empty without such files."""
-        return ", ".join(f"{code} {count}" for code, count in (self.plain_files or {}).items())
+        return _counts(self.plain_files)
+
+    @property
+    def key_errors_total(self) -> int:
+        """MERGEs that looked at all files because of an error."""
+        return sum((self.key_errors or {}).values())
+
+    @property
+    def key_error_codes(self) -> str:
+        """The codes of these errors with the number of MERGEs; empty without such errors."""
+        return _counts(self.key_errors)
 
 
 def statement_notes(snapshot: TableSnapshot) -> StatementNotes:
@@ -79,6 +94,10 @@ def statement_notes(snapshot: TableSnapshot) -> StatementNotes:
     tag = F.col("commitInfo.tags")[STATEMENT_TAG]
     rows = commits.json(f"{snapshot.location}/_delta_log").select(tag.alias("tag")).where("tag IS NOT NULL")
     return StatementNotes.of(rows.toArrow()["tag"].to_pylist())
+
+
+def _counts(by_code: Mapping[str, int] | None) -> str:
+    return ", ".join(f"{code} {count}" for code, count in (by_code or {}).items())
 
 
 def _parsed(text: str) -> dict[str, Any]:

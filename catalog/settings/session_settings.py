@@ -39,7 +39,7 @@ JOINS_ENABLED = Setting(
 )
 JOINS_KEYS = Setting(
     "spark.qbeast.use.joins.keys",
-    whole_number(1),
+    whole_number(1, most=1_000_000_000),
     "Keys of the other side of a join; with more, they skip no files.",
     "50000",
 )
@@ -55,6 +55,12 @@ JOINS_JOB_SHARE = Setting(
     "Bytes that a job may read for the keys of a shuffled side, as a share of those that they could save; 0: never.",
     "0.05",
 )
+MERGES_BYTES = Setting(
+    "spark.qbeast.use.merges.bytes",
+    SIZE,
+    "A job reads the keys of the source of a MERGE if the target has at least this many bytes.",
+    "16MB",
+)
 SESSION_SETTINGS = (
     SAMPLING_ENABLED,
     PRUNING_ENABLED,
@@ -66,4 +72,5 @@ SESSION_SETTINGS = (
     JOINS_KEYS,
     JOINS_BYTES,
     JOINS_JOB_SHARE,
+    MERGES_BYTES,
 )

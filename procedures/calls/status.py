@@ -66,6 +66,9 @@ def status_row(
     notes = [note for note in (suspension.note if suspension else None, known.note if known else None) if note]
     if statements is not None and statements.plain_total:
         notes.append(f"statements wrote {counted(statements.plain_total, 'file')} plainly: {statements.reasons}")
+    if statements is not None and statements.key_errors_total:
+        merges = counted(statements.key_errors_total, "MERGE")
+        notes.append(f"{merges} looked at all files, since keys could not be read: {statements.key_error_codes}")
     trigger = run.trigger if run else lease.trigger if lease else AUTOMATIC if known else None
     return StatusRow(
         table=name,

@@ -46,6 +46,7 @@ REWRITING = {"UPDATE", "DELETE", "MERGE"}
 SPACE = 10_000
 RECENT_KEYS = 1_000
 WARM_UP = 20
+LONG = 2_000  # from here on, the optimizing compiler pays
 REPORT_SECONDS = 30
 MANY_REPEATS = 4  # from here on, a statement is shown
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -538,6 +539,8 @@ def make_table(spark: SparkSession, folder: Path, wanted: argparse.Namespace, ro
     properties = {
         "delta.enableDeletionVectors": str(wanted.deletion_vectors).lower(),
         "use.optimization.autoOptimize.enabled": "true",
+        # A checkpoint takes as long as a statement.
+        "delta.checkpointInterval": "50",
     }
     if wanted.quiet_period:
         properties["use.optimization.quietPeriod"] = wanted.quiet_period
@@ -636,7 +639,7 @@ def main() -> int:
     wanted = parser.parse_args()
     print(" ".join(f"{name}={value}" for name, value in vars(wanted).items()), flush=True)
     with tempfile.TemporaryDirectory(prefix="use-statements-") as folder:
-        spark = start_session(Path(folder))
+        spark = start_session(Path(folder), short_lived=wanted.count < LONG)
         # It logs each loss with a trace of calls, although the statement then runs again.
         log4j = spark._jvm.org.apache.logging.log4j
         log4j.core.config.Configurator.setLevel(MERGE_LOGGER, log4j.Level.OFF)

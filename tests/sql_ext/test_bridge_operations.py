@@ -30,6 +30,7 @@ VALUES = {
     "plan_read": {"configuration": "{}", "conditions": "[]"},
     "join_limits": {},
     "plan_key_job": {"scan_bytes": 1 << 40, "side_bytes": 5, "one_key_share": 1},
+    "merge_limits": {},
     "check_metadata": {"before": json.dumps({**METADATA, "schema": None}), "after": json.dumps(METADATA)},
     "check_other_format": {"table": "t", "provider": "parquet", "properties": "{}"},
     "check_options": {"options": "{}", "others": '["x"]', "of_delta": "[]"},

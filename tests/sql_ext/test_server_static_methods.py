@@ -25,6 +25,8 @@ HARMLESS = {
     "io.usespark.IndexedTables.isDelta(java.lang.String)",
     "io.usespark.IndexedTables.isQbeast(java.lang.String)",
     "io.usespark.JoinOutcome.Tag()",
+    "io.usespark.MergeLimits.apply(boolean, int, long, int)",
+    "io.usespark.MergeLimits.ofSession()",
     "io.usespark.NamedFormat.made()",  # these two forget what the calling thread named
     "io.usespark.NamedFormat.taken()",
     "io.usespark.Python.attached()",

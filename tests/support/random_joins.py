@@ -86,6 +86,11 @@ class JoinTally:
             f"{self.useful_jobs} of {self.jobs} jobs for keys helped; {self.rows} rows; {len(self.failures)} failures"
         )
 
+    @property
+    def weaknesses(self) -> list[str]:
+        """Why the run shows too little."""
+        return [] if self.skipped else ["no file was skipped, so nothing was tried"]
+
     def count(self, data: DataFrame) -> None:
         for scan in read_report(data).scans:
             self.scans += bool(scan.joins)
@@ -161,7 +166,7 @@ def make_join_tables(spark: SparkSession, prefix: str, random: Random) -> JoinTa
     return JoinTables((indexed, plain, mixed), tuple(sides))
 
 
-def _subset(random: Random, alias: str = "") -> str:
+def random_subset(random: Random, alias: str = "") -> str:
     """A condition that leaves some rows of a side: a range, some of them, one, none or all."""
     g, low = f"{alias}g", random.randrange(GROUPS)
     return random.choice(
@@ -178,7 +183,8 @@ def _subset(random: Random, alias: str = "") -> str:
     )
 
 
-def _on(random: Random, a: str, b: str, operators: tuple[str, ...] = ("=", "=", "=", "=", "<=>")) -> str:
+def random_condition(random: Random, a: str, b: str, operators: tuple[str, ...] = ("=", "=", "=", "=", "<=>")) -> str:
+    """Comparisons of columns of a fact with those of a side, by their names in the statement."""
     # Half of the pairs have one type, or one that Spark widens.
     known = random.choice([PAIRS, PAIRS[:20]])
     pairs = [random.choice(known) for _ in range(random.choice([1, 1, 1, 2, 3]))]
@@ -190,8 +196,8 @@ def random_join(tables: JoinTables, random: Random) -> str:
     fact, other = random.choice(tables.facts).name, random.choice(tables.facts).name
     side, second = random.choice(tables.sides).name, random.choice(tables.sides).name
     where = random.choice(["true", "true", "a.id % 3 = 0", "a.i > 0", "a.x < 20 OR a.s IS NULL", "a.day IS NOT NULL"])
-    left, right = f"(SELECT * FROM {fact} a WHERE {where}) a", f"(SELECT * FROM {side} WHERE {_subset(random)}) b"
-    third = f"(SELECT * FROM {second} WHERE {_subset(random)}) c"
+    left, right = f"(SELECT * FROM {fact} a WHERE {where}) a", f"(SELECT * FROM {side} WHERE {random_subset(random)}) b"
+    third = f"(SELECT * FROM {second} WHERE {random_subset(random)}) c"
     broadcast = "/*+ BROADCAST(b, c) */"
     hint = random.choice(["", broadcast, broadcast, "/*+ MERGE(b) */", "/*+ SHUFFLE_HASH(b) */"])
     outer = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
@@ -200,10 +206,10 @@ def random_join(tables: JoinTables, random: Random) -> str:
     renamed = f"(SELECT id, i + 0 i, l k, l, x, f, d, s, day, t, n, h, st, p FROM {fact}) a"
     twice = f"(SELECT DISTINCT * FROM {right} UNION ALL SELECT * FROM {right}) b"
     joined = f"(SELECT b.*, c.i ci FROM {right} JOIN {third} ON b.g = c.g) b"
-    on, on_c = _on(random, "a", "b"), _on(random, "a", "c")
+    on, on_c = random_condition(random, "a", "b"), random_condition(random, "a", "c")
     extra = random.choice(["", "", " AND a.id > b.g"])
     (value, of_side), negation = random.choice(PAIRS), random.choice(["", "", "NOT "])
-    exists = f"EXISTS (SELECT 1 FROM {side} b WHERE {_subset(random, 'b.')} AND {on})"
+    exists = f"EXISTS (SELECT 1 FROM {side} b WHERE {random_subset(random, 'b.')} AND {on})"
     member = f"{value.format(a='a')} {negation}IN (SELECT {of_side.format(b='b')} FROM {right})"
     return random.choice(
         [
@@ -236,7 +242,7 @@ def random_shuffled_join(tables: JoinTables, random: Random) -> str:
     fact, side, second = random.choice(tables.facts).name, random.choice(tables.sides).name, tables.sides[0].name
     left = f"(SELECT * FROM {fact} a WHERE {random.choice(['true', 'a.i > -30', 'a.id % 3 = 0'])}) a"
     right, third = (
-        f"(SELECT * FROM {name} WHERE {_subset(random)}) {alias}" for name, alias in ((side, "b"), (second, "c"))
+        f"(SELECT * FROM {name} WHERE {random_subset(random)}) {alias}" for name, alias in ((side, "b"), (second, "c"))
     )
     hint = random.choice(["", "", "/*+ SHUFFLE_HASH(b) */", "/*+ BROADCAST(c) */"])
 

@@ -11,21 +11,20 @@ from pyspark.sql import SparkSession
 import sql_ext
 
 TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
+_JVM = "-Duser.timezone=UTC -XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m -Xmn600m"
 # A test session lives for minutes: the optimizing compiler would take more time than it saves.
-_JVM = (
-    "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m "
-    "-XX:MetaspaceSize=512m -Xmn600m"
-)
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
 
-def start_session(folder: Path) -> SparkSession:
+def start_session(folder: Path, *, short_lived: bool = True) -> SparkSession:
     """Starts a small attached session that writes below ``folder`` only."""
+    jvm = f"{_JVM} {_SHORT_LIVED}" if short_lived else _JVM
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.catalogImplementation", "in-memory")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.stream.error.file={folder}/derby.log {_JVM}")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.stream.error.file={folder}/derby.log {jvm}")
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.driver.memory", "2g")
         # The launcher looks at files before it knows the jars of the session.

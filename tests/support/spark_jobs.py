@@ -1,4 +1,4 @@
-"""Counts the Spark jobs that a call starts: the measure of its cost that no other work on the machine changes."""
+"""The Spark jobs that a call starts, and the files that they open: costs that no other work on the machine changes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +17,21 @@ def at_most(spark: Any, jobs: int) -> Iterator[None]:
     yield
     if jobs_started(spark) - before > jobs:
         raise AssertionError(f"more than {jobs} jobs: {_names_from(spark, before)}")
+
+
+@contextmanager
+def opened_data_files(spark: Any) -> Iterator[dict[str, set[str]]]:
+    """Yields the data files that jobs have opened at the end of the block, by the description of the job."""
+    notes = spark._jvm.io.usespark.testing.OpenedFiles
+    opened: dict[str, set[str]] = {}
+    notes.start()
+    try:
+        yield opened
+    finally:
+        for note in notes.stop():
+            description, _, path = note.partition("\t")
+            if path.endswith(".parquet") and "/_delta_log/" not in path:
+                opened.setdefault(description, set()).add(path.rpartition("/")[2])
 
 
 def _names_from(spark: Any, first: int) -> list[str]:

@@ -157,8 +157,14 @@ def _statements(facts: TableFacts) -> list[str]:
     notes = facts.statements
     if not notes.statements:
         return []
-    row = (notes.statements, notes.repeated, notes.plain_total, notes.reasons or "none")
-    header = ("statements", "ran again after a rewrite", "files without a layout", "reasons")
+    row = (
+        notes.statements,
+        notes.repeated,
+        notes.plain_total,
+        notes.reasons or "none",
+        notes.key_error_codes or "none",
+    )
+    header = ("statements", "ran again after a rewrite", "files without a layout", "reasons", "unread keys of MERGE")
     described = "<p>Statements of sessions with USE that rewrote rows, as far as the log has their commits.</p>"
     return [f"<h2>Statements</h2>{described}{table(header, [row])}"]
 

@@ -20,6 +20,12 @@ def test_notes_are_added_up():
     assert notes.reasons == "A 1, B 7"
 
 
+def test_errors_of_keys_are_added_up():
+    notes = StatementNotes.of([tag(), *(json.dumps({"keys_error": code}) for code in ("B", "A", "B", 7, None))])
+    assert (notes.statements, notes.key_errors_total) == (6, 3)
+    assert notes.key_error_codes == "A 1, B 2"
+
+
 def test_no_notes():
     notes = StatementNotes.of([])
     assert (notes.statements, notes.repeated, notes.plain_total, notes.reasons) == (0, 0, 0, "")

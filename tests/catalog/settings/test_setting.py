@@ -3,6 +3,7 @@
 import pytest
 
 from catalog.errors import InvalidArgumentError
+from catalog.settings.session_settings import JOINS_KEYS
 from catalog.settings.setting import (
     ABOVE_ZERO,
     BOOLEAN,
@@ -125,3 +126,11 @@ def test_a_value_that_is_no_text_is_checked():
     setting.check_value(0.5)
     with pytest.raises(InvalidArgumentError, match=r"share = 2.0 is not accepted: a number from 0 to 1"):
         setting.check_value(2.0)
+
+
+def test_keys_of_a_join_are_bounded():
+    """Their limit is a number of rows of Spark, plus one."""
+    with pytest.raises(
+        InvalidArgumentError, match=r"joins.keys = '3000000000' .*: a whole number from 1 to 1000000000"
+    ):
+        JOINS_KEYS.parse("3000000000")

@@ -85,14 +85,12 @@ def test_the_newest_partition_is_left_until_it_has_been_quiet(spark, new_table):
 
 
 @pytest.fixture
-def any_pause(monkeypatch):
-    """Each pause is long enough for a commit that is held, and none for another."""
-    monkeypatch.setattr(commit_gate, "_AMPLE_MILLIS", 10**9)
-    monkeypatch.setattr(commit_gate, "_LOOKS_PER_PAUSE", 0)
-    monkeypatch.setattr(commit_gate, "LEAST_PAUSE_MILLIS", -(10**9))
+def some_pause(monkeypatch):
+    """Each pause is long enough for a commit that is held, and for no other."""
+    monkeypatch.setattr(commit_gate, "next_pause", lambda _: 1_000)
 
 
-def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_table, any_pause):
+def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_table, some_pause):
     """The range of the newest day is left, and the rewrite of the others is in the log right after a merge."""
     table = filled(spark, new_table(COLUMNS, index="day,customer"))
     table.sql(MERGE)
@@ -107,7 +105,7 @@ def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_ta
 
 
 @pytest.mark.slow
-def test_a_run_that_is_stopped_while_its_commit_is_held_leaves_nothing(spark, new_table, any_pause):
+def test_a_run_that_is_stopped_while_its_commit_is_held_leaves_nothing(spark, new_table, some_pause):
     table = filled(spark, new_table(COLUMNS, index="day,customer"))
     table.sql(MERGE)
     run = run_of(table)

@@ -3,10 +3,14 @@
 from random import Random
 
 import pytest
-from statement_tables import COLUMNS, NO_VECTORS, note, pair, rows, run_on_both
+from random_joins import make_join_tables
+from random_merges import MergeTally, run_merges
+from spark_jobs import opened_data_files
+from statement_tables import COLUMNS, NO_VECTORS, metrics_of, note, rows, run_on_both
 
 FEW = "(SELECT * FROM VALUES (1490L, 1L, 1, 'a'), (1500L, 2L, 2, 'b'), (NULL, 3L, 0, 'c') AS s(id, x, p, s))"
 UPSERT = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+SAME = "WHEN MATCHED THEN UPDATE SET s = t.s"
 BY_SOURCE = (
     "WHEN MATCHED THEN UPDATE SET s = 'x' WHEN NOT MATCHED BY SOURCE AND t.id % 40 = 1 THEN UPDATE SET s = 'away'"
 )
@@ -15,19 +19,19 @@ BY_SOURCE = (
 @pytest.fixture(autouse=True)
 def any_size(set_conf):
     """A job for the keys of a source pays on the smallest table."""
-    set_conf("spark.qbeast.use.joins.bytes", "16b")
+    set_conf("spark.qbeast.use.merges.bytes", "1")
 
 
 def merge(source, condition="t.id = s.id", clauses=UPSERT):
     return f"MERGE INTO {{t}} t USING {source} s ON {condition} {clauses}"
 
 
-@pytest.fixture
-def by_key(spark, new_table):
-    """Two tables of the same rows, of which the first is indexed by the key."""
+@pytest.fixture(scope="module")
+def by_key(spark, shared_table):
+    """Two tables of the same rows, of which the first is indexed by the key. Each test leaves their rows equal."""
     data = rows(spark).persist()
-    indexed = new_table(COLUMNS, index="id,p", cube_size=100, file_bytes=4_000, properties=NO_VECTORS)
-    plain = new_table(COLUMNS, properties=NO_VECTORS)
+    indexed = shared_table(COLUMNS, index="id,p", cube_size=100, file_bytes=4_000, properties=NO_VECTORS)
+    plain = shared_table(COLUMNS, properties=NO_VECTORS)
     for table in (indexed, plain):
         table.append(data)
     data.unpersist()
@@ -46,21 +50,52 @@ def compared(indexed, plain, statement, set_conf):
     return note(indexed).get("files_with_keys")
 
 
+def paths_with(table, ranges):
+    """The files that can have an id in one of the ranges, by their statistics; fewer than all."""
+    paths = {
+        file.path
+        for file in table.files
+        if any(
+            file.stats["minValues"]["id"] <= last and first <= file.stats["maxValues"]["id"] for first, last in ranges
+        )
+    }
+    assert len(paths) < len(table.files)
+    return paths
+
+
 def files_with(table, ranges):
-    """How many files can have an id in one of the ranges, by their statistics; fewer than all."""
-    bounds = [(file.stats["minValues"]["id"], file.stats["maxValues"]["id"]) for file in table.files]
-    count = sum(any(low <= last and first <= high for first, last in ranges) for low, high in bounds)
-    assert count < len(bounds)
-    return count
+    return len(paths_with(table, ranges))
+
+
+MATCHING = "MERGE operation - scanning files for matches"
+
+
+def test_files_without_its_keys_are_not_opened(spark, by_key, set_conf):
+    """The first phase opens files that can have keys, the second phase those of them that have some."""
+    indexed, plain = by_key
+    wanted, everything = paths_with(indexed, [(1490, 1490), (1500, 1500)]), {file.path for file in plain.files}
+    with opened_data_files(spark) as opened:
+        indexed.sql(merge(FEW))
+    rewritten = set(indexed.removed(indexed.version))
+    assert opened.pop(MATCHING) == wanted
+    assert note(indexed)["files_with_keys"] == len(wanted)
+    assert rewritten < wanted
+    assert set().union(*opened.values()) == rewritten
+    set_conf("spark.qbeast.use.joins.enabled", "false")
+    with opened_data_files(spark) as opened:
+        plain.sql(merge(FEW))
+    assert opened.pop(MATCHING) == everything
+    assert set().union(*opened.values()) == set(plain.removed(plain.version))
+    assert indexed.checksum() == plain.checksum()
 
 
 def test_it_looks_at_files_with_its_keys_only(spark, by_key, new_table, set_conf):
     indexed, plain = by_key
-    files = files_with(indexed, [(1490, 1490), (1500, 1500)])
-    assert compared(indexed, plain, merge(FEW), set_conf) == files
     source = new_table(COLUMNS)
     source.append(spark.range(700, 760).selectExpr("id", "id AS x", "CAST(id % 3 AS INT) AS p", "'d' AS s"))
     files = files_with(indexed, [(700, 759)])
+    # A session may have a value that is not accepted.
+    set_conf("spark.qbeast.use.joins.keys", str(2**32))
     assert compared(indexed, plain, merge(source.name), set_conf) == files
     # More keys than are compared one by one: their range.
     set_conf("spark.qbeast.use.joins.keys", "50")
@@ -70,9 +105,9 @@ def test_it_looks_at_files_with_its_keys_only(spark, by_key, new_table, set_conf
     assert compared(indexed, plain, merge(FEW, clauses=BY_SOURCE), set_conf) is None
 
 
-def test_files_of_small_tables_are_all_looked_at(spark, new_table, set_conf):
-    set_conf("spark.qbeast.use.joins.bytes", "1g")
-    run_on_both(*pair(spark, new_table), merge("(SELECT id, id AS x, 1 AS p, 'e' AS s FROM range(700, 800))"))
+def test_files_of_small_tables_are_all_looked_at(by_key, set_conf):
+    set_conf("spark.qbeast.use.merges.bytes", "1g")
+    run_on_both(*by_key, merge("(SELECT id, id AS x, 1 AS p, 'e' AS s FROM range(700, 800))"))
 
 
 @pytest.mark.slow
@@ -88,67 +123,56 @@ def test_a_plain_table_gains_by_statistics(spark, new_table, set_conf, vectors):
     assert compared(*tables, merge(FEW), set_conf) == 2
 
 
-CONDITIONS = (
-    "t.id = s.id",
-    "s.id = t.id AND t.p = s.p",
-    "t.id = s.id AND t.x > 50000",
-    "t.x = s.x",
-    "CAST(t.p AS BIGINT) = s.x AND t.id = s.id",
-    "t.id = s.id + 5",
-    "t.id + 5 = s.id",
-    "t.id <=> s.id",
-    "t.id = s.id OR t.x = s.x",
-    "t.s = s.s",
-    "t.s = s.s COLLATE UTF8_LCASE",
-    "CAST(t.id AS DOUBLE) = CAST(s.id AS DOUBLE)",
-    "CAST(t.id AS INT) = CAST(s.id AS INT)",
-    "t.id = s.id AND s.p = 1",
-)
-CLAUSES = (
-    UPSERT,
-    "WHEN NOT MATCHED THEN INSERT *",
-    "WHEN MATCHED AND s.p = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET x = s.x",
-    "WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND s.p = 2 THEN INSERT *",
-    BY_SOURCE,
-)
+def test_keys_that_cannot_be_read_restrict_nothing(spark, by_key):
+    """The join evaluates only the keys of new rows; the keys are read of all rows."""
+    indexed, _ = by_key
+    source = "(SELECT * FROM VALUES ('old', false), ('1500', true) AS s(k, is_new))"
+    indexed.sql(merge(source, "s.is_new AND t.id = CAST(s.k AS BIGINT)", SAME))
+    assert note(indexed) == {"repeats": 0, "plain_files": {}, "keys_error": "CAST_INVALID_INPUT"}
+    assert metrics_of(indexed)["numTargetRowsUpdated"] == "1"
+    message = spark.sql(f"CALL use.status('{indexed.name}', details => true)").first().message
+    assert message == "1 MERGE looked at all files, since keys could not be read: CAST_INVALID_INPUT 1"
 
 
-def random_source(chance):
-    kind, first, count = chance.randrange(4), chance.randrange(3200), chance.choice([0, 1, 5, 60, 400])
-    columns = "id, id * 3 AS x, CAST(id % 3 AS INT) AS p, CAST(id AS STRING) AS s"
-    if kind == 0:
-        values = ", ".join(
-            f"({chance.choice(['NULL', f'{key}L'])}, {key}L, {key % 3}, '{key}')" for key in range(first, first + count)
-        )
-        return f"(SELECT * FROM VALUES {values or '(NULL, 1L, 1, NULL)'} AS s(id, x, p, s))"
-    if kind == 1:
-        return f"(SELECT {columns} FROM range({first}, {first + count}))"
-    if kind == 2:
-        return f"(SELECT {columns} FROM range(0, 4000) WHERE id % {count + 7} = 3)"
-    return f"(SELECT {columns} FROM {{source}} WHERE id % 5 = {chance.randrange(5)})"
+# Delta replaces functions of the time by constants, and leaves others that depend on when or where they are computed.
+CURRENT = "current_user() <> ''"
+# What Delta stores of sources.
+NOTHING, CHANGING = "none", "auto"
+SOURCES = {
+    # Deterministic, but Delta has not examined what it reads.
+    "not examined": (NOTHING, "range(1490, 1500)", False),
+    "random rows of the statement": (NOTHING, "VALUES (1490L), (1491L) AS v(id) WHERE rand() < 2", False),
+    "rows of a user": (NOTHING, f"VALUES (1490L), (1491L) AS v(id) WHERE {CURRENT}", False),
+    "rows of the statement": (NOTHING, "VALUES (1490L), (1491L) AS v(id)", True),
+    # Delta takes it for one that stays the same.
+    "a value of a user": (CHANGING, f"(SELECT IF({CURRENT}, 1490L, 1491L) AS id)", False),
+    "stored random rows": (CHANGING, "range(1490, 1500) WHERE rand() < 2", True),
+    "stored rows of a user": (CHANGING, f"VALUES (1490L), (1491L) AS v(id) WHERE {CURRENT}", True),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("not examined", "rows of a user") else pytest.mark.slow)
+        for name in SOURCES
+    ],
+)
+def test_sources_that_may_change_restrict_nothing(by_key, set_conf, name):
+    """The keys that were read may differ from those of the statement."""
+    stored, rows_of, is_restricted = SOURCES[name]
+    indexed, _ = by_key
+    set_conf("spark.databricks.delta.merge.materializeSource", stored)
+    indexed.sql(merge(f"(SELECT id FROM {rows_of})", clauses=SAME))
+    assert ("files_with_keys" in note(indexed)) == is_restricted
+    assert int(metrics_of(indexed)["numTargetRowsUpdated"]) > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_random_merges(spark, new_table, set_conf, seed):
-    chance, restricted = Random(seed), 0
-    vectors = {"delta.enableDeletionVectors": "true"} if seed % 2 else NO_VECTORS
-    indexed, plain = pair(spark, new_table, properties=vectors)
-    source = new_table("id BIGINT")
-    source.append(spark.range(900, 1200))
-    for _ in range(12):
-        statement = merge(
-            random_source(chance).replace("{source}", source.name), chance.choice(CONDITIONS), chance.choice(CLAUSES)
-        )
-        set_conf("spark.qbeast.use.joins.keys", chance.choice(["20", "50000"]))
-        outcomes = []
-        for table, enabled in ((indexed, "true"), (plain, "false")):
-            set_conf("spark.qbeast.use.joins.enabled", enabled)
-            try:
-                outcomes.append(table.sql(statement))
-            except Exception as error:  # noqa: BLE001 - both tables refuse it, or none
-                outcomes.append(str(error)[:60])
-        assert outcomes[0] == outcomes[1], statement
-        assert indexed.checksum() == plain.checksum(), statement
-        restricted += "files_with_keys" in indexed.commit_info(indexed.version).get("tags", {}).get("use.statement", "")
-    assert restricted
+def test_random_merges(spark, tmp_path):
+    """A sample of ``make fuzz-joins ARGS=--merges``."""
+    tally = MergeTally()
+    for _ in run_merges(spark, make_join_tables(spark, "default.merged", Random(3)), tmp_path, 11, 40, tally):
+        pass
+    assert not tally.failures, "\n".join(tally.failures)
+    assert not tally.weaknesses, tally.text

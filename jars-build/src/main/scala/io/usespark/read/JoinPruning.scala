@@ -58,12 +58,6 @@ case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Loggi
 object JoinPruning {
   def isEnabled(session: SparkSession): Boolean = JoinLimits.of(session).enabled
 
-  /** Of more rows of the other side, no ranges are made. */
-  def maxKeys(session: SparkSession): Long = JoinLimits.of(session).keys
-
-  /** A job reads the statistics of a version only for a scan of at least as many bytes. */
-  def minBytes(session: SparkSession): Long = JoinLimits.of(session).bytes
-
   private def isJoined(node: SparkPlan): Boolean = node match {
     case _: BroadcastHashJoinExec => true
     case scan: FileSourceScanExec => ShuffledKeys.of(scan).nonEmpty

@@ -10,6 +10,7 @@ import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.ChecksumFs;
 import org.apache.hadoop.fs.DelegateToFileSystem;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FsConstants;
 import org.apache.hadoop.fs.LocalFileSystem;
@@ -22,6 +23,8 @@ import org.apache.hadoop.fs.permission.FsPermission;
  *
  * <p>Without Hadoop's native library, each file that is created starts {@code chmod} and each rename starts {@code
  * readlink} four times: ten processes for a commit of Delta, which take longer than the commit.
+ *
+ * <p>It knows which files are opened, see {@link OpenedFiles}.
  */
 public final class ForklessFileSystem extends LocalFileSystem {
   public ForklessFileSystem() {
@@ -58,6 +61,12 @@ public final class ForklessFileSystem extends LocalFileSystem {
         }
       }
       Files.setPosixFilePermissions(pathToFile(path).toPath(), granted);
+    }
+
+    @Override
+    public FSDataInputStream open(Path path, int bufferSize) throws IOException {
+      OpenedFiles.add(path);
+      return super.open(path, bufferSize);
     }
 
     @Override

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.execution.usespark.OwnQueries
 import org.apache.spark.sql.functions.{col, xxhash64}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -114,7 +115,6 @@ final private class BoundValues(size: Int, dataType: DataType) {
  * a version pays. Those of a version fill at most MaxBytes.
  */
 object ColumnBounds {
-  private val JobDescription = "spark.job.description"
   private val Probes = 16
   private val MaxBytes = 256L << 20
   private val BytesOfPosition = 24L
@@ -165,7 +165,7 @@ object ColumnBounds {
       val values = fitting.zipWithIndex.flatMap { case ((column, _), i) =>
         Seq(named("minValues", column).as(s"low$i"), named("maxValues", column).as(s"high$i"))
       }
-      val bounds = described(snapshot, s"USE statistics of ${fitting.map(_._1.mkString(".")).mkString(", ")}") {
+      val bounds = OwnQueries.described(stats.sparkSession.sparkContext, s"USE statistics of ${fitting.map(_._1.mkString(".")).mkString(", ")}") {
         collected(stats.select(xxhash64(col("path")).as("hash") +: values: _*), fitting.map(_._2))
       }
       Kept(sums(fitting.size), none ++ fitting.map(_._1).zip(bounds.map(Some(_))))
@@ -185,13 +185,5 @@ object ColumnBounds {
     types.zip(bounds).map { case (dataType, (lows, highs)) =>
       new ColumnBounds(files, lows, highs.raisedToMillis(), dataType)
     }
-  }
-
-  private def described[T](snapshot: Snapshot, text: String)(action: => T): T = {
-    val context = snapshot.withStats.sparkSession.sparkContext
-    val description = context.getLocalProperty(JobDescription)
-    context.setJobDescription(text)
-    try action
-    finally context.setLocalProperty(JobDescription, description)
   }
 }

@@ -1,18 +1,19 @@
 package org.apache.spark.sql.delta.usespark
 
+import scala.util.{Left, Right}
 import scala.util.control.NonFatal
 
-import io.usespark.{JoinCondition, JoinPruning, MergeSources}
+import io.usespark.{JoinCondition, MergeLimits, MergeSources, UseException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{SparkSession, classic}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.delta.{DataFrameUtils, Snapshot}
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
-import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.execution.usespark.OwnQueries
 
 /**
  * The conditions that the keys of the source of a MERGE put on the rows of its target.
@@ -45,53 +46,44 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
 
   def conditions: Seq[Expression] =
     if (pairs.isEmpty || merge.notMatchedBySourceClauses.nonEmpty) Nil
-    else
-      written
-        .orElse {
-          val isLarge = snapshot.sizeInBytes >= JoinPruning.minBytes(session) / CheaperThanStatistics
-          if (isLarge && (MergeSources.areStored(merge) || isFixed && MergeSources.areUnchanging(merge))) stored
-          else None
-        }
-        .getOrElse(Nil)
+    else {
+      val limits = MergeLimits.ofSession
+      if (limits.enabled) written(limits).orElse(stored(limits)).getOrElse(Nil) else Nil
+    }
 
   /** Whether no part of the source depends on when it is computed. */
-  private def isFixed: Boolean = merge.source.deterministic && !merge.source.containsPattern(TreePattern.CURRENT_LIKE)
+  private def isFixed: Boolean = merge.source.deterministic && !merge.source.containsPattern(CURRENT_LIKE)
 
   /** From the values in the text of the statement, or those of a local DataFrame. */
-  private def written: Option[Seq[Expression]] =
+  private def written(limits: MergeLimits): Option[Seq[Expression]] =
     if (!isFixed) None
     else
-      keysOf(merge.source).optimizedPlan match {
-        case local: LocalRelation => Some(conditionsOf(local.data, MaxRanges))
+      DataFrameUtils.ofRows(session, keysOf(merge.source)).queryExecution.optimizedPlan match {
+        case local: LocalRelation => Some(conditionsOf(local.data, limits.ranges))
         case _ => None
       }
 
-  /** From a job on the rows as Delta has stored them: their keys, or the ends of their range if they are many. */
-  private def stored: Option[Seq[Expression]] = {
-    val source = MergeSources.rows(merge).queryExecution.analyzed
-    val most = JoinPruning.maxKeys(session)
-    val rows = collected(DataFrameUtils.ofRows(session, keysOf(source).analyzed).limit(most.toInt + 1).queryExecution)
-    if (rows.length <= most) Some(conditionsOf(rows, MaxRanges))
-    else if (source.stats.sizeInBytes > snapshot.sizeInBytes) None
+  /** Whether a job reads the rows of the statement. */
+  private def isRepeatable: Boolean =
+    MergeSources.areStored(merge) || isFixed && MergeSources.areUnchanging(merge)
+
+  /** From a job on the rows of the statement: their keys, or the ends of their range if they are many. */
+  private def stored(limits: MergeLimits): Option[Seq[Expression]] =
+    if (snapshot.sizeInBytes < limits.bytes || !isRepeatable) None
     else {
-      val keys = pairs.map(_._2)
-      val ends = (keys.map(Min(_)) ++ keys.map(Max(_))).map(_.toAggregateExpression())
-      val row = collected(executionOf(Aggregate(Nil, named(ends), source))).head.toSeq(ends.map(_.dataType))
-      Some(conditionsOf(row.grouped(keys.size).map(InternalRow.fromSeq).toSeq, 1))
+      val source = MergeSources.rows(merge).queryExecution.analyzed
+      OwnQueries.rowsUpTo(limits.keys, session, keysOf(source), Description) match {
+        case Some(rows) => Some(conditionsOf(rows.toSeq, limits.ranges))
+        case None if source.stats.sizeInBytes > snapshot.sizeInBytes => None
+        case None =>
+          val keys = pairs.map(_._2)
+          val ends = (keys.map(Min(_)) ++ keys.map(Max(_))).map(_.toAggregateExpression())
+          val row = OwnQueries.rows(session, Aggregate(Nil, named(ends), source), Description).head
+          Some(conditionsOf(row.toSeq(ends.map(_.dataType)).grouped(keys.size).map(InternalRow.fromSeq).toSeq, 1))
+      }
     }
-  }
 
-  private def keysOf(source: LogicalPlan): QueryExecution = executionOf(Project(named(pairs.map(_._2)), source))
-
-  private def executionOf(plan: LogicalPlan): QueryExecution = DataFrameUtils.ofRows(session, plan).queryExecution
-
-  private def collected(query: QueryExecution): Seq[InternalRow] = {
-    val context = session.sparkContext
-    val description = context.getLocalProperty(JobDescription)
-    context.setJobDescription("USE keys of a MERGE")
-    try query.executedPlan.executeCollect().toSeq
-    finally context.setLocalProperty(JobDescription, description)
-  }
+  private def keysOf(source: LogicalPlan): LogicalPlan = Project(named(pairs.map(_._2)), source)
 
   private def conditionsOf(rows: Seq[InternalRow], ranges: Int): Seq[Expression] =
     pairs.zipWithIndex.flatMap { case ((own, key), position) =>
@@ -101,23 +93,17 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
 }
 
 object MergeKeys extends Logging {
-  // A job that reads the keys of a source costs less than one that reads the statistics of all files.
-  private val CheaperThanStatistics = 16
-  // Delta compares each file with each of them.
-  private val MaxRanges = 50
-  private val JobDescription = "spark.job.description"
+  private val Description = "USE keys of a MERGE"
 
   private def named(keys: Seq[Expression]): Seq[NamedExpression] =
     keys.zipWithIndex.map { case (key, position) => Alias(key, s"key$position")() }
 
-  /** The conditions; none if the keys tell nothing, or cannot be read. */
-  def conditionsOf(merge: MergeIntoCommand, snapshot: Snapshot): Seq[Expression] =
-    if (!JoinPruning.isEnabled(SparkSession.active)) Nil
-    else
-      try new MergeKeys(merge, snapshot).conditions
-      catch {
-        case NonFatal(error) if !IndexedTransaction.endsStatement(error) =>
-          logWarning(s"The keys of a MERGE into ${snapshot.path} did not restrict the files of its target", error)
-          Nil
-      }
+  /** The conditions, none if the keys tell nothing; or the code of the error if they cannot be read. */
+  def conditionsOf(merge: MergeIntoCommand, snapshot: Snapshot): Either[String, Seq[Expression]] =
+    try Right(new MergeKeys(merge, snapshot).conditions)
+    catch {
+      case NonFatal(error) if !IndexedTransaction.endsStatement(error) =>
+        logWarning(s"The keys of a MERGE into ${snapshot.path} did not restrict the files of its target", error)
+        Left(UseException.codeOf(error))
+    }
 }

@@ -39,6 +39,7 @@ final class StatementTransaction(
     with CommitChecks {
   private var winners: Seq[FileStatus] = Nil
   private var filesWithKeys: Option[Int] = None
+  private var keysError: Option[String] = None
 
   /** Whether it lost to rewrites of ours, and to nobody else. Nothing was committed then. */
   private[usespark] var lostToRewrites: Boolean = false
@@ -48,7 +49,9 @@ final class StatementTransaction(
 
   /** The files that the rows of a MERGE can match, among those that its conditions on the target leave. */
   override def filterFiles(filters: Seq[Expression], keepNumRecords: Boolean): Seq[AddFile] = {
-    val keys = merge.fold(Seq.empty[Expression])(MergeKeys.conditionsOf(_, snapshot))
+    val read = merge.map(MergeKeys.conditionsOf(_, snapshot))
+    keysError = read.flatMap(_.left.toOption)
+    val keys = read.flatMap(_.toOption).getOrElse(Nil)
     val files = super.filterFiles(filters ++ keys, keepNumRecords)
     if (keys.nonEmpty) filesWithKeys = Some(files.size)
     files
@@ -103,8 +106,8 @@ final class StatementTransaction(
   }
 
   /**
-   * The commit says that a session with USE made it, how often the statement was repeated, which files are plain, and how
-   * many files of the target could have keys of the source.
+   * The commit says that a session with USE made it, how often the statement was repeated, which files are plain, how
+   * many files of the target could have keys of the source, and the code of the error if these keys could not be read.
    */
   override protected def commitImpl(
       actions: Seq[Action],
@@ -116,6 +119,7 @@ final class StatementTransaction(
     val json = mapper.createObjectNode().put("repeats", repeats)
     json.set[JsonNode]("plain_files", mapper.valueToTree(plainFiles.asJava))
     filesWithKeys.foreach(json.put("files_with_keys", _))
+    keysError.foreach(json.put("keys_error", _))
     super.commitImpl(actions, op, canSkipEmptyCommits, tags + (StatementTransaction.Tag -> json.toString))
   }
 }

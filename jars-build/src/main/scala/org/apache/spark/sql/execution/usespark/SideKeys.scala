@@ -65,20 +65,15 @@ object SideKeys extends AdaptiveSparkPlanHelper {
     val named = keys.zipWithIndex.map { case (key, i) => Alias(key, s"key$i")() }
     val limit = math.min(most, Int.MaxValue - 1L).toInt
     val plan = Dataset.ofRows(session, Distinct(Project(named, query))).limit(limit + 1).queryExecution.executedPlan
-    val context = session.sparkContext
-    val before = context.getLocalProperty(JobDescription)
-    context.setJobDescription(description)
-    try {
+    OwnQueries.described(session.sparkContext, description) {
       val rows = plan.executeCollect()
       Option.when(rows.length <= limit)(rows) -> collect(plan) { case scan: FileSourceScanExec => scan }
-    } finally context.setLocalProperty(JobDescription, before)
+    }
   }
 
   /** The values in a column of such rows. */
   def values(rows: Array[InternalRow], keys: Seq[Expression], position: Int): Array[Any] =
     rows.map(_.get(position, keys(position).dataType)).filter(_ != null).map(copied).distinct
-
-  private val JobDescription = "spark.job.description"
 
   /** Rows are used again by their iterators. */
   private def copied(value: Any): Any = value match {
