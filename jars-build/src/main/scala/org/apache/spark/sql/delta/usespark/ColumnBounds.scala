@@ -165,7 +165,10 @@ object ColumnBounds {
       val values = fitting.zipWithIndex.flatMap { case ((column, _), i) =>
         Seq(named("minValues", column).as(s"low$i"), named("maxValues", column).as(s"high$i"))
       }
-      val bounds = OwnQueries.described(stats.sparkSession.sparkContext, s"USE statistics of ${fitting.map(_._1.mkString(".")).mkString(", ")}") {
+      val bounds = OwnQueries.described(
+        stats.sparkSession.sparkContext,
+        s"USE statistics of ${fitting.map(_._1.mkString(".")).mkString(", ")}"
+      ) {
         collected(stats.select(xxhash64(col("path")).as("hash") +: values: _*), fitting.map(_._2))
       }
       Kept(sums(fitting.size), none ++ fitting.map(_._1).zip(bounds.map(Some(_))))
