@@ -53,7 +53,7 @@ JOINS_JOB_SHARE = Setting(
     "spark.qbeast.use.joins.job-share",
     AT_LEAST_ZERO,
     "Bytes that a job may read for the keys of a shuffled side, as a share of those that they could save; 0: never.",
-    "0.05",
+    "0.02",
 )
 MERGES_BYTES = Setting(
     "spark.qbeast.use.merges.bytes",

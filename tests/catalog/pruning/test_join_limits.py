@@ -19,7 +19,7 @@ def limits_with(**settings):
 
 
 def test_limits_are_those_of_the_settings():
-    assert limits_with() == JoinLimits(enabled=True, keys=50000, bytes=256 << 20, job_share=0.05)
+    assert limits_with() == JoinLimits(enabled=True, keys=50000, bytes=256 << 20, job_share=0.02)
     limits = limits_with(enabled="false", keys="7", bytes="1kb", job_share="0")
     assert limits == JoinLimits(enabled=False, keys=7, bytes=1024, job_share=0)
 
@@ -36,10 +36,10 @@ def test_the_shim_reads_each_limit():
 @pytest.mark.parametrize(
     ("scan", "side", "one_key", "reason"),
     [
-        (1000, 50, 0.0, None),
-        (1000, 51, 0.0, JoinReason.JOB_TOO_LARGE),
-        (1000, 25, 0.5, None),
-        (1000, 26, 0.5, JoinReason.JOB_TOO_LARGE),
+        (1000, 20, 0.0, None),
+        (1000, 21, 0.0, JoinReason.JOB_TOO_LARGE),
+        (1000, 10, 0.5, None),
+        (1000, 11, 0.5, JoinReason.JOB_TOO_LARGE),
         (1000, 1, 1.0, JoinReason.JOB_TOO_LARGE),
         (0, 0, 0.0, None),
     ],
