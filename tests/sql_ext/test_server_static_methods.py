@@ -24,7 +24,9 @@ HARMLESS = {
     "io.usespark.FileCount.apply(long, long)",
     "io.usespark.IndexedTables.isDelta(java.lang.String)",
     "io.usespark.IndexedTables.isQbeast(java.lang.String)",
+    "io.usespark.JoinLimits.apply(boolean, long, long, boolean, int, int)",
     "io.usespark.JoinOutcome.Tag()",
+    "io.usespark.JoinedScans.NotExecuted()",
     "io.usespark.MergeLimits.apply(boolean, int, long, int)",
     "io.usespark.MergeLimits.ofSession()",
     "io.usespark.NamedFormat.made()",  # these two forget what the calling thread named
@@ -38,6 +40,7 @@ HARMLESS = {
     "io.usespark.UseException.notAttached()",
     "io.usespark.UseException.notSupported(java.lang.String)",
     "io.usespark.UseException.timeTravel()",
+    "org.apache.spark.sql.delta.usespark.FilePositions.hash(java.lang.String)",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.conf()",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.logConsole(java.lang.String)",
     "org.apache.spark.sql.delta.usespark.WriterInternals.available()",
