@@ -53,13 +53,13 @@ class QuietPeriod:
         return self._active_among(snapshot, statements) if statements else frozenset()
 
     def _active_among(self, snapshot: TableSnapshot, statements: tuple[Statement, ...]) -> frozenset[str]:
-        columns = _columns(snapshot)
-        files = _with_ranges(snapshot, columns)
-        names = [column.path[0] if column is not None else "" for column in columns]
         if conflicts_anywhere(statements, snapshot.partition_columns):
             pause = longest_pause([statement.span for statement in statements])
             if pause is not None and pause < LEAST_PAUSE_MILLIS:
-                return frozenset(files.path.tolist())
+                return frozenset(snapshot.file_table.path.tolist())
+        columns = _columns(snapshot)
+        files = _with_ranges(snapshot, columns)
+        names = [column.path[0] if column is not None else "" for column in columns]
         active = active_files(files, statements, names, snapshot.partition_columns)
         return frozenset(files.path[active].tolist())
 
@@ -75,7 +75,7 @@ class QuietPeriod:
         if not count:
             return None
         cause = f"changed {agreeing(count, 'it', 'them')} or files in the same range"
-        if len(active) == len(files):
+        if count == len(files):
             cause += ", or leave no pause in which a rewrite fails none"
         note = (
             f"{counted(count, 'file')} {agreeing(count, 'is', 'are')} left: statements of the last "
@@ -121,9 +121,10 @@ class QuietPeriod:
 
     def _waiting(self, wait: Callable[[], T]) -> T:
         before, self._run.current = self._run.current, "waiting for the end of a statement of another session"
-        result = wait()
-        self._run.current = before
-        return result
+        try:
+            return wait()
+        finally:
+            self._run.current = before
 
     def _statements(self, snapshot: TableSnapshot) -> tuple[Statement, ...]:
         return recent_statements(snapshot, _columns(snapshot), self._clock.now() - self._millis)

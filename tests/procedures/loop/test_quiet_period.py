@@ -248,6 +248,7 @@ def test_a_run_that_is_stopped_does_not_wait(log):
     rewrite.run.request_stop("CANCELLED", "cancelled")
     with pytest.raises(ConcurrentChangeError, match="asked to stop"):
         rewrite.commit()
+    assert rewrite.run.current != "waiting for the end of a statement of another session"
 
 
 # ------------------------------------------------------------------------------------------------------------- settings
