@@ -13,11 +13,12 @@ import json
 import math
 import statistics
 import tempfile
-import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from bench_session import start_session
+from measured_query import COUNTED_READS, Execution, execute, in_turn, median_seconds
 from pyspark.sql import DataFrame, SparkSession
 
 import sql_ext
@@ -31,7 +32,14 @@ REGIONS = {
     "MIDDLE EAST": ("EGYPT", "IRAN", "IRAQ", "JORDAN", "SAUDI ARABIA"),
 }
 NATIONS = [(nation, region) for region, nations in REGIONS.items() for nation in nations]
-COLUMNS = ("lo_orderdate", "lo_suppkey", "lo_custkey")
+COLUMNS = ("lo_orderdate", "lo_custkey")
+ON, OFF = "indexed, on", "indexed, off"
+CONTENDERS = {
+    ON: ("lineorder_indexed", "true"),
+    OFF: ("lineorder_indexed", "false"),
+    "liquid, on": ("lineorder_liquid", "true"),
+    "liquid, off": ("lineorder_liquid", "false"),
+}
 DAYS = 2556
 
 _REVENUE = "SELECT sum(lo_extendedprice * lo_discount) FROM {lo} JOIN dates ON lo_orderdate = d_datekey WHERE "
@@ -193,23 +201,37 @@ def make_facts(spark: SparkSession, rows: int, sizes: dict[str, int], file_bytes
     spark.sql("OPTIMIZE lineorder_liquid FULL")
 
 
-def measured(spark: SparkSession, query: str, rounds: int) -> tuple[Figures, list[tuple[object, ...]]]:
-    """Runs a query several times; the figures are those of the last round."""
-    seconds = []
-    for _ in range(rounds):
-        group = f"star-{time.monotonic_ns()}"
-        spark.sparkContext.setJobGroup(group, "star schema")
-        data, start = spark.sql(query), time.monotonic()
-        rows = sorted(map(tuple, data.collect()), key=str)
-        seconds.append(time.monotonic() - start)
-    tracker, context = spark.sparkContext.statusTracker(), spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    # A stage that was skipped has no attempt.
-    stages = {stage for job in jobs if job for stage in job.stageIds if tracker.getStageInfo(stage)}
-    read = sum(context.statusStore().lastStageAttempt(stage).inputBytes() for stage in stages)
-    (fact,) = (scan for scan in sql_ext.read_report(data).scans if "lineorder" in scan.table)
-    return Figures(fact.joined_files, fact.joined_bytes, read, len(jobs), statistics.median(seconds)), rows
+def figures_of(spark: SparkSession, query: str, rounds: int) -> dict[str, Figures]:
+    """Runs a query with each contender in turn; files and bytes are those of the last round."""
+
+    def run(table: str, enabled: str) -> Execution:
+        spark.conf.set(JOINS_ENABLED.name, enabled)
+        return execute(spark, query.replace("{lo}", table))
+
+    runs = in_turn({name: partial(run, *contender) for name, contender in CONTENDERS.items()}, rounds)
+    last = {name: each[-1] for name, each in runs.items()}
+    if any(run.rows != last[ON].rows for run in last.values()):
+        raise AssertionError(f"other rows: {query}")
+    figures = {}
+    for name, run in last.items():
+        (fact,) = (scan for scan in sql_ext.read_report(run.data).scans if "lineorder" in scan.table)
+        seconds = median_seconds(runs[name])
+        figures[name] = Figures(fact.joined_files, fact.joined_bytes, run.input_bytes, run.jobs, seconds)
+    return figures
+
+
+def print_totals(figures: dict[str, dict[str, Figures]]) -> None:
+    """Prints sums of all queries, and the cost of joins where they skipped nothing."""
+    for name in CONTENDERS:
+        total = sum(found[name].bytes for found in figures.values())
+        read = sum(found[name].input_bytes for found in figures.values())
+        seconds = sum(found[name].seconds for found in figures.values())
+        print(f"{name}: {total / 1e6:.1f} MB of files, input {read / 1e6:.1f} MB, {seconds:.1f} s in 13 queries")
+    useless = [found for found in figures.values() if found[ON].files == found[OFF].files]
+    if useless:
+        added = statistics.median(found[ON].seconds - found[OFF].seconds for found in useless)
+        ratio = statistics.median(found[ON].seconds / found[OFF].seconds for found in useless)
+        print(f"{len(useless)} queries skip nothing: {added * 1000:+.0f} ms, {ratio:.3f} times (medians)")
 
 
 def main() -> None:
@@ -221,15 +243,8 @@ def main() -> None:
     parser.add_argument("--shuffled", action="store_true", help="no side is broadcast, so jobs collect keys")
     parser.add_argument("--json", help="a file for the figures")
     options = parser.parse_args()
-    contenders = {
-        "indexed, on": ("lineorder_indexed", "true"),
-        "indexed, off": ("lineorder_indexed", "false"),
-        "liquid, on": ("lineorder_liquid", "true"),
-        "liquid, off": ("lineorder_liquid", "false"),
-    }
     with tempfile.TemporaryDirectory() as home:
-        # Vectored reads are missing in Spark's input metrics.
-        settings = {"spark.hadoop.parquet.hadoop.vectored.io.enabled": "false", JOINS_BYTES.name: "1"}
+        settings = {**COUNTED_READS, JOINS_BYTES.name: "1"}
         if options.shuffled:
             settings |= {
                 "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -240,24 +255,14 @@ def main() -> None:
         make_facts(spark, round(6_000_000 * options.scale), sizes, options.target)
         figures: dict[str, dict[str, Figures]] = {}
         for name, query in QUERIES.items():
-            answers = []
-            for contender, (table, enabled) in contenders.items():
-                spark.conf.set(JOINS_ENABLED.name, enabled)
-                found, rows = measured(spark, query.replace("{lo}", table), options.rounds)
-                figures.setdefault(name, {})[contender] = found
-                answers.append(rows)
-            if any(answer != answers[0] for answer in answers):
-                raise AssertionError(f"query {name} has other rows")
+            figures[name] = figures_of(spark, query, options.rounds)
             shown = "; ".join(
                 f"{contender}: {f.files} files, {f.bytes / 1e6:.1f} MB, input {f.input_bytes / 1e6:.1f} MB, "
                 f"{f.jobs} jobs, {f.seconds:.2f} s"
                 for contender, f in figures[name].items()
             )
             print(f"{name}  {shown}", flush=True)
-        for contender in contenders:
-            total = sum(found[contender].bytes for found in figures.values())
-            read = sum(found[contender].input_bytes for found in figures.values())
-            print(f"{contender}: {total / 1e6:.1f} MB of files, input {read / 1e6:.1f} MB in 13 queries")
+        print_totals(figures)
         if options.json:
             table = {name: {c: asdict(f) for c, f in found.items()} for name, found in figures.items()}
             Path(options.json).write_text(json.dumps(table, indent=2), encoding="utf-8")
