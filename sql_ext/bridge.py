@@ -19,6 +19,7 @@ from catalog.jvm.kept_rows import KeptRows
 from catalog.jvm.python_handler import Refusal
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
+from catalog.properties.inherited import InheritedProperties
 from catalog.pruning.join_limits import JoinLimits
 from catalog.pruning.merge_limits import MergeLimits
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
@@ -36,12 +37,13 @@ from procedures.rewrite.kept_rows import write_kept_rows
 from procedures.rewrite.write_options import check_options
 from procedures.rewrite.write_settings import index_settings
 from procedures.service.manual import trigger
-from procedures.service.metadata_changes import check_other_format, checked_change
+from procedures.service.metadata_changes import check_defaults, check_other_format, checked_change
 from sql_ext.bridge_arguments import Arguments
 from sql_ext.bridge_operations import (
     OPERATIONS,
     CallProcedure,
     CatalogChanged,
+    CheckDatabase,
     CheckMetadata,
     CheckOptions,
     CheckOtherFormat,
@@ -210,11 +212,16 @@ def _merge_limits(spark: SparkSession, _: MergeLimitsOf) -> str:
 
 @_answers(CheckMetadata)
 def _check_metadata(_: SparkSession, request: CheckMetadata) -> str:
-    entries = checked_change(request.before, request.after)
+    entries = checked_change(request.before, request.after, InheritedProperties(**request.inherited))
     warning = foreign_warning(request.before.configuration, request.after.configuration)
     if warning is not None:
         logger.warning("%s", warning)
     return json.dumps(entries)
+
+
+@_answers(CheckDatabase)
+def _check_database(_: SparkSession, request: CheckDatabase) -> None:
+    check_defaults(request.properties)
 
 
 @_answers(CheckOtherFormat)

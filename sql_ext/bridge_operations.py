@@ -186,11 +186,25 @@ class CheckMetadata(Arguments):
     Attributes:
         before: the table as it is.
         after: the table as the statement would leave it.
+        inherited: properties of its database and of the session.
     """
 
     operation: ClassVar[str] = "check_metadata"
     before: JsonMetadata
     after: JsonMetadata
+    inherited: JsonMap
+
+
+@dataclass(frozen=True)
+class CheckDatabase(Arguments):
+    """Check the properties of USE that a statement sets on a database.
+
+    Attributes:
+        properties: what the statement sets.
+    """
+
+    operation: ClassVar[str] = "check_database"
+    properties: JsonMap
 
 
 @dataclass(frozen=True)
@@ -347,6 +361,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         PlanKeyJob,
         MergeLimitsOf,
         CheckMetadata,
+        CheckDatabase,
         CheckOtherFormat,
         CheckOptions,
         IndexSettings,

@@ -44,7 +44,7 @@ def commit_facts(snapshot: TableSnapshot, first: int = 0) -> DataFrame:
         and bytes_added BIGINT, rows_added BIGINT (NULL if a file lacks statistics), small_files, unindexed_bytes,
         blocks_added, cubes_touched BIGINT, file_actions BIGINT (files that are added or removed).
     """
-    small = TARGET_FILE_BYTES.value(snapshot.configuration) // 2
+    small = TARGET_FILE_BYTES.value(snapshot.settings) // 2
     by_path, by_commit = Window.partitionBy("changed"), Window.partitionBy("changed", "commit")
     rows = snapshot.rows_of(
         _actions(snapshot, first),

@@ -40,7 +40,7 @@ def add_scans(table: ManagedTable, text: str, now: int) -> None:
     number, lines = merged_lines(scans)
     name = f"{number}-{len(lines)}-{uuid.uuid4().hex}.json"
     table.write_state(f"{CONSUMPTION_FOLDER}/{name}", "\n".join(lines))
-    trim_scans(table, ScanRetention.of(table.snapshot().configuration), now)
+    trim_scans(table, ScanRetention.of(table.snapshot().settings), now)
 
 
 def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:

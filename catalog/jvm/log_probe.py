@@ -23,7 +23,8 @@ class Sighting:
         state: ``unchanged``, ``changed``, ``missing`` (no Delta table is there) or ``failed`` (nobody can tell).
         version: newest version; -1 unless it changed.
         table_id: Delta's metadata id; '' unless it changed.
-        configuration: table properties of ours; empty unless it changed.
+        configuration: properties of the table itself; empty unless it changed.
+        columns: names of its columns; empty unless it changed.
         detail: why looking failed.
     """
 
@@ -31,6 +32,7 @@ class Sighting:
     version: int = -1
     table_id: str = ""
     configuration: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[str] = ()
     detail: str = ""
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import UnknownNameError
-from catalog.jvm.java_values import java_class, jvm_session
+from catalog.jvm.java_values import java_class, java_list, jvm_session
 
 SESSION_CATALOG = "spark_catalog"
 _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -45,6 +46,12 @@ def quoted(part: str) -> str:
     return part if _PLAIN_NAME.fullmatch(part) else "`" + part.replace("`", "``") + "`"
 
 
+def database_of(name: str) -> str | None:
+    """The database of a table of ``spark_catalog`` by its full name; None for a table that is named by its path."""
+    parts = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in _NAME_PARTS.findall(name)]
+    return parts[1] if len(parts) == 3 and parts[0] == SESSION_CATALOG and parts[1] != "delta" else None
+
+
 def tables_of(spark: SparkSession) -> list[KnownTable]:
     """The Delta tables of all databases of ``spark_catalog``, in the metastore's order.
 
@@ -75,6 +82,23 @@ def tables_of_schema(spark: SparkSession, schema: str) -> list[KnownTable]:
     if len(parts) != 1 or not spark.catalog.databaseExists(f"{SESSION_CATALOG}.{quoted(parts[0])}"):
         raise UnknownNameError.of("schema", schema, [row.name for row in spark.catalog.listDatabases()])
     return _listed(spark, parts[0])
+
+
+def properties_of_databases(
+    spark: SparkSession, databases: Collection[str]
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Properties of USE that tables may inherit; the metastore is asked again after ten seconds.
+
+    Args:
+        spark: its catalog and settings count.
+        databases: names of databases in ``spark_catalog``.
+
+    Returns:
+        Those of the session by property, and those of each database.
+    """
+    names = java_list(spark, sorted(databases))
+    found = json.loads(java_class(spark, "io.usespark.InheritedProperties").ofDatabases(jvm_session(spark), names))
+    return found["session"], found["databases"]
 
 
 def _listed(spark: SparkSession, database: str | None) -> list[KnownTable]:

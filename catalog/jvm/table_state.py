@@ -26,6 +26,8 @@ class TableFacts:
         schema: logical schema; None when the table was dropped.
         partition_columns: logical names.
         retention_hours: how long the table keeps deleted files, in hours.
+        database_properties: properties of the table's database below ``use.``.
+        session_properties: settings of the session below ``spark.qbeast.use.``, by what follows ``spark.qbeast.``.
     """
 
     version: int
@@ -35,6 +37,8 @@ class TableFacts:
     schema: StructType | None
     partition_columns: tuple[str, ...]
     retention_hours: float
+    database_properties: dict[str, str]
+    session_properties: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class TableState:
 
     def facts(self) -> TableFacts:
         """Returns the metadata of the version."""
-        facts = json.loads(self._java.facts())
+        facts = json.loads(self._java.facts(jvm_session(self.spark)))
         schema = facts["schema"]
         return TableFacts(
             version=facts["version"],
@@ -76,6 +80,8 @@ class TableState:
             schema=None if schema is None else StructType.fromJson(json.loads(schema)),
             partition_columns=tuple(facts["partition_columns"]),
             retention_hours=facts["retention_ms"] / _MILLIS_PER_HOUR,
+            database_properties=facts["inherited"]["database"],
+            session_properties=facts["inherited"]["session"],
         )
 
     def clustering_columns(self) -> tuple[str, ...]:

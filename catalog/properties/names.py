@@ -7,12 +7,14 @@ from collections.abc import Iterable
 
 from catalog.errors import UnknownNameError, nearest_name
 from catalog.properties.alert_properties import ALERT_SETTINGS, HEALTH_PREFIX
+from catalog.properties.fleet_properties import FLEET_PREFIX, FLEET_SETTINGS
 from catalog.properties.foreign_properties import foreign_property
 from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
     EXTENSIONS_KEY_PREFIX,
     HASH_TYPES_KEY_PREFIX,
     INDEX_SETTINGS,
+    ON_WRITE_KEY,
 )
 from catalog.properties.insight_properties import INSIGHT_SETTINGS, INSIGHTS_PREFIX
 from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX, LIFECYCLE_SETTINGS
@@ -31,6 +33,7 @@ PROPERTIES: dict[str, Setting[object]] = {
         *LOG_SETTINGS,
         *ALERT_SETTINGS,
         *INSIGHT_SETTINGS,
+        *FLEET_SETTINGS,
     )
 }
 """The table properties that owners set, by name; options of strategies are properties besides."""
@@ -47,6 +50,7 @@ _FAMILIES = (
     LOG_PREFIX,
     HEALTH_PREFIX,
     INSIGHTS_PREFIX,
+    FLEET_PREFIX,
 )
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
@@ -68,6 +72,14 @@ def declared_property(key: str) -> Setting[object] | None:
 def in_namespace(key: str) -> bool:
     """Whether a property lies below ``use.``, in any case."""
     return key.lower().startswith(_NAMESPACE)
+
+
+def is_inherited(key: str) -> bool:
+    """Whether a table may have a property from its database or from the session.
+
+    How inserts are written is a matter of the table: they fail without index columns.
+    """
+    return key != ON_WRITE_KEY and (key in _BY_KEY or key in map(option_key, _options))
 
 
 def unknown_property(key: str) -> UnknownNameError | None:

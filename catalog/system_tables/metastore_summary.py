@@ -115,7 +115,7 @@ def _look(query: SystemQuery, opened: _Opened, wanted: frozenset[str], row: dict
             row["overfull_cubes"] = _overfull_cubes(snapshot)
     if wanted & _OF_HEALTH:
         row["health"] = query.health(table)
-    effective = effective_type(snapshot.configuration)
+    effective = effective_type(snapshot.settings)
     others = {key: value for key, value in snapshot.configuration.items() if key != TYPE_KEY}
     row["table_properties"] = others if effective is None else {**others, TYPE_KEY: effective}
     if effective is not None and row["state"] is None:

@@ -26,6 +26,7 @@ from catalog.jvm.session import metadata_session
 from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
+from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
 from otree.block import BLOCKS_TAG, REVISION_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
@@ -53,13 +54,14 @@ class TableSnapshot:
     Attributes:
         version: Delta version.
         table_id: Delta's metadata id.
-        configuration: table properties.
+        configuration: properties of the table itself.
         schema: logical schema.
         partition_columns: logical names.
         retention_hours: how long the table promises to keep deleted files.
         state: the shim's table state.
         location: root of the table, as a URI or path.
         committed_at: modification time of the version's commit file, in epoch milliseconds.
+        inherited: properties of its database and of the session.
         restrictions: each takes the rows of ``log_files`` and leaves out files that are not to be looked at. It
             decides for each file by itself.
     """
@@ -74,6 +76,7 @@ class TableSnapshot:
     state: TableState
     location: str = ""
     committed_at: int = 0
+    inherited: InheritedProperties = NOTHING_INHERITED
     restrictions: tuple[Callable[[DataFrame], DataFrame], ...] = ()
 
     @classmethod
@@ -98,7 +101,13 @@ class TableSnapshot:
             state,
             location,
             facts.committed_at,
+            InheritedProperties(facts.database_properties, facts.session_properties),
         )
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """The properties in force: those of the table, and those that it inherits."""
+        return self.inherited.effective(self.configuration, self.schema.names)
 
     @cached_property
     def log_files(self) -> DataFrame:
@@ -172,12 +181,12 @@ class TableSnapshot:
             UseError: a property is wrong or does not fit the schema; see ``IndexConfiguration.of``.
             IndexFormatError: the properties name a newest revision that is missing or cannot be read.
         """
-        return IndexConfiguration.of(self.configuration, self.schema, self.latest_revision, self.partition_columns)
+        return IndexConfiguration.of(self.settings, self.schema, self.latest_revision, self.partition_columns)
 
     @property
     def property_errors(self) -> list[UseError]:
         """What is wrong with the table's properties below ``use.``."""
-        return property_errors(self.configuration, self.schema, self.partition_columns)
+        return property_errors(self.settings, self.schema, self.partition_columns)
 
     @cached_property
     def bytes(self) -> int:

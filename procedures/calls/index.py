@@ -97,7 +97,7 @@ def index(
     found, converted = _find(call.spark, table, requested, convert=convert)
     transaction = found.transaction(call.spark)
     snapshot = TableSnapshot.of(transaction.state(), found.location)
-    _checked(snapshot.configuration | requested, snapshot)
+    _checked(snapshot.settings | requested, snapshot)
     changed = {key: value for key, value in requested.items() if snapshot.configuration.get(key) != value}
     version = _set(transaction, changed) if changed else None
     with described_jobs(call.spark, f"USE index: {found.name}"):
@@ -126,7 +126,7 @@ def _advice(
     latest = snapshot.latest_revision
     if latest is not None and COLUMNS_KEY in changed:
         configuration = IndexConfiguration.of(
-            snapshot.configuration | requested, snapshot.schema, latest, snapshot.partition_columns
+            snapshot.settings | requested, snapshot.schema, latest, snapshot.partition_columns
         )
         if configuration is None:
             raise IndexConfigurationError.no_columns(name, OPERATION)

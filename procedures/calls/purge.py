@@ -69,7 +69,7 @@ def _cutoff(table: ManagedTable, snapshot: TableSnapshot, older_than: _Written, 
 
 
 def _hours(snapshot: TableSnapshot) -> float:
-    hours = RETENTION_HOURS.optional_value(snapshot.configuration)
+    hours = RETENTION_HOURS.optional_value(snapshot.settings)
     return snapshot.retention_hours if hours is None else hours
 
 
@@ -98,7 +98,7 @@ def purge(
     """
     found = ManagedTable.find(call.spark, table)
     snapshot = found.snapshot()
-    ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.configuration)
+    ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.settings)
     cutoff = _cutoff(found, snapshot, older_than, may_be_short=dry_run or force)
     settings = ReclamationSettings(cutoff, 0.0 if ratio is None else ratio, dry_run=dry_run, whole_log=force)
     parameters = {name: str(value) for name, value in call.arguments.items() if name != "table" and value is not None}

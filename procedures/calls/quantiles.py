@@ -65,7 +65,7 @@ def quantiles(
         )
     if store:
         # Checked before the data is read, so that an invalid property is an early error.
-        declared_stats(snapshot.configuration.get(COLUMN_STATS_KEY), snapshot.schema)
+        declared_stats(snapshot.settings.get(COLUMN_STATS_KEY), snapshot.schema)
     estimated = _estimated(managed, found, n, relative_error)
     if store:
         _store(managed, found, estimated)

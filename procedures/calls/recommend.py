@@ -206,7 +206,7 @@ def _sample(
             column = find_column(snapshot.schema, f"`{field.name.replace('`', '``')}`")
             if column is not None and has_ranges(column.data_type):
                 chosen.setdefault(written_name(snapshot.schema, column), column)
-    target_bytes = int(str(TARGET_FILE_BYTES.value(snapshot.configuration)))
+    target_bytes = int(str(TARGET_FILE_BYTES.value(snapshot.settings)))
     size = snapshot.bytes
     files = snapshot.file_table
     expected = int(files.rows.sum()) if bool((files.rows >= 0).all()) else None

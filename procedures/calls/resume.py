@@ -22,7 +22,7 @@ def resume(call: Call, table: TableName) -> ResumeRow:
     found = ManagedTable.find(call.spark, table)
     was_suspended = suspension.resume(found)
     application().services.notify(CatalogChange(RESUMED, found.name, found.location))
-    state = SCHEDULED if effective_type(found.snapshot().configuration) is not None else "idle"
+    state = SCHEDULED if effective_type(found.snapshot().settings) is not None else "idle"
     message = (
         "Automatic optimization follows the table's properties again." if was_suspended else "It was not suspended."
     )

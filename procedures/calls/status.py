@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,12 +14,14 @@ from catalog.errors import TableError, UseError
 from catalog.insights.statement_notes import StatementNotes, statement_notes
 from catalog.jvm.log_probe import qualified
 from catalog.properties.checks import described
+from catalog.properties.names import in_namespace
 from catalog.state import automation
 from catalog.state.automation import Automation
 from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import DETAILS, Call
 from procedures.declare.operation import operation
 from procedures.declare.result_rows import StatusRow
@@ -40,6 +42,7 @@ def status_row(
     problem: str | None = None,
     mistakes: Sequence[UseError] = (),
     statements: StatementNotes | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> StatusRow:
     """Builds one row from the state of a table and of a run on it. This function is pure.
 
@@ -53,6 +56,7 @@ def status_row(
         problem: why the table cannot be read.
         mistakes: errors in the table's properties.
         statements: what commits say of the statements that made them; None if nobody asked.
+        properties: the properties in force, with their sources; None if nobody asked.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
@@ -89,6 +93,7 @@ def status_row(
         message="; ".join([*notes, *described(mistakes)]) or None,
         repeated_statements=None if statements is None else statements.repeated,
         plain_files=None if statements is None else statements.plain_total,
+        properties=None if properties is None else dict(properties),
     )
 
 
@@ -110,7 +115,15 @@ def _rows(spark: SparkSession, wanted: str | None, *, with_statements: bool) -> 
     for place, (name, record) in known.items():
         facts = _of_files(spark, name, with_statements=with_statements)
         lease, live = facts.lease, runs.get(place, [])
-        row = partial(status_row, name, place, record, mistakes=facts.mistakes, statements=facts.statements)
+        row = partial(
+            status_row,
+            name,
+            place,
+            record,
+            mistakes=facts.mistakes,
+            statements=facts.statements,
+            properties=facts.properties,
+        )
         rows += [row(run, lease if lease and lease.run_id == run.run_id else None) for run in live]
         if lease is not None and all(lease.run_id != run.run_id for run in live):
             rows.append(row(None, lease))
@@ -128,6 +141,7 @@ class _Facts:
     mistakes: Sequence[UseError] = ()
     problem: str | None = None
     statements: StatementNotes | None = None
+    properties: Mapping[str, str] | None = None
 
 
 def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Facts:
@@ -137,11 +151,18 @@ def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Fact
         snapshot = table.snapshot()
         notes = statement_notes(snapshot) if with_statements else None
         holder = holder_of(table, application().clock.now())
-        return _Facts(holder, suspension_of(table), snapshot.property_errors, statements=notes)
+        properties = _in_force(snapshot) if with_statements else None
+        return _Facts(holder, suspension_of(table), snapshot.property_errors, statements=notes, properties=properties)
     except Exception as error:  # noqa: BLE001 - any error of one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
             return _Facts()
         return _Facts(problem=error_text(error))
+
+
+def _in_force(snapshot: TableSnapshot) -> dict[str, str]:
+    """The properties in force of USE, each with its source."""
+    origin = partial(snapshot.inherited.origin, own=snapshot.configuration)
+    return {key: f"{text} ({origin(key)})" for key, text in sorted(snapshot.settings.items()) if in_namespace(key)}
 
 
 def status(call: Call, table: str | None = None) -> list[StatusRow]:

@@ -596,6 +596,8 @@ class StatusRow(ShownRow):
         message: information for the owner of the table.
         repeated_statements: statements in the log that ran again after a rewrite; only for a single table.
         plain_files: files that statements in the log wrote without a layout; only for a single table.
+        properties: the properties in force, each with its source: ``table``, ``database``, ``session``; only for a
+            single table.
     """
 
     table: str
@@ -616,3 +618,4 @@ class StatusRow(ShownRow):
     message: str | None
     repeated_statements: int | None
     plain_files: int | None
+    properties: dict[str, str] | None

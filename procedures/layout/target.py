@@ -62,7 +62,7 @@ def revision_for(
         revision = replace(revision, revision_id=revision.revision_id + 1)
     first = [staging_of(revision)] if not snapshot.stored_revisions.numbers else []
     new = configuration_of([*first, revision])
-    return revision, new | configuration.remembered(snapshot.configuration, revision.revision_id)
+    return revision, new | configuration.remembered(snapshot.settings, revision.revision_id)
 
 
 @dataclass(frozen=True)

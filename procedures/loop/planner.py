@@ -69,7 +69,7 @@ class TablePlanner:
             plan = _PlanInMaking(snapshot, request, settings, active, changed)
             is_contended = request.batch_bytes is not None
             going_on, self._findings = None if is_contended else self._findings, None
-            scans = partial(_scans_since, table, snapshot.configuration)
+            scans = partial(_scans_since, table, snapshot.settings)
             for strategy in settings.strategies:
                 if going_on is not None and going_on[0] is strategy and plan.takes(going_on[1]):
                     self._findings = going_on

@@ -160,7 +160,7 @@ def _bands_of(files: FileTable, fractions: Sequence[float]) -> tuple[Integers, I
 
 def _are_isolated(files: FileTable, snapshot: TableSnapshot) -> Flags:
     """Whether clustering never merges files again, by its property or its default."""
-    isolate = CLUSTERING_ISOLATE_BYTES.value(snapshot.configuration)
+    isolate = CLUSTERING_ISOLATE_BYTES.value(snapshot.settings)
     top = TierPolicy(MIN_FILES.value({}), None, TIER_RATIO.value({}), isolate).top
     flags: Flags = (files.size >= isolate) | (files.tier > top)
     return flags

@@ -43,8 +43,8 @@ class SamplingOverheadReduction(Strategy):
         if latest is not None and latest.columns != revision.columns:
             yield f"{NAME}: samples weigh rows by other columns than those of {revision.revision_id}"
             return
-        sampled = SampledWeights.of(settings.options[FRACTION.name], SAMPLE_FRACTIONS.value(snapshot.configuration))
-        target, limit = TARGET_FILE_BYTES.value(snapshot.configuration), settings.bytes_per_iter
+        sampled = SampledWeights.of(settings.options[FRACTION.name], SAMPLE_FRACTIONS.value(snapshot.settings))
+        target, limit = TARGET_FILE_BYTES.value(snapshot.settings), settings.bytes_per_iter
         first = table.first
         # What others hold of a cube counts, too. In a part of a table with too many files, only the part counts.
         whole = first.snapshot.whole.file_table_if_few

@@ -58,8 +58,8 @@ class SortedRunCompaction(Strategy):
         if len(files) == 0:
             yield f"{NAME}: revision {revision.revision_id} has no files"
             return
-        target = float(TARGET_READ_COST.value(snapshot.configuration))
-        most = float(MAX_WRITE_AMPLIFICATION.value(snapshot.configuration))
+        target = float(TARGET_READ_COST.value(snapshot.settings))
+        most = float(MAX_WRITE_AMPLIFICATION.value(snapshot.settings))
         regions = Regions.of(files)
         scans = table.scans(int(files.modification_time.min()))
         if scans is not None and not scans.scans:

@@ -111,7 +111,7 @@ class StepConsolidation(Strategy):
             files,
             policy,
             settings.bytes_per_iter,
-            SAMPLE_FRACTIONS.value(snapshot.configuration),
+            SAMPLE_FRACTIONS.value(snapshot.settings),
             snapshot.retention_hours,
             left_out,
         )

@@ -69,7 +69,7 @@ def group_of(snapshot: TableSnapshot, stored: StoredGroup, max_file_bytes: int) 
             f"of {counted(len(stored.paths), 'file')} {gone} {agreeing(gone, 'is', 'are')} gone and {changed} "
             f"{agreeing(changed, 'has', 'have')} other deleted rows"
         )
-    of_group = [place for place, _ in places(files, SAMPLE_FRACTIONS.value(snapshot.configuration))]
+    of_group = [place for place, _ in places(files, SAMPLE_FRACTIONS.value(snapshot.settings))]
     if len(of_group) != 1 or of_group[0].revision_id != stored.revision_id:
         return "its files are not of one partition, revision and band"
     files_out, rows_per_file = len(stored.runs), None

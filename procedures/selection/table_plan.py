@@ -93,9 +93,7 @@ def table_plan(snapshot: TableSnapshot, settings: PlanSettings) -> Plan:
     files = with_ranges(files, snapshot, columns) if columns and len(files) else without_ranges(files)
     names = [column.plain_name for column in columns]
     limits = Limits(MOST_FILES_OUT * settings.max_file_bytes, MOST_FILES)
-    groups = planned_groups(
-        files, settings.max_file_bytes, limits, names, SAMPLE_FRACTIONS.value(snapshot.configuration)
-    )
+    groups = planned_groups(files, settings.max_file_bytes, limits, names, SAMPLE_FRACTIONS.value(snapshot.settings))
     return Plan(snapshot.version, tuple(groups), committed_at=snapshot.committed_at)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from procedures.service.workers import Workers
 
@@ -18,7 +18,9 @@ class KnownTable:
         location: its root.
         table_id: Delta's metadata id.
         version: newest version.
-        configuration: its properties of USE.
+        configuration: its properties of USE that are in force.
+        own: those that it sets itself.
+        columns: names of its columns.
     """
 
     name: str
@@ -26,6 +28,8 @@ class KnownTable:
     table_id: str
     version: int
     configuration: Mapping[str, str]
+    own: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

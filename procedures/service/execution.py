@@ -160,14 +160,14 @@ class SparkEngine:
     def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> None:
         snapshot = table.snapshot()
         floor, now = snapshot.retention_hours, self._app.clock.now()
-        check_retention(snapshot.configuration)
-        ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.configuration)
+        check_retention(snapshot.settings)
+        ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.settings)
         hours = floor if retention.hours is None else max(retention.hours, floor)
         settings = ReclamationSettings(
             Cutoff.of_retention(hours, now, floor),
             ratio or 0.0,
             whole=retention.hours is not None,
-            quiet_millis=int(QUIET_PERIOD.value(snapshot.configuration)),
+            quiet_millis=int(QUIET_PERIOD.value(snapshot.settings)),
         )
 
         def is_stopped() -> bool:
@@ -186,7 +186,7 @@ class SparkEngine:
     def files(self, table: str) -> Files:
         """See ``Engine.files``; one Spark job, none for a version that was read before."""
         snapshot = ManagedTable.find(self._spark, table).snapshot()
-        small = TARGET_FILE_BYTES.value(snapshot.configuration) // 2
+        small = TARGET_FILE_BYTES.value(snapshot.settings) // 2
         with described_jobs(self._spark, f"USE service: measuring {table}"):
             columns = snapshot.file_table
         sizes = columns.size

@@ -100,7 +100,7 @@ def _check_index(table: ManagedTable, schedule: Schedule) -> dict[str, str]:
     needing = [name for name in schedule.strategies if strategy(name).needs_index_columns]
     if index is None and needing:
         raise IndexConfigurationError.no_columns(table.name, needing[0], snapshot.property_errors)
-    return snapshot.configuration
+    return snapshot.settings
 
 
 def _reason_to_ignore(table: ManagedTable, configuration: Mapping[str, str], app: Application) -> str | None:

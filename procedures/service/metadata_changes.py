@@ -9,18 +9,19 @@ from pyspark.sql.types import StructType
 
 from catalog.columns.column_names import FoundColumn, find_column, find_path, find_stored, split_names, written_name
 from catalog.columns.key_columns import key_order
-from catalog.errors import IndexConfigurationError, TableError, UseError
+from catalog.errors import IndexConfigurationError, InvalidArgumentError, TableError, UseError
 from catalog.properties.alert_properties import HEALTH_PREFIX
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
+from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
 from catalog.properties.lifecycle_properties import (
     CLUSTERING_PREFIX,
     COMPACTION_PREFIX,
     ORDER_BY_KEY,
     PRIMARY_KEY_KEY,
 )
-from catalog.properties.names import in_namespace, unknown_property
+from catalog.properties.names import in_namespace, is_inherited, unknown_property
 from catalog.properties.optimization_properties import PREFIX
 from catalog.properties.retention_properties import (
     DELTA_RETENTION,
@@ -48,7 +49,9 @@ class TableMetadata:
     partition: tuple[str, ...] = ()
 
 
-def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str | None]:
+def checked_change(
+    before: TableMetadata, after: TableMetadata, inherited: InheritedProperties = NOTHING_INHERITED
+) -> dict[str, str | None]:
     """Checks the changes that a statement makes.
 
     A property below ``use.`` that the statement sets must exist and have an accepted value. A column that is indexed
@@ -57,6 +60,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     Args:
         before: the table as it is; empty for a new table.
         after: the table as the statement would leave it.
+        inherited: what it has from its database and from the session.
 
     Returns:
         Properties to be set in the same commit; None for one that is to be removed.
@@ -80,7 +84,7 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in changed):
         check_schedule(configuration)
     if any(key.startswith(PREFIX) for key in changed):
-        check_index_of_schedule(configuration)
+        check_index_of_schedule(inherited.effective(configuration, after.schema.names))
     if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(changed):
         # That both are there was checked before.
         key_order(after.schema, *((key, configuration[key]) for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY)))
@@ -92,6 +96,28 @@ def checked_change(before: TableMetadata, after: TableMetadata) -> dict[str, str
     if after.schema.fields and _fits(before):
         check_index(configuration, after.schema, after.partition)
     return moved
+
+
+def check_defaults(properties: Mapping[str, str]) -> None:
+    """Checks the properties of USE that a statement sets on a database, as defaults of its tables.
+
+    Args:
+        properties: what the statement sets.
+
+    Raises:
+        UnknownNameError: a property that does not exist.
+        InvalidArgumentError: a value that is not accepted, or a property that only a table can have.
+    """
+    ours = {key: text for key, text in properties.items() if in_namespace(key)}
+    for key, text in sorted(ours.items()):
+        unknown = unknown_property(key)
+        if unknown is not None:
+            raise unknown
+        if not is_inherited(key):
+            raise InvalidArgumentError.of(key, text, "nothing on a database: set it on a table")
+        check_property(key, text, StructType(), ())
+    if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in ours):
+        check_schedule(ours)
 
 
 def check_other_format(table: str, provider: str, properties: Mapping[str, str]) -> None:

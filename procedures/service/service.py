@@ -194,7 +194,7 @@ class Service:
         listed = self._tables.listed()
         actions = self._registry.keep_only(listed)
         sightings = self._tables.look(self._registry.questions(listed, full))
-        return actions + self._registry.update(listed, sightings, full)
+        return actions + self._registry.update(listed, sightings, full, self._tables.inherited(listed.values()))
 
     def _process_change(self, change: CatalogChange) -> list[Action]:
         place = self._tables.add(change.name, change.location) if change.location else None
@@ -208,7 +208,8 @@ class Service:
             actions += self._registry.keep_only(t.location for t in self._registry.tables() if t.location != known)
         if place is not None:
             listed = {place: change.name}
-            actions += self._registry.update(listed, self._tables.look(self._registry.questions(listed, True)))
+            sightings = self._tables.look(self._registry.questions(listed, True))
+            actions += self._registry.update(listed, sightings, inherited=self._tables.inherited(listed.values()))
         return actions
 
     # --------------------------------------------------------------------------------------------------------- loop

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from catalog.jvm import log_probe
 from catalog.jvm.log_probe import Sighting
+from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
 from procedures.service.actions import ACTIONS, Action, KnownTable, TableChange
 from procedures.service.schedule import InvalidSchedule, schedule_of
 
@@ -37,7 +38,13 @@ class Registry:
         versions = {} if full else {location: table.version for location, table in self._known.items()}
         return [(location, versions.get(location)) for location in listed]
 
-    def update(self, listed: Mapping[str, str], sightings: Iterable[Sighting], full: bool = False) -> list[Action]:
+    def update(
+        self,
+        listed: Mapping[str, str],
+        sightings: Iterable[Sighting],
+        full: bool = False,
+        inherited: Callable[[str], InheritedProperties] = lambda _: NOTHING_INHERITED,
+    ) -> list[Action]:
         """Updates the tables and returns the actions for their changes.
 
         Args:
@@ -45,24 +52,30 @@ class Registry:
             sightings: one per table, in the same order.
             full: whether all tables were loaded. Invalid properties are then checked again, because a strategy may
                 have been registered.
+            inherited: what a table of this name inherits.
         """
         actions: list[Action] = []
         for (location, name), sighting in zip(listed.items(), sightings, strict=True):
             before = self._known.get(location)
             if sighting.state == log_probe.MISSING:
                 actions += self._remove(location)
-            elif sighting.state == log_probe.CHANGED:
-                after = KnownTable(name, location, sighting.table_id, sighting.version, sighting.configuration)
-                self._known[location] = after
+                continue
+            if sighting.state == log_probe.CHANGED:
+                own, columns = sighting.configuration, sighting.columns
+                table_id, version = sighting.table_id, sighting.version
+            elif before is not None:
+                own, columns, table_id, version = before.own, before.columns, before.table_id, before.version
+            else:
+                continue
+            effective = inherited(name).effective(own, columns)
+            after = KnownTable(name, location, table_id, version, effective, own, columns)
+            self._known[location] = after
+            if sighting.state == log_probe.CHANGED or before is None or before.configuration != effective:
                 retry = full and location in self._invalid
                 actions += _actions(TableChange(None if retry else before, after))
                 self._invalid.discard(location)
-                if isinstance(schedule_of(after.configuration), InvalidSchedule):
+                if isinstance(schedule_of(effective), InvalidSchedule):
                     self._invalid.add(location)
-            elif before is not None and before.name != name:
-                self._known[location] = KnownTable(
-                    name, location, before.table_id, before.version, before.configuration
-                )
         return actions
 
     def keep_only(self, locations: Iterable[str]) -> list[Action]:

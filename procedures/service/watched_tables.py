@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import TableError
 from catalog.jvm.log_probe import FAILED, Sighting, look, qualified
-from catalog.jvm.metastore import tables_of
+from catalog.jvm.metastore import database_of, properties_of_databases, tables_of
+from catalog.properties.inherited import InheritedProperties
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
 
@@ -34,6 +35,10 @@ class Tables(Protocol):
 
     def look(self, questions: Sequence[tuple[str, int | None]]) -> list[Sighting]:
         """See ``log_probe.look``."""
+        ...
+
+    def inherited(self, names: Collection[str]) -> Callable[[str], InheritedProperties]:
+        """Returns what gives the inherited properties of each of some tables."""
         ...
 
 
@@ -89,6 +94,13 @@ class SparkTables:
             else:
                 self._unreadable.discard(location)
         return sightings
+
+    def inherited(self, names: Collection[str]) -> Callable[[str], InheritedProperties]:
+        """See ``Tables.inherited``; asks the metastore once for each database."""
+        databases = {name: database_of(name) for name in names}
+        wanted = {database for database in databases.values() if database is not None}
+        session, of_databases = properties_of_databases(self._spark, wanted)
+        return lambda name: InheritedProperties(of_databases.get(databases[name] or "", {}), session)
 
     def _locations_of(self, names: Sequence[str]) -> dict[str, str]:
         locations = {}

@@ -46,7 +46,7 @@ def overview(table: ManagedTable) -> Row:
         "revisions": len([number for number in snapshot.revisions if number > 0]),
         **_files(table, snapshot),
         "last_optimization": _last(newest_event(table, snapshot.table_id)),
-        "automatic": {"type": effective_type(snapshot.configuration), "state": _state(table, snapshot)},
+        "automatic": {"type": effective_type(snapshot.settings), "state": _state(table, snapshot)},
     }
 
 
@@ -122,4 +122,4 @@ def _state(table: ManagedTable, snapshot: TableSnapshot) -> str:
         return SUSPENDED
     if holder_of(table, application().clock.now()) is not None:
         return RUNNING
-    return SCHEDULED if effective_type(snapshot.configuration) is not None else OFF
+    return SCHEDULED if effective_type(snapshot.settings) is not None else OFF

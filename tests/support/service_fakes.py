@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
+from catalog.properties.inherited import InheritedProperties
 from procedures.service.execution import Files, RunOutcome, TaskQueue
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, RECLAMATION
 from procedures.service.service import Service
@@ -19,6 +20,7 @@ class FakeTables:
     def __init__(self):
         self.names, self.versions, self.properties, self.ids = {}, {}, {}, {}
         self.probes, self.loads = 0, 0
+        self.of_database = {}
 
     def put(self, name, properties, location=None):
         place = location or f"file:/{name}"
@@ -44,6 +46,9 @@ class FakeTables:
 
     def add(self, name, location):
         return location
+
+    def inherited(self, names):
+        return lambda name: InheritedProperties(self.of_database)
 
     def look(self, questions):
         return [self._look(*question) for question in questions]

@@ -107,7 +107,7 @@ def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> Hea
         is_indexed=is_indexed,
         cubes={} if newest is None else snapshot.cube_states(newest),
         has_index_columns=index is not None,
-        target_bytes=TARGET_FILE_BYTES.value(snapshot.configuration),
+        target_bytes=TARGET_FILE_BYTES.value(snapshot.settings),
         commits=commits,
         # A version that was loaded before its checkpoint was written still names the commits.
         commit_bytes=snapshot.extent.commit_bytes if commits else 0,

@@ -245,7 +245,7 @@ def _samples(
 ) -> tuple[tuple[float, float, float], ...]:
     if newest is None or not len(files):
         return ()
-    target = TARGET_FILE_BYTES.value(snapshot.configuration)
+    target = TARGET_FILE_BYTES.value(snapshot.settings)
     return sample_costs(files, are_indexed(snapshot, files, newest), target, FRACTIONS, _named_fractions(snapshot))
 
 
@@ -266,7 +266,7 @@ def _versions(table: ManagedTable, snapshot: TableSnapshot) -> tuple[VersionFact
         newest = then.latest_revision
         sample = None
         if newest is not None and len(files):
-            target = TARGET_FILE_BYTES.value(then.configuration)
+            target = TARGET_FILE_BYTES.value(then.settings)
             costs = sample_costs(files, are_indexed(then, files, newest), target, (0.01,), _named_fractions(then))
             sample = costs[0][1] / max(costs[0][2], 1.0) if costs else None
         fragments = 0.0 if newest is None else fragmentation(files, newest)
@@ -295,7 +295,7 @@ def _events(table: ManagedTable) -> tuple[Event, ...]:
 
 def _filtered_columns(table: ManagedTable, snapshot: TableSnapshot) -> tuple[FilteredColumns, ...] | None:
     """Returns the columns that recorded scans filter by; one Spark job if consumption is recorded, else none."""
-    if not CONSUMPTION_ENABLED.value(snapshot.configuration):
+    if not CONSUMPTION_ENABLED.value(snapshot.settings):
         return None
     columns = F.array_join(F.array_sort(F.array_distinct(F.col("filters.column"))), ", ")
     whole, read = F.sum("table_size.bytes"), F.sum("read.bytes")

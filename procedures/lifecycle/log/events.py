@@ -35,7 +35,7 @@ class Events(LogMode):
         times = TimeRange(
             0 if task.start is None else task.start.millis, LAST_MILLIS if task.end is None else task.end.millis
         )
-        hours = RETENTION_HOURS.optional_value(table.snapshot().configuration)
+        hours = RETENTION_HOURS.optional_value(table.snapshot().settings)
         # Without a retention, every event is kept.
         before = 0 if hours is None else min(now - round(hours * _MILLIS_PER_HOUR), times.end + 1)
         current = current_files(table, now)

@@ -89,7 +89,7 @@ class TableFacts:
             options=options_of(name, warehouse),
             overview=overview(table),
             health=[asdict(row) for row in health_rows(diagnosis)],
-            configuration=snapshot.configuration,
+            configuration=snapshot.settings,
             errors=[error.message for error in snapshot.property_errors],
             write_error=write_error,
             steps=diagnosis.steps,

@@ -22,7 +22,8 @@ public final class Operation {
   public static final Operation PLAN_KEY_JOB =
       new Operation("plan_key_job", "scan_bytes", "side_bytes", "one_key_share");
   public static final Operation MERGE_LIMITS = new Operation("merge_limits");
-  public static final Operation CHECK_METADATA = new Operation("check_metadata", "before", "after");
+  public static final Operation CHECK_METADATA = new Operation("check_metadata", "before", "after", "inherited");
+  public static final Operation CHECK_DATABASE = new Operation("check_database", "properties");
   public static final Operation CHECK_OTHER_FORMAT =
       new Operation("check_other_format", "table", "provider", "properties");
   public static final Operation CHECK_OPTIONS = new Operation("check_options", "options", "others", "of_delta");

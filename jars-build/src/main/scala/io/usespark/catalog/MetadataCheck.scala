@@ -5,6 +5,7 @@ import java.util.Locale
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.types.StructType
@@ -13,8 +14,8 @@ import org.apache.spark.sql.types.StructType
 object MetadataCheck {
 
   /** The metadata that the statement sets, with changed properties if they name a renamed column. */
-  def altered(before: Metadata, after: Metadata): Metadata = {
-    val entries = ask(before, after)
+  def altered(before: Metadata, after: Metadata, database: Option[String]): Metadata = {
+    val entries = ask(before, after, database)
     val (set, removed) = entries.partition(_._2.isDefined)
     if (entries.isEmpty) after
     else after.copy(configuration = after.configuration -- removed.keys ++ set.map { case (k, v) => k -> v.get })
@@ -24,28 +25,34 @@ object MetadataCheck {
   def created(
       properties: Map[String, String],
       schema: StructType,
-      partitionColumns: Seq[String]
+      partitionColumns: Seq[String],
+      database: Option[String]
   ): Map[String, String] = {
     // As Delta stores it.
     val stored = CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema)
     additions(
       Metadata(),
-      Metadata(configuration = properties, schemaString = stored.json, partitionColumns = partitionColumns)
+      Metadata(configuration = properties, schemaString = stored.json, partitionColumns = partitionColumns),
+      database
     )
   }
 
   /** The same for a table that a statement makes after another one, with these properties of its own. */
   def copied(source: Metadata, properties: Map[String, String]): Map[String, String] =
-    additions(source, source.copy(configuration = source.configuration ++ properties))
+    additions(source, source.copy(configuration = source.configuration ++ properties), None)
 
-  private def additions(before: Metadata, after: Metadata): Map[String, String] =
-    ask(before, after).collect { case (key, Some(value)) => key -> value }
+  private def additions(before: Metadata, after: Metadata, database: Option[String]): Map[String, String] =
+    ask(before, after, database).collect { case (key, Some(value)) => key -> value }
 
   /** Properties to be set in addition; None for one to be removed. */
-  private def ask(before: Metadata, after: Metadata): Map[String, Option[String]] =
+  private def ask(before: Metadata, after: Metadata, database: Option[String]): Map[String, Option[String]] =
     if (!Python.attached || !concernsUs(before, after)) Map.empty
     else {
-      val answer = Python.text(Operation.CHECK_METADATA, Map("before" -> facts(before), "after" -> facts(after)))
+      val inherited = InheritedProperties.of(SparkSession.active, database).toString
+      val answer = Python.text(
+        Operation.CHECK_METADATA,
+        Map("before" -> facts(before), "after" -> facts(after), "inherited" -> inherited)
+      )
       val entries = new ObjectMapper().readTree(answer.getOrElse("{}"))
       entries.properties().asScala.map(e => e.getKey -> Option(e.getValue).filterNot(_.isNull).map(_.asText())).toMap
     }

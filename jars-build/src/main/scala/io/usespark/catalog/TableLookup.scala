@@ -30,7 +30,7 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 
   /** The root of the table with the scheme and authority of its file system, however it was named. */
   def location: String = root.toString
-  def state: TableState = new TableState(table.update())
+  def state: TableState = new TableState(table.update(), table.catalogTable)
 
   /** What lies below the table, the log left out: one row per file with its `path`, listed by Spark's tasks. */
   def listFiles(session: SparkSession): DataFrame = {

@@ -4,17 +4,21 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
 import org.apache.spark.sql.delta.skipping.clustering.{ClusteredTableUtils, ClusteringColumnInfo}
 import org.apache.spark.sql.delta.usespark.{FileStatistics, NumberedRows}
 
 /** One version of a table, for Python to look at. */
-final class TableState(snapshot: Snapshot, metadata: Metadata) {
-  def this(snapshot: Snapshot) = this(snapshot, snapshot.metadata)
+final class TableState(snapshot: Snapshot, metadata: Metadata, table: Option[CatalogTable]) {
+  def this(snapshot: Snapshot, table: Option[CatalogTable]) = this(snapshot, snapshot.metadata, table)
 
-  /** Version, time of its commit file, id, configuration, schema, partition columns and retention of deleted files, as JSON. */
-  def facts: String = {
+  /**
+   * Version, time of its commit file, id, configuration, schema, partition columns and retention of deleted files, and
+   * the properties that it has from its database and from `session`, as JSON.
+   */
+  def facts(session: SparkSession): String = {
     val mapper = new ObjectMapper()
     val json = mapper.createObjectNode()
     json.put("retention_ms", DeltaLog.tombstoneRetentionMillis(metadata))
@@ -22,6 +26,7 @@ final class TableState(snapshot: Snapshot, metadata: Metadata) {
     json.put("committed_at", Option(snapshot.logSegment).fold(0L)(_.lastCommitFileModificationTimestamp))
     json.set[JsonNode]("configuration", mapper.valueToTree(metadata.configuration.asJava))
     json.set[JsonNode]("partition_columns", mapper.valueToTree(metadata.partitionColumns.asJava))
+    json.set[JsonNode]("inherited", InheritedProperties.of(session, table.flatMap(_.identifier.database)))
     json.toString
   }
 

@@ -4,6 +4,7 @@ import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -114,6 +115,26 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     Identifiers.quoted(name() +: known)
   }
 
+  // ----------------------------------------------------------------------------------- defaults of a database's tables
+
+  override def createNamespace(namespace: Array[String], metadata: ju.Map[String, String]): Unit = {
+    checkDefaults(metadata.asScala.toMap)
+    super.createNamespace(namespace, metadata)
+    InheritedProperties.forget()
+  }
+
+  override def alterNamespace(namespace: Array[String], changes: NamespaceChange*): Unit = {
+    checkDefaults(changes.collect { case set: NamespaceChange.SetProperty => set.property -> set.value }.toMap)
+    super.alterNamespace(namespace, changes: _*)
+    InheritedProperties.forget()
+  }
+
+  private def checkDefaults(properties: Map[String, String]): Unit =
+    if (Python.attached && MetadataCheck.areOurs(properties.keys)) {
+      val text = new ObjectMapper().writeValueAsString(properties.asJava)
+      Python.text(Operation.CHECK_DATABASE, Map("properties" -> text))
+    }
+
   // ------------------------------------------------------------------------------------------- tables USING qbeast
 
   /** `` qbeast.`/path` `` is `` delta.`/path` ``. */
@@ -192,7 +213,9 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       val ignored =
         if (IndexedTables.isQbeast(provider)) Map.empty[String, String]
         else table.options.filter { case (key, _) => Bridge.declarations().isForeignProperty(key) }
-      val additions = MetadataCheck.created(table.ownProperties ++ ignored, table.schema, table.plainPartitionColumns)
+      val database = if (isPathIdentifier(table.identifier)) None else table.identifier.namespace().lastOption
+      val properties = table.ownProperties ++ ignored
+      val additions = MetadataCheck.created(properties, table.schema, table.plainPartitionColumns, database)
       if (IndexedTables.isQbeast(provider)) IndexedWrite.checkedOptions(table.options)
       table.withProperties(additions)
     } else table

@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
@@ -30,15 +31,21 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
 
   private val mapper = new ObjectMapper()
 
-  /** Whether the queries that read a table are recorded. */
-  def isEnabled(configuration: Map[String, String]): Boolean =
-    configuration.get(Property).exists(_.trim.equalsIgnoreCase("true"))
+  /** Whether the queries that read a table are recorded: it says so, or else its database or the session. */
+  def isEnabled(session: SparkSession, configuration: Map[String, String], database: Option[String]): Boolean =
+    configuration
+      .get(Property)
+      .orElse(InheritedProperties.value(session, database, Property))
+      .exists(_.trim.equalsIgnoreCase("true"))
 
   /** The records of an executed plan; starts no job. */
   def of(plan: SparkPlan, query: QueryFacts): Seq[ScanRecord] = {
     val scans = collectWithSubqueries(plan) { case scan: FileSourceScanExec => scan }
       .flatMap(scan => ScanCounts.ofScan(scan).map(scan -> _))
-      .filter { case (_, counts) => isEnabled(counts.index.preparedScan.scannedSnapshot.metadata.configuration) }
+      .filter { case (scan, counts) =>
+        val configuration = counts.index.preparedScan.scannedSnapshot.metadata.configuration
+        isEnabled(scan.session, configuration, scan.tableIdentifier.flatMap(_.database))
+      }
     if (scans.isEmpty) Nil
     else {
       val filters = collectWithSubqueries(plan) { case filter: FilterExec => filter }

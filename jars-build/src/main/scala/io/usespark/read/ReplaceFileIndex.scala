@@ -42,7 +42,8 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
       index: PreparedDeltaFileIndex
   ): LogicalPlan = {
     val metadata = index.preparedScan.scannedSnapshot.metadata
-    ScanListener.noteTable(metadata.configuration)
+    val database = relation.catalogTable.flatMap(_.identifier.database)
+    ScanListener.noteTable(session, metadata.configuration, database)
     val conditions =
       if (IndexedRelation.isIndexed(metadata.configuration)) Conditions.json(filters, metadata.schema) else None
     val answer =

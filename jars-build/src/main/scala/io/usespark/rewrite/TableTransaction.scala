@@ -48,7 +48,7 @@ final class TableTransaction private (session: SparkSession, rewrite: RewriteTra
   private var dependencies: Seq[AddFile] = Nil
   private var changeFiles: Seq[FileAction] = Nil
 
-  override def state: TableState = new TableState(transaction.snapshot)
+  override def state: TableState = new TableState(transaction.snapshot, transaction.catalogTable)
 
   override protected def step[T](body: => T): T = ActiveSession.within(session)(body)
 

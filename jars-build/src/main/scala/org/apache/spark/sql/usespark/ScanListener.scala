@@ -108,9 +108,9 @@ object ScanListener {
 
   final private case class Caller(user: String, kind: String, statementId: Option[String])
 
-  /** Notes that a query of a table with these properties was planned. */
-  def noteTable(configuration: Map[String, String]): Unit =
-    if (!planned && ScanRecords.isEnabled(configuration)) planned = true
+  /** Notes that a query of a table was planned, with its own properties and its database. */
+  def noteTable(session: SparkSession, configuration: Map[String, String], database: Option[String]): Unit =
+    if (!planned && ScanRecords.isEnabled(session, configuration, database)) planned = true
 
   /** Registers a listener for all sessions of the application, once. */
   def register(session: SparkSession): Unit = synchronized {

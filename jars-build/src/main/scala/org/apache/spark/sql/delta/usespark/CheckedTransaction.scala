@@ -16,7 +16,7 @@ class CheckedTransaction(log: DeltaLog, table: Option[CatalogTable], snapshotOpt
   /** Delta goes first: it refuses what it cannot do, and gives new columns the names that they are stored under. */
   override protected def updateMetadataInternal(proposed: Metadata, ignoreDefaultProperties: Boolean): Unit = {
     super.updateMetadataInternal(proposed, ignoreDefaultProperties)
-    val checked = MetadataCheck.altered(snapshot.metadata, metadata)
+    val checked = MetadataCheck.altered(snapshot.metadata, metadata, table.flatMap(_.identifier.database))
     if (checked != metadata) super.updateMetadataInternal(checked, ignoreDefaultProperties)
   }
 }

@@ -165,7 +165,7 @@ class IndexedRows(
 ) extends FileWriter(indexed, options, constraints) {
 
   /** The table that the rows join: properties and schema as the commit will have them, files as they are now. */
-  override def state: TableState = new TableState(indexed.snapshot, indexed.metadata)
+  override def state: TableState = new TableState(indexed.snapshot, indexed.metadata, indexed.catalogTable)
 
   /** The facts about the rows and the write that Python needs, as JSON. */
   def facts: String = indexed.facts(rows, options)

@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
+import io.usespark.InheritedProperties
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{SparkSession, classic}
@@ -21,7 +22,7 @@ object LogProbe {
    *
    * @param questions JSON array of `location` and `version`; a version of -1 or less loads the table again
    * @return JSON array, in the same order, of `state` (unchanged, changed, missing, failed), and where it changed
-   *   `version`, `table_id` and the `configuration` of USE; `detail` where the check failed
+   *   `version`, `table_id`, the `configuration` of USE and the names of the `columns`; `detail` where the check failed
    */
   def look(session: SparkSession, questions: String): String = {
     val mapper = new ObjectMapper()
@@ -53,9 +54,12 @@ object LogProbe {
         val snapshot = DeltaLog.forTable(session, path).update()
         if (snapshot.version < 0) answer.put("state", "missing")
         else {
-          val ours = snapshot.metadata.configuration.filter(_._1.startsWith("use."))
-          answer.put("state", "changed").put("version", snapshot.version).put("table_id", snapshot.metadata.id)
+          val metadata = snapshot.metadata
+          val ours = InheritedProperties.ours(metadata.configuration) ++
+            metadata.configuration.filter(_._1 == "qbeast.lastRevisionID")
+          answer.put("state", "changed").put("version", snapshot.version).put("table_id", metadata.id)
           answer.set[JsonNode]("configuration", mapper.valueToTree(ours.asJava))
+          answer.set[JsonNode]("columns", mapper.valueToTree(metadata.schema.fieldNames))
         }
       }
     } catch { case NonFatal(error) => answer.put("state", "failed").put("detail", String.valueOf(error.getMessage)) }

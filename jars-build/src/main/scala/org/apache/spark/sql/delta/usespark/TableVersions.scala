@@ -40,7 +40,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
   def timeOf(version: Long): Long = snapshotAt(version).timestamp
 
   /** A version; the log must be able to make it. */
-  def state(version: Long): TableState = new TableState(snapshotAt(version))
+  def state(version: Long): TableState = new TableState(snapshotAt(version), table.catalogTable)
 
   private def snapshotAt(version: Long): Snapshot =
     session.withActive(log.getSnapshotAt(version, catalogTableOpt = table.catalogTable))

@@ -1,0 +1,81 @@
+"""Properties that a table does not set itself: those of its database, and of the session.
+
+A property of the table counts first, then one of its database, then one of the session (``spark.qbeast.`` and the name
+of the property), then the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from catalog.errors import InvalidArgumentError
+from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, looked_after
+from catalog.properties.index_properties import COLUMNS_KEY, column_entries
+from catalog.properties.names import is_inherited
+from catalog.properties.optimization_properties import AUTO_ENABLED_KEY, TYPE_KEY, has_index
+
+TABLE, DATABASE, SESSION, DEFAULT = "table", "database", "session", "default"
+# One of them decides whether and how a table is optimized: the nearest source that sets one of them has its way.
+_SWITCHES = (AUTO_ENABLED_KEY, TYPE_KEY, FLEET_ENABLED_KEY)
+
+
+@dataclass(frozen=True)
+class InheritedProperties:
+    """What a table has from elsewhere.
+
+    Attributes:
+        database: properties of its database below ``use.``.
+        session: settings of the session below ``spark.qbeast.use.``, by the name of the property.
+    """
+
+    database: Mapping[str, str] = field(default_factory=dict)
+    session: Mapping[str, str] = field(default_factory=dict)
+
+    def effective(self, own: Mapping[str, str], columns: Sequence[str] | None = None) -> dict[str, str]:
+        """The properties in force.
+
+        Args:
+            own: all properties of the table.
+            columns: its columns; index columns that it lacks are not inherited. None = not known.
+        """
+        merged = dict(own)
+        for source in (self.database, self.session):
+            has_switch = any(key in merged for key in _SWITCHES)
+            for key, value in source.items():
+                if key in merged or not is_inherited(key):
+                    continue
+                if (key in _SWITCHES and has_switch) or (key == COLUMNS_KEY and not _has_columns(value, columns)):
+                    continue
+                merged[key] = value
+        return looked_after(merged, has_index=has_index(merged))
+
+    def origin(self, key: str, own: Mapping[str, str]) -> str:
+        """Where the value of a property in force comes from.
+
+        Args:
+            key: the property.
+            own: all properties of the table.
+        """
+        if key in own:
+            return TABLE
+        effective = self.effective(own)
+        if key not in effective:
+            return DEFAULT
+        source = key if key in self.database or key in self.session else FLEET_ENABLED_KEY
+        if source in own:
+            return TABLE
+        return DATABASE if source in self.database else SESSION
+
+
+NOTHING_INHERITED = InheritedProperties()
+
+
+def _has_columns(text: str, columns: Sequence[str] | None) -> bool:
+    if columns is None:
+        return True
+    known = {column.lower() for column in columns}
+    try:
+        return all(name.strip("`").split(".")[0].lower() in known for name, _ in column_entries(COLUMNS_KEY, text))
+    except InvalidArgumentError:
+        return False

@@ -1,0 +1,57 @@
+"""Properties of databases and sessions: which value is in force, and where it comes from."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.properties.inherited import DATABASE, DEFAULT, NOTHING_INHERITED, SESSION, TABLE, InheritedProperties
+
+READ_COST = "use.optimization.targetReadCost"
+FLEET, AUTO, TYPE = "use.fleet.enabled", "use.optimization.autoOptimize.enabled", "use.optimization.type"
+COLUMNS, CLUSTERING, COMPACTION = "use.index.columns", "use.clustering.enabled", "use.compaction.interval"
+VALUES = st.one_of(st.none(), st.sampled_from(["1", "2", "3"]))
+
+
+@given(own=VALUES, of_database=VALUES, of_session=VALUES)
+def test_the_nearest_source_wins(own, of_database, of_session):
+    def source(value):
+        return {} if value is None else {READ_COST: value}
+
+    inherited = InheritedProperties(source(of_database), source(of_session))
+    nearest = next(((v, s) for v, s in ((own, TABLE), (of_database, DATABASE), (of_session, SESSION)) if v), None)
+    effective = inherited.effective(source(own))
+    assert effective.get(READ_COST) == (nearest and nearest[0])
+    assert inherited.origin(READ_COST, source(own)) == (nearest[1] if nearest else DEFAULT)
+
+
+def test_properties_of_the_table_stay_and_others_of_the_database_do_not_come():
+    own = {"delta.appendOnly": "true", "use.index.onWrite": "true"}
+    other = {"owner": "me", "use.index.onWrite": "false", "use.unknown": "1", "use.index.columnsAsIndexed": "a"}
+    assert InheritedProperties(other, {"use.optimization-interval": "5s"}).effective(own) == own
+
+
+@pytest.mark.parametrize("columns", [None, ["id", "A"]])
+def test_index_columns_come_where_the_table_has_them(columns):
+    inherited = InheritedProperties({COLUMNS: "id,a:hashing"})
+    assert inherited.effective({}, columns)[COLUMNS] == "id,a:hashing"
+    assert COLUMNS not in inherited.effective({}, ["id"])
+    assert inherited.effective({COLUMNS: "b"}, ["b"])[COLUMNS] == "b"
+
+
+def test_a_fleet_looks_after_tables_with_and_without_an_index():
+    inherited = InheritedProperties({FLEET: "true"})
+    assert inherited.effective({COLUMNS: "id"}) == {COLUMNS: "id", FLEET: "true", AUTO: "true"}
+    assert inherited.effective({}) == {FLEET: "true", CLUSTERING: "true", COMPACTION: "1 hour"}
+    assert inherited.effective({COMPACTION: "1 day"})[COMPACTION] == "1 day"
+    assert inherited.origin(AUTO, {COLUMNS: "id"}) == DATABASE
+    assert NOTHING_INHERITED.origin(CLUSTERING, {FLEET: "true"}) == TABLE
+
+
+@pytest.mark.parametrize("own", [{FLEET: "false"}, {AUTO: "false"}, {TYPE: "UnindexedFiles"}])
+def test_a_table_decides_for_itself(own):
+    inherited = InheritedProperties({FLEET: "true", AUTO: "true"})
+    assert inherited.effective({COLUMNS: "id", **own}) == {COLUMNS: "id", **own}
+
+
+def test_a_value_that_is_not_accepted_brings_nothing_in():
+    assert InheritedProperties({FLEET: "perhaps"}).effective({}) == {FLEET: "perhaps"}
