@@ -11,7 +11,8 @@ HEALTH_PREFIX = "use.health."
 _ALERT = f"{HEALTH_PREFIX}alert."
 SCORE = "score"
 HEALTH_PARTS = (
-    *("unindexed_share", "fragmentation", "overlap", "sample_1_percent", "sample_10_percent", "box_1_percent"),
+    *("unindexed_share", "fragmentation", "overlap"),
+    *("sample_1_percent", "sample_10_percent", "box_1_percent", "join_1_percent"),
     *("small_files", "deleted_rows", "log_length", "failures", "overfull_cubes"),
 )
 """What ``use.health`` measures."""

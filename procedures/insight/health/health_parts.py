@@ -12,7 +12,7 @@ from otree.cube import CubeId
 from otree.overfull import is_overfull
 from otree.revision import Revision
 from otree.tree import CubeState
-from procedures.insight.health.reads import BOX_1, OPEN_COST, SAMPLE_1, SAMPLE_10, ReadCost, read_costs
+from procedures.insight.health.reads import BOX_1, JOIN_1, OPEN_COST, SAMPLE_1, SAMPLE_10, ReadCost, read_costs
 from procedures.insight.health.remedy import Advice, Remedy, sql_text
 from procedures.insight.health.score import Part
 
@@ -118,7 +118,8 @@ def _index_parts(facts: HealthFacts) -> list[Part]:
             reads,
             _ratio(costs[name].bytes, fair[name].bytes),
         )
-        for name in (SAMPLE_1, SAMPLE_10, BOX_1)
+        for name in (SAMPLE_1, SAMPLE_10, BOX_1, JOIN_1)
+        if name in costs
     ]
     overfull = sum(is_overfull(state.element_count, newest.desired_cube_size) for state in facts.cubes.values())
     return [*parts, Part("overfull_cubes", overfull / max(len(facts.cubes), 1), None, optimize)]

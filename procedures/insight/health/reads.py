@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -11,25 +12,32 @@ from catalog.files.file_table import FileTable, Flags
 from procedures.groups.read_costs import Read, Regions, bands_of, costs_of_fresh_layout, costs_per_file
 
 # The reads that health is measured by: their parts have these names.
-SAMPLE_1, SAMPLE_10, BOX_1 = "sample_1_percent", "sample_10_percent", "box_1_percent"
+SAMPLE_1, SAMPLE_10, BOX_1, JOIN_1 = "sample_1_percent", "sample_10_percent", "box_1_percent", "join_1_percent"
 # A file without an index has no pages that a box could skip.
 _WHOLE_FILE = 2**40
 # Spark's estimate for opening a file (spark.sql.files.openCostInBytes).
 OPEN_COST = 4 * 1024 * 1024
 
 
-def measured_reads(dimensions: int) -> dict[str, Read]:
-    """Returns the reads by name: samples of 1 % and 10 %, and a box with 1 % of the rows over all indexed columns.
+def measured_reads(dimensions: int) -> dict[str, tuple[Read, ...]]:
+    """Returns the reads by name; the cost of a name is the mean of its reads.
+
+    They are samples of 1 % and 10 %, a box with 1 % of the rows over all indexed columns, and, with several columns, the
+    joins with 1 % of the values of one of them.
 
     Args:
         dimensions: number of indexed columns.
     """
     whole = (1.0,) * dimensions
-    return {
-        SAMPLE_1: Read(0.01, whole),
-        SAMPLE_10: Read(0.1, whole),
-        BOX_1: Read(1.0, (0.01 ** (1 / dimensions),) * dimensions),
+    reads = {
+        SAMPLE_1: (Read(0.01, whole),),
+        SAMPLE_10: (Read(0.1, whole),),
+        BOX_1: (Read(1.0, (0.01 ** (1 / dimensions),) * dimensions),),
     }
+    if dimensions > 1:
+        slices = [tuple(0.01 if n == column else 1.0 for n in range(dimensions)) for column in range(dimensions)]
+        reads[JOIN_1] = tuple(Read(1.0, sides) for sides in slices)
+    return reads
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,11 @@ def read_costs(
         target_bytes: bytes of a file of a fresh index.
         named: samples for which files of a fresh index end, by the table's properties.
     """
-    reads = measured_reads(files.low.shape[1]) if files.low.shape[1] else {}
-    return dict(zip(reads, _costs(files, is_indexed, target_bytes, list(reads.values()), named), strict=False))
+    named_reads = measured_reads(files.low.shape[1]) if files.low.shape[1] else {}
+    mix = [read for reads in named_reads.values() for read in reads]
+    costs = iter(_costs(files, is_indexed, target_bytes, mix, named))
+    found = {name: list(islice(costs, len(reads))) for name, reads in named_reads.items()}
+    return {name: _mean(of_reads) for name, of_reads in found.items() if of_reads}
 
 
 def fresh_costs(files: FileTable, target_bytes: int, fractions: Sequence[float]) -> float:
@@ -80,8 +91,10 @@ def fresh_costs(files: FileTable, target_bytes: int, fractions: Sequence[float])
         return 0.0
     target_rows = max(int(rows * target_bytes / size), 1)
     bands = bands_of(rows, rows, target_rows, fractions)
-    costs = costs_of_fresh_layout(rows, size, bands, list(measured_reads(dimensions).values()), target_rows)
-    return float(np.mean(costs.bytes + costs.files * OPEN_COST))
+    of_names = [
+        costs_of_fresh_layout(rows, size, bands, reads, target_rows) for reads in measured_reads(dimensions).values()
+    ]
+    return float(np.mean([np.mean(costs.bytes + costs.files * OPEN_COST) for costs in of_names]))
 
 
 def sample_costs(
@@ -99,6 +112,10 @@ def sample_costs(
     reads = [Read(fraction, (1.0,) * files.low.shape[1]) for fraction in fractions]
     costs = _costs(files, is_indexed, target_bytes, reads, named)
     return tuple((fraction, cost.bytes, cost.fresh_bytes) for fraction, cost in zip(fractions, costs, strict=False))
+
+
+def _mean(costs: Sequence[ReadCost]) -> ReadCost:
+    return ReadCost(*np.mean([astuple(cost) for cost in costs], axis=0).tolist())
 
 
 def _costs(

@@ -42,6 +42,7 @@ SCALES = {
     "sample_1_percent": Scale("bytes read, relative to a fresh index", 1.5, 10.0, 20),
     "sample_10_percent": Scale("bytes read, relative to a fresh index", 1.5, 5.0, 15),
     "box_1_percent": Scale("bytes read, relative to a fresh index", 1.5, 10.0, 20),
+    "join_1_percent": Scale("bytes read, relative to a fresh index", 1.5, 10.0, 10),
     "small_files": Scale("files, relative to files of the desired size", 2.0, 20.0, 20),
     "deleted_rows": Scale("share of rows", 0.05, 0.3, 15),
     "log_length": Scale("commits after the last checkpoint", 50.0, 1000.0, 15),
