@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.errors import UseError
+from catalog.properties.hours import HOURS
 from catalog.properties.lifecycle_properties import CLUSTERING_ENABLED, COMPACTION_INTERVAL
 from catalog.properties.optimization_properties import AUTO_ENABLED_KEY, TYPE_KEY
 from catalog.settings.setting import BOOLEAN, Setting
@@ -18,7 +19,14 @@ FLEET_ENABLED = Setting(
     "Of a database: its tables are optimized, by their index, or without one. Of a table: false leaves it out.",
     "false",
 )
-FLEET_SETTINGS: tuple[Setting[object], ...] = (FLEET_ENABLED,)
+FLEET_HOURS = Setting(
+    f"{FLEET_PREFIX}hours",
+    HOURS,
+    "Hours of the day in which runs of the service may start; a run stops at a boundary when they end. UTC, unless a "
+    "time zone is named: '01:00-05:00 Europe/Madrid'.",
+    unset="the whole day",
+)
+FLEET_SETTINGS: tuple[Setting[object], ...] = (FLEET_ENABLED, FLEET_HOURS)
 
 _WITH_INDEX = {AUTO_ENABLED_KEY: "true"}
 _WITHOUT_INDEX = {CLUSTERING_ENABLED.name: "true", COMPACTION_INTERVAL.name: "1 hour"}

@@ -9,6 +9,8 @@ from typing import Any
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.alert_properties import AlertPolicy, alert_policy
+from catalog.properties.fleet_properties import FLEET_HOURS
+from catalog.properties.hours import Hours
 from catalog.properties.insight_properties import InsightsPolicy, insights_policy
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
 from catalog.properties.log_properties import LogPolicy, log_policy
@@ -49,6 +51,7 @@ class Schedule:
         log: how often the log is consolidated; None for never.
         alerts: thresholds of health for alerts; None for none.
         insights: records of commits and queries to keep; None for none.
+        hours: when runs may start; None for the whole day.
     """
 
     strategies: tuple[str, ...]
@@ -61,6 +64,7 @@ class Schedule:
     log: LogPolicy | None = None
     alerts: AlertPolicy | None = None
     insights: InsightsPolicy | None = None
+    hours: Hours | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -79,8 +83,15 @@ class Schedule:
         quiet_period = configuration.get(QUIET_PERIOD_KEY, QUIET_PERIOD.default)
         schedule = cls._checked(properties or OptimizationProperties(()), policies, quiet_period)
         asked = {key: text for policy in more for key, text in policy.asked.items()}
-        parameters = {**schedule.parameters, **asked}
-        return replace(schedule, retention=retention, log=log, insights=insights, alerts=alerts, parameters=parameters)
+        return replace(
+            schedule,
+            retention=retention,
+            log=log,
+            insights=insights,
+            alerts=alerts,
+            hours=FLEET_HOURS.optional_value(configuration),
+            parameters={**schedule.parameters, **asked},
+        )
 
     @classmethod
     def of_trigger(cls, properties: Mapping[str, str]) -> Schedule:

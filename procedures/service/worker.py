@@ -47,6 +47,8 @@ class Worker:
         self.suspended = False
         self.wait: Wait | None = None
         """The wait of a due run for the cluster."""
+        self.is_closed = False
+        """Whether a due run waits for the hours in which runs may start."""
         self.next_schedule: Schedule | None = None
         """The schedule after the current run, if the properties changed during it."""
         self.ends_with_run = False
@@ -127,6 +129,30 @@ class Worker:
         self.publish()
         return True
 
+    def waits_for_hours(self, now: int) -> bool:
+        """Whether a due run waits for the hours in which runs may start; the state of the table shows it.
+
+        Args:
+            now: epoch milliseconds.
+        """
+        hours = self.schedule.hours
+        was_closed, self.is_closed = self.is_closed, hours is not None and not hours.contains(now)
+        if hours is not None and self.is_closed:
+            self.due_at = hours.next_begin(now)
+        if self.is_closed or was_closed:
+            self.publish()
+        return self.is_closed
+
+    def stop_after_hours(self, now: int) -> None:
+        """Stops the current run at the next boundary if the hours in which runs may start have ended.
+
+        Args:
+            now: epoch milliseconds.
+        """
+        hours = self.schedule.hours
+        if self.run is not None and hours is not None and not hours.contains(now):
+            self.run.request_stop("OUTSIDE_HOURS", f"the hours of runs, {hours}, have ended")
+
     def record_not_reached(self) -> None:
         """Records that no trigger was reached; the next commit may reach one."""
         self.measured = self.version
@@ -151,7 +177,7 @@ class Worker:
         self.settled = self.measured = self.wait = None
         self.last_error = None
         self.skipped_note = ""
-        self.retries = self.suspended = False
+        self.retries = self.suspended = self.is_closed = False
         self.due_at = now
         self.publish()
 
@@ -221,15 +247,16 @@ class Worker:
             return automation.SUSPENDED
         if self.last_error:
             return automation.FAILED
-        return automation.SCHEDULED if self.wait is None else automation.WAITING
+        return automation.WAITING if self.is_closed or self.wait is not None else automation.SCHEDULED
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
         wait = self.wait
-        notes = [wait.note if wait else "", self.schedule.note]
+        closed = f"a run waits for the hours {self.schedule.hours}" if self.is_closed else ""
+        notes = [closed, wait.note if wait else "", self.schedule.note]
         notes += [f"the last run skipped {self.skipped_note}" if self.skipped_note else ""]
         next_run = self.due_at if wait is None else wait.until
-        by_trigger_only = self.by_triggers and not self.retries and wait is None
+        by_trigger_only = self.by_triggers and not self.retries and wait is None and not self.is_closed
         next_run_unknown = self.run is not None or self.suspended or by_trigger_only
         self._automations.put(
             Automation(

@@ -144,7 +144,10 @@ class Workers:
         now = self._clock.now()
         self._interval = settings.optimization_interval
         with self._lock:
+            for worker in self._workers.values():
+                worker.stop_after_hours(now)
             due = sorted((w for w in self._workers.values() if w.is_due(now)), key=lambda w: (w.due_at, w.name))
+            due = [worker for worker in due if not worker.waits_for_hours(now)]
         waiting = False
         load: ClusterLoad | None = None
         for worker in due:
