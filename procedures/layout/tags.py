@@ -128,40 +128,56 @@ def carry_thresholds(
     return [replace(files[0], blocks=files[0].blocks + empty), *files[1:]]
 
 
-def tags_of(
-    file: WrittenFile, revision_id: int, write_id: str, first_time: int, last_time: int, rewrites: float = 0.0
-) -> dict[str, str]:
-    """The tags of one file: the format's two, and ours for write, weight band [from, to), time range and rewrites.
+@dataclass(frozen=True)
+class FileHistory:
+    """Where the rows of a file come from.
+
+    Attributes:
+        write_id: id of the write that placed them.
+        first_time: first modification time (epoch ms) of the files that they came from.
+        last_time: last one.
+        rewrites: how many times optimizations have written them, on average; 0 for rows that a user writes.
+    """
+
+    write_id: str
+    first_time: int
+    last_time: int
+    rewrites: float = 0.0
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags that say so."""
+        return {
+            WRITE_TAG: self.write_id,
+            TIME_RANGE_TAG: f"{self.first_time},{self.last_time}",
+            **({REWRITES_TAG: f"{self.rewrites:.3f}"} if self.rewrites else {}),
+        }
+
+
+TAGS_OF_BLOCKS = (REVISION_TAG, BLOCKS_TAG, BAND_TAG)
+"""The tags that follow from the rows of a file alone."""
+
+
+def tags_of(file: WrittenFile, revision_id: int, history: FileHistory) -> dict[str, str]:
+    """The tags of one file: the format's two, and ours for its weight band [from, to) and its history.
 
     Args:
         file: what was written.
         revision_id: its revision.
-        write_id: id of the write.
-        first_time: first modification time (epoch ms) of the files that the rows came from.
-        last_time: last one.
-        rewrites: how many times optimizations have written the rows, on average; 0 for rows that a user writes.
+        history: where its rows come from.
     """
     first = min(b.min_weight for b in file.blocks if b.element_count)
     return {
         REVISION_TAG: str(revision_id),
         BLOCKS_TAG: blocks_to_json(file.blocks),
-        WRITE_TAG: write_id,
         BAND_TAG: f"{first},{file.last_weight + 1}",
-        TIME_RANGE_TAG: f"{first_time},{last_time}",
-        **({REWRITES_TAG: f"{rewrites:.3f}"} if rewrites else {}),
+        **history.tags,
     }
 
 
-def tags_by_path(
-    files: Sequence[WrittenFile],
-    revision_id: int,
-    write_id: str,
-    first_time: int,
-    last_time: int,
-    rewrites: float = 0.0,
-) -> dict[str, dict[str, str]]:
+def tags_by_path(files: Sequence[WrittenFile], revision_id: int, history: FileHistory) -> dict[str, dict[str, str]]:
     """The tags of the files of one write, by their paths; see ``tags_of``."""
-    return {file.path: tags_of(file, revision_id, write_id, first_time, last_time, rewrites) for file in files}
+    return {file.path: tags_of(file, revision_id, history) for file in files}
 
 
 def facts_of(files: Sequence[WrittenFile]) -> list[FileFacts]:

@@ -32,7 +32,7 @@ from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.row_layout import grown_tree
 from procedures.layout.row_measures import RowMeasures, has_other_hash_types, measure_columns, sample_of
 from procedures.layout.step import Step, StepObserver, ignore_step
-from procedures.layout.tags import WrittenFile, carry_thresholds, tags_by_path
+from procedures.layout.tags import FileHistory, WrittenFile, carry_thresholds, tags_by_path
 from procedures.layout.target import Target, revision_for, target_for_new_rows
 from procedures.process.application import Application
 from procedures.process.current_trees import CurrentTree
@@ -312,7 +312,7 @@ def _identity(write: _Write) -> str:
 def _tag(write: _Write, revision_id: int, written: Sequence[WrittenFile], tree: Tree, before: CurrentTree) -> None:
     write.observe(Step.TAG)
     now, write_id = write.app.clock.now(), uuid.uuid4().hex
-    write.handle.tag(tags_by_path(written, revision_id, write_id, now, now), write_id)
+    write.handle.tag(tags_by_path(written, revision_id, FileHistory(write_id, now, now)), write_id)
     if write.mode == "append":
         key = (_identity(write), write.snapshot.version, revision_id)
         blocks = [block for file in written for block in file.blocks]

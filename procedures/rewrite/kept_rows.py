@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from catalog.errors import RowsChangedError
 from catalog.files.file_table import UNKNOWN, FileTable
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.kept_rows import KeptFacts, KeptRows
@@ -27,7 +28,7 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.row_measures import has_other_hash_types
 from procedures.layout.step import Step, StepObserver, ignore_step
-from procedures.layout.tags import WrittenFile, carry_thresholds, tags_of
+from procedures.layout.tags import TAGS_OF_BLOCKS, FileHistory, WrittenFile, carry_thresholds, tags_of
 from procedures.layout.target import target_in_revision
 from procedures.process.application import Application
 
@@ -126,12 +127,27 @@ class _Write:
         self._prepare()
         most = _LARGEST_PART * self.configuration.target_file_bytes
         rows = self.handle.apart(self.writer.session, most)
-        files = self.writer.write(rows, self.revision, self._tree)
+        keeps_places = self._keeps_places(most)
+        files = self.writer.write_unplaced(rows) if keeps_places else self.writer.write(rows, self.revision, self._tree)
         sources = self.handle.partition_files()
-        former = {file.path: _source_of(file, sources) for file in files}
-        position = {path: self.sources.position_of(source) for path, source in former.items()}
-        indexed = [file for file in files if self.sources.revision[position[file.path]] > 0]
-        self._tag(self._blocks(indexed), {f.path: self.sources.take(np.array([position[f.path]])) for f in indexed})
+        former = {file.path: self.sources.position_of(_source_of(file, sources)) for file in files}
+        indexed = [file for file in files if self.sources.revision[former[file.path]] > 0]
+        of_source = {file.path: self.sources.take(np.array([former[file.path]])) for file in indexed}
+        if keeps_places:
+            self._tag_again(indexed, of_source)
+        else:
+            self._tag(self._blocks(indexed), of_source)
+
+    def _keeps_places(self, most: int) -> bool:
+        """Whether each file gets the rows of a former one, with the same values in all columns that were indexed.
+
+        Args:
+            most: a larger file becomes several.
+        """
+        revisions, numbers = self.writer.snapshot.revisions, set(self.sources.revision.tolist()) - {0}
+        columns = {column for number in numbers for column in revisions[number].columns}
+        is_whole = (self.sources.deletion_vector == "") & (self.sources.size <= most) & (self.sources.rows != UNKNOWN)
+        return columns <= self.facts.kept_columns and bool(is_whole.all())
 
     def placed(self) -> None:
         """Places the rows as the files that they replace lead to expect."""
@@ -182,19 +198,26 @@ class _Write:
         remaining = self.writer.snapshot.cube_states(self.revision, replaced)
         return carry_thresholds(written, self._tree, remaining)
 
+    def _tag_again(self, files: Sequence[DataFile], former: Mapping[str, FileTable]) -> None:
+        """Tags files with the blocks of those that had their rows."""
+        self.writer.observe(Step.TAG)
+        known, tags, own = self.handle.source_tags(), {}, uuid.uuid4().hex
+        for file in files:
+            source = former[file.path]
+            if file.rows != source.rows[0]:
+                raise RowsChangedError(f"{file.path} has {file.rows} rows in place of {source.rows[0]}.")
+            blocks = {key: text for key, text in known[source.path[0]].items() if key in TAGS_OF_BLOCKS}
+            tags[file.path] = blocks | _history_of(source, own).tags
+        self.handle.tag(tags, own)
+
     def _tag(self, files: Sequence[WrittenFile], sources: Mapping[str, FileTable]) -> None:
         """Tags files; where their rows come from files, with the times and rewrites of these."""
         self.writer.observe(Step.TAG)
         tags, own = {}, uuid.uuid4().hex
         for file in files:
             former = sources.get(file.path)
-            if former is None:
-                tags[file.path] = tags_of(file, self.revision.revision_id, own, self.now, self.now)
-                continue
-            write_id = former.write_ids[former.write[0]] if len(former) == 1 else own
-            times = int(former.first_time.min()), int(former.last_time.max())
-            rewrites = float((former.rewrites * former.size).sum() / max(former.size.sum(), 1))
-            tags[file.path] = tags_of(file, self.revision.revision_id, write_id or own, *times, rewrites)
+            history = FileHistory(own, self.now, self.now) if former is None else _history_of(former, own)
+            tags[file.path] = tags_of(file, self.revision.revision_id, history)
         self.handle.tag(tags, own)
 
 
@@ -203,6 +226,18 @@ def _source_of(file: DataFile, sources: Sequence[str]) -> str:
     part = _PART.search(file.path)
     assert part is not None, file.path
     return sources[int(part[1])]
+
+
+def _history_of(former: FileTable, own: str) -> FileHistory:
+    """The history of rows that come from some files.
+
+    Args:
+        former: the files.
+        own: id of this write, for rows of several files.
+    """
+    write_id = former.write_ids[former.write[0]] if len(former) == 1 else own
+    rewrites = float((former.rewrites * former.size).sum() / max(former.size.sum(), 1))
+    return FileHistory(write_id or own, int(former.first_time.min()), int(former.last_time.max()), rewrites)
 
 
 def _weight_span(files: FileTable) -> float:

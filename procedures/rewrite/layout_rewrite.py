@@ -21,7 +21,7 @@ from procedures.groups.group import Relayout
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.row_measures import RowMeasures, measure_rows
 from procedures.layout.step import Step
-from procedures.layout.tags import WrittenFile, facts_of, tags_by_path
+from procedures.layout.tags import FileHistory, WrittenFile, facts_of, tags_by_path
 from procedures.layout.target import Target, revision_for, target_for_new_rows, target_in_revision
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.results import RewriteContext, RewriteOutput
@@ -148,7 +148,7 @@ class LayoutRewrite:
         revision_id = target.columns.revision.revision_id if target else -1
         times = min(f.first_time for f in files), max(f.last_time for f in files)
         rewrites = facts.rewrites_of(tuple(f.path for f in files))
-        tags = tags_by_path(written, revision_id, write_id, *times, rewrites + 1)
+        tags = tags_by_path(written, revision_id, FileHistory(write_id, *times, rewrites + 1))
         return RewriteOutput(revision_id, tuple(facts_of(written)), tags, target.warning if target else None)
 
     def _choice_in(self, snapshot: TableSnapshot, rows: MeasuredRows) -> RevisionChoice:

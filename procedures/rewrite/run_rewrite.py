@@ -18,7 +18,7 @@ from otree.tree import Tree
 from procedures.groups.group import Concatenate, FileRun
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step
-from procedures.layout.tags import carry_thresholds, facts_of, tags_of
+from procedures.layout.tags import FileHistory, carry_thresholds, facts_of, tags_of
 from procedures.rewrite.inputs import InputFacts, Inputs
 from procedures.rewrite.results import RewriteContext, RewriteOutput
 from procedures.rewrite.row_removal import check_keys, removed_only, without_removed
@@ -104,7 +104,8 @@ class RunRewrite:
         for file in written:
             paths = run_of[file.path].paths
             rewrites = self.facts.rewrites_of(paths) + 1
-            tags[file.path] = tags_of(file, revision.revision_id, self.write_id, *_span(paths, times), rewrites)
+            history = FileHistory(self.write_id, *_span(paths, times), rewrites)
+            tags[file.path] = tags_of(file, revision.revision_id, history)
         return RewriteOutput(revision.revision_id, tuple(facts_of(written)), tags)
 
 

@@ -74,7 +74,7 @@ def run_on_both(indexed, plain, statement):
     assert indexed.checksum() == plain.checksum()
     assert metrics_of(indexed) == metrics_of(plain)
     check_copied(indexed)
-    assert note(indexed) == {"repeats": 0, "plain_files": {}}
+    assert note(indexed) == {"repeats": 0, "plain_files": {}}, note(indexed)
 
 
 def check_indexed(table):

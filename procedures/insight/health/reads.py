@@ -22,14 +22,14 @@ OPEN_COST = 4 * 1024 * 1024
 def measured_reads(dimensions: int) -> dict[str, tuple[Read, ...]]:
     """Returns the reads by name; the cost of a name is the mean of its reads.
 
-    They are samples of 1 % and 10 %, a box with 1 % of the rows over all indexed columns, and, with several columns, the
+    They are samples of 1 % and 10 %, a box with 1 % of the rows over all indexed columns, and, with several columns,
     joins with 1 % of the values of one of them.
 
     Args:
         dimensions: number of indexed columns.
     """
     whole = (1.0,) * dimensions
-    reads = {
+    reads: dict[str, tuple[Read, ...]] = {
         SAMPLE_1: (Read(0.01, whole),),
         SAMPLE_10: (Read(0.1, whole),),
         BOX_1: (Read(1.0, (0.01 ** (1 / dimensions),) * dimensions),),

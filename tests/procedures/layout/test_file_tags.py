@@ -3,7 +3,7 @@
 from otree.block import Block
 from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT
-from procedures.layout.tags import BAND_TAG, REWRITES_TAG, TIME_RANGE_TAG, WrittenFile, tags_of
+from procedures.layout.tags import BAND_TAG, REWRITES_TAG, TIME_RANGE_TAG, FileHistory, WrittenFile, tags_of
 
 ROOT = CubeId.root(2)
 FILE = WrittenFile(
@@ -20,15 +20,15 @@ FILE = WrittenFile(
 
 
 def test_the_band_includes_each_weight_of_the_rows():
-    tags = tags_of(FILE, 1, "w", 0, 0)
+    tags = tags_of(FILE, 1, FileHistory("w", 0, 0))
     first, end = (int(part) for part in tags[BAND_TAG].split(","))
     assert (first, end) == (-70, 26)
 
 
 def test_the_times_are_the_first_and_the_last():
-    assert tags_of(FILE, 1, "w", 5, 9)[TIME_RANGE_TAG] == "5,9"
+    assert tags_of(FILE, 1, FileHistory("w", 5, 9))[TIME_RANGE_TAG] == "5,9"
 
 
 def test_rewrites_are_tagged_once_there_are_any():
-    assert REWRITES_TAG not in tags_of(FILE, 1, "w", 0, 0)
-    assert tags_of(FILE, 1, "w", 0, 0, 1.25)[REWRITES_TAG] == "1.250"
+    assert REWRITES_TAG not in tags_of(FILE, 1, FileHistory("w", 0, 0))
+    assert tags_of(FILE, 1, FileHistory("w", 0, 0, 1.25))[REWRITES_TAG] == "1.250"

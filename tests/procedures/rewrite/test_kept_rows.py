@@ -136,6 +136,66 @@ def test_wider_types(spark, new_table):
     assert indexed.checksum() == plain.checksum()
 
 
+def _blocks(table):
+    """The blocks of the files, in an order of their own."""
+    return sorted(add["tags"]["blocks"] for add in table.replayed()[0].values())
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_counted"),
+    [
+        ("UPDATE {t} SET s = 'updated', p = p + 1 WHERE x % 50 = 9", False),
+        ("UPDATE {t} SET s = 'all'", False),
+        ("UPDATE {t} SET x = x + 1, s = 'b' WHERE id % 50 = 9", True),
+        ("UPDATE {t} SET x = id, id = x WHERE id % 50 = 9", True),
+        ("DELETE FROM {t} WHERE id % 50 = 9", True),
+    ],
+)
+def test_rows_are_counted_where_they_may_move(spark, new_table, monkeypatch, statement, is_counted):
+    """An UPDATE that leaves the indexed columns alone leaves the blocks of each file as they are."""
+    indexed, plain = pair(spark, new_table)
+    counted, blocks, before = [], LayoutWriter.blocks, _blocks(indexed)
+    monkeypatch.setattr(LayoutWriter, "blocks", lambda *a: counted.append(1) or blocks(*a))
+    run_on_both(indexed, plain, statement)
+    check_indexed(indexed)
+    assert bool(counted) == is_counted
+    assert (_blocks(indexed) == before) == (not is_counted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wishes", "statement", "is_counted"),
+    [
+        ({"tail": "PARTITIONED BY (p)"}, "UPDATE {t} SET s = 'u' WHERE id % 50 = 9", False),
+        ({"tail": "PARTITIONED BY (p)"}, "UPDATE {t} SET p = 1 WHERE id % 50 = 9", True),
+        ({"properties": FEATURES["change feed"]["properties"]}, "UPDATE {t} SET s = 'u' WHERE id % 50 = 9", True),
+        ({"properties": FEATURES["row tracking"]["properties"]}, "UPDATE {t} SET s = 'u' WHERE id % 50 = 9", True),
+    ],
+)
+def test_rows_are_counted_where_features_may_move_them(spark, new_table, monkeypatch, wishes, statement, is_counted):
+    indexed, plain = pair(spark, new_table, **wishes)
+    counted, blocks = [], LayoutWriter.blocks
+    monkeypatch.setattr(LayoutWriter, "blocks", lambda *a: counted.append(1) or blocks(*a))
+    run_on_both(indexed, plain, statement)
+    check_indexed(indexed)
+    assert bool(counted) == is_counted
+
+
+@pytest.mark.slow
+def test_renamed_columns_are_recognized(spark, new_table):
+    """Under column mapping, names that were swapped since name other columns than the files do."""
+    indexed, plain = pair(spark, new_table, **FEATURES["column mapping"])
+    before = _blocks(indexed)
+    for table in (indexed, plain):
+        for old, new in (("x", "y"), ("s", "x")):
+            table.sql(f"ALTER TABLE {{t}} RENAME COLUMN {old} TO {new}")
+    run_on_both(indexed, plain, "UPDATE {t} SET x = 'updated' WHERE id % 50 = 9")
+    assert _blocks(indexed) == before
+    run_on_both(indexed, plain, "UPDATE {t} SET y = y + 1 WHERE id % 50 = 9")
+    assert _blocks(indexed) != before
+    check_indexed(indexed)
+
+
 def test_unindexed_files_stay_unindexed(spark, new_table):
     indexed, plain = pair(spark, new_table)
     for table in (indexed, plain):
@@ -157,7 +217,7 @@ def test_values_outside_the_space(spark, new_table):
         assert indexed.data.where(condition).count() == plain.data.where(condition).count()
 
 
-@pytest.mark.parametrize("statement", ["update", pytest.param("merge", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("statement", ["delete", pytest.param("merge", marks=pytest.mark.slow)])
 def test_a_failure_of_the_layout_leaves_plain_files(spark, new_table, monkeypatch, statement):
     """The statement succeeds once, with Delta's figures; what was written before is deleted."""
     indexed, plain = pair(spark, new_table)

@@ -2,15 +2,16 @@ package org.apache.spark.sql.delta.usespark
 
 import java.net.URI
 
+import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.usespark.IndexedRelation
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, classic}
-import org.apache.spark.sql.catalyst.expressions.{ScalarSubquery, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.delta.DataFrameUtils
+import org.apache.spark.sql.delta.{DataFrameUtils, DeltaColumnMapping}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex
@@ -48,6 +49,7 @@ final class KeptRows(
     val json = mapper.createObjectNode()
     json.put("location", indexed.deltaLog.dataPath.toString).put("replaces_files", replacesFiles)
     json.put("is_row_by_row", KeptRows.isRowByRow(plan))
+    json.set[JsonNode]("kept_columns", mapper.valueToTree(keptColumns.toArray))
     json.set[JsonNode]("paths", mapper.valueToTree(sources.map(_.path).asJava))
     json.toString
   }
@@ -80,11 +82,65 @@ final class KeptRows(
     filesApart.map(pathOf).toArray
   }
 
+  /**
+   * Physical names of the columns whose values stay as they are, if all rows of the files stay, each in its partition; else
+   * none. So an UPDATE of other columns moves no row in the index.
+   */
+  private def keptColumns: Seq[String] = {
+    val metadata = indexed.metadata
+    // With a change feed, a further column says which rows are no rows of the table.
+    val areRowsOfTable = plan.output.map(_.name).sorted == metadata.schema.fieldNames.sorted.toSeq
+    val kept = plan.output.filter(KeptRows.isKept(plan, _)).map(_.name).toSet
+    if (!areRowsOfTable || !KeptRows.keepsRows(plan) || !metadata.partitionColumns.forall(kept)) Nil
+    else metadata.schema.fields.filter(field => kept(field.name)).toSeq.map(DeltaColumnMapping.getPhysicalName)
+  }
+
+  /** The tags of the files that the statement rewrites, by path, as JSON. */
+  def sourceTags: String =
+    new ObjectMapper().writeValueAsString(sources.map(file => file.path -> file.tagsOrEmpty.asJava).toMap.asJava)
+
   /** The rows of the files that the statement rewrites, as they were before. */
   def sourceRows: DataFrame = indexed.deltaLog.createDataFrame(indexed.snapshot, sources)
 }
 
 object KeptRows {
+
+  /** Whether the plan has each row of its scan once. */
+  private def keepsRows(plan: LogicalPlan): Boolean = isRowByRow(plan) && !plan.exists {
+    case filter: Filter =>
+      filter.condition match {
+        // Delta counts rows by a filter that all of them pass.
+        case IncrementMetric(Literal(true, _), _) => false
+        case _ => true
+      }
+    case _: Generate | _: Expand => true
+    case _ => false
+  }
+
+  /** Whether a column of the plan's output has the values of the column of the same name in the scan. */
+  private def isKept(plan: LogicalPlan, column: Attribute): Boolean =
+    origin(plan, column).exists(_.name == column.name)
+
+  @tailrec
+  private def origin(plan: LogicalPlan, column: Attribute): Option[Attribute] = plan match {
+    case project: Project =>
+      project.projectList.find(_.exprId == column.exprId).flatMap(unchanged) match {
+        case Some(below) => origin(project.child, below)
+        case None => None
+      }
+    case leaf: LogicalRelation => leaf.output.find(_.exprId == column.exprId)
+    case other if other.children.size == 1 => origin(other.children.head, column)
+    case _ => None
+  }
+
+  /** The column that an expression returns in any case: UPDATE makes `IF(condition, a, a)` of a column that it leaves. */
+  private def unchanged(expression: Expression): Option[Attribute] = expression match {
+    case attribute: Attribute => Some(attribute)
+    case alias: Alias => unchanged(alias.child)
+    case If(_, changed, original) =>
+      for (a <- unchanged(changed); b <- unchanged(original) if a.exprId == b.exprId) yield a
+    case _ => None
+  }
 
   /** Whether each row comes from one row of a scan, so that rows of a file stay together and in order. */
   private def isRowByRow(plan: LogicalPlan): Boolean = plan.collectLeaves().size == 1 && !plan.exists {
