@@ -226,7 +226,7 @@ def print_totals(figures: dict[str, dict[str, Figures]]) -> None:
         total = sum(found[name].bytes for found in figures.values())
         read = sum(found[name].input_bytes for found in figures.values())
         seconds = sum(found[name].seconds for found in figures.values())
-        print(f"{name}: {total / 1e6:.1f} MB of files, input {read / 1e6:.1f} MB, {seconds:.1f} s in 13 queries")
+        print(f"{name}: {total / 1e6:.1f} MB of files, input {read / 1e6:.1f} MB, {seconds:.1f} s in {len(figures)} queries")
     useless = [found for found in figures.values() if found[ON].files == found[OFF].files]
     if useless:
         added = statistics.median(found[ON].seconds - found[OFF].seconds for found in useless)
@@ -241,6 +241,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--target", type=int, default=8_000_000, help="bytes of a file")
     parser.add_argument("--shuffled", action="store_true", help="no side is broadcast, so jobs collect keys")
+    parser.add_argument("--only", nargs="*", help="numbers of queries, such as 2.1")
     parser.add_argument("--json", help="a file for the figures")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
@@ -255,6 +256,8 @@ def main() -> None:
         make_facts(spark, round(6_000_000 * options.scale), sizes, options.target)
         figures: dict[str, dict[str, Figures]] = {}
         for name, query in QUERIES.items():
+            if options.only and name not in options.only:
+                continue
             figures[name] = figures_of(spark, query, options.rounds)
             shown = "; ".join(
                 f"{contender}: {f.files} files, {f.bytes / 1e6:.1f} MB, input {f.input_bytes / 1e6:.1f} MB, "

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from fake_clock import FakeClock
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from service_fakes import MINUTE
 
@@ -135,6 +136,18 @@ def test_the_service_indexes_appends(story, set_conf):
     service.stop()
     assert story.sql(f"SELECT * FROM {TABLE}.optimizations").count() > runs
     assert rows_of(story) == before
+
+
+def test_a_table_has_properties_of_its_database(story):
+    story.sql("CREATE DATABASE smoke WITH DBPROPERTIES ('use.index.columns' = 'x', 'use.fleet.enabled' = 'true')")
+    story.sql("CREATE TABLE smoke.t USING delta AS SELECT id AS x FROM range(100)")
+    (row,) = story.sql("CALL use.status('smoke.t', details => true)").collect()
+    assert row.properties["use.index.columns"] == "x (database)"
+    assert row.properties["use.optimization.autoOptimize.enabled"] == "true (database)"
+    with pytest.raises(AnalysisException, match="USE_UNKNOWN_PROPERTY"):
+        story.sql("ALTER DATABASE smoke SET DBPROPERTIES ('use.index.colums' = 'x')")
+    assert {done.state for done in story.sql("CALL use.optimize('smoke.t')").collect()} == {"committed"}
+    story.sql("DROP DATABASE smoke CASCADE")
 
 
 def test_a_jdbc_client_calls_a_procedure(story):

@@ -73,6 +73,20 @@ def test_unset_stops():
     assert fake.tick(60 * MINUTE) == ["a"]
 
 
+def test_properties_of_a_database_count_without_a_commit_to_the_table():
+    fake = FakeService()
+    fake.tables.put("a", {"use.index.columns": "x"})
+    fake.tables.put("b", {"use.index.columns": "x", "use.fleet.enabled": "false"})
+    assert fake.tick() == []
+    fake.tables.of_database = {"use.fleet.enabled": "true"}
+    assert fake.tick(MINUTE) == ["a"]
+    loads = fake.tables.loads
+    fake.tables.of_database = {}
+    fake.tick(MINUTE)
+    assert not states()
+    assert fake.tables.loads == loads
+
+
 def test_stop_waits_for_the_group_and_ends_there():
     fake = FakeService(at_once=False)
     fake.tables.put("a", WANTED)

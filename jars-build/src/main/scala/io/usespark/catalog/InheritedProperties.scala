@@ -67,17 +67,17 @@ object InheritedProperties extends Logging {
       kept
         .compute(
           (catalog, name),
-          (_, known) => if (known != null && now - known.since < KeptNanos) known else Known(read(catalog, name), now)
+          (_, known) => if (known != null && now - known.since < KeptNanos) known else read(catalog, name, known, now)
         )
         .properties
     }
 
-  /** A database that cannot be read has none: its tables go on as their own properties say. */
-  private def read(catalog: ExternalCatalog, database: String): Map[String, String] =
-    try ours(catalog.getDatabase(database).properties)
+  /** A database that cannot be read has the properties that it had before: its tables go on. */
+  private def read(catalog: ExternalCatalog, database: String, before: Known, now: Long): Known =
+    try Known(ours(catalog.getDatabase(database).properties), now)
     catch {
       case NonFatal(error) =>
         logWarning(s"The properties of database $database cannot be read: $error")
-        Map.empty
+        Known(if (before == null) Map.empty else before.properties, now)
     }
 }
