@@ -226,7 +226,8 @@ def print_totals(figures: dict[str, dict[str, Figures]]) -> None:
         total = sum(found[name].bytes for found in figures.values())
         read = sum(found[name].input_bytes for found in figures.values())
         seconds = sum(found[name].seconds for found in figures.values())
-        print(f"{name}: {total / 1e6:.1f} MB of files, input {read / 1e6:.1f} MB, {seconds:.1f} s in {len(figures)} queries")
+        sums = f"{total / 1e6:.1f} MB of files, input {read / 1e6:.1f} MB, {seconds:.1f} s"
+        print(f"{name}: {sums} in {len(figures)} queries")
     useless = [found for found in figures.values() if found[ON].files == found[OFF].files]
     if useless:
         added = statistics.median(found[ON].seconds - found[OFF].seconds for found in useless)

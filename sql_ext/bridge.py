@@ -20,8 +20,7 @@ from catalog.jvm.python_handler import Refusal
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
 from catalog.properties.inherited import InheritedProperties
-from catalog.pruning.join_limits import JoinLimits
-from catalog.pruning.merge_limits import MergeLimits
+from catalog.pruning.key_limits import KeyLimits
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
 from catalog.settings.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
 from catalog.state.reclaimed import check_not_reclaimed
@@ -51,9 +50,8 @@ from sql_ext.bridge_operations import (
     CheckVersion,
     CheckVirtualTable,
     IndexSettings,
-    JoinLimitsOf,
+    KeyLimitsOf,
     ManualTrigger,
-    MergeLimitsOf,
     PlanKeyJob,
     PlanRead,
     PlanSample,
@@ -193,21 +191,16 @@ def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
     return plan_read(request.configuration, condition_of_json(request.conditions))
 
 
-@_answers(JoinLimitsOf)
-def _join_limits(spark: SparkSession, _: JoinLimitsOf) -> str:
-    return JoinLimits.of(spark.conf.get).json
+@_answers(KeyLimitsOf)
+def _key_limits(spark: SparkSession, _: KeyLimitsOf) -> str:
+    return KeyLimits.of(spark.conf.get).json
 
 
 @_answers(PlanKeyJob)
 def _plan_key_job(spark: SparkSession, request: PlanKeyJob) -> str | None:
-    limits = JoinLimits.of(spark.conf.get)
+    limits = KeyLimits.of(spark.conf.get)
     refused = limits.refused_job(request.scan_bytes, request.side_bytes, request.one_key_share)
     return None if refused is None else refused.value
-
-
-@_answers(MergeLimitsOf)
-def _merge_limits(spark: SparkSession, _: MergeLimitsOf) -> str:
-    return MergeLimits.of(spark.conf.get).json
 
 
 @_answers(CheckMetadata)

@@ -150,10 +150,10 @@ class PlanRead(Arguments):
 
 
 @dataclass(frozen=True)
-class JoinLimitsOf(Arguments):
-    """Return the limits of what joins may cost in the session."""
+class KeyLimitsOf(Arguments):
+    """Return the limits of what keys of joins and of MERGE may cost in the session."""
 
-    operation: ClassVar[str] = "join_limits"
+    operation: ClassVar[str] = "key_limits"
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,6 @@ class PlanKeyJob(Arguments):
     scan_bytes: Integer
     side_bytes: Integer
     one_key_share: Fraction
-
-
-@dataclass(frozen=True)
-class MergeLimitsOf(Arguments):
-    """Say what the keys of the source of a MERGE may cost in the session."""
-
-    operation: ClassVar[str] = "merge_limits"
 
 
 @dataclass(frozen=True)
@@ -357,9 +350,8 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         CheckVersion,
         PlanSample,
         PlanRead,
-        JoinLimitsOf,
+        KeyLimitsOf,
         PlanKeyJob,
-        MergeLimitsOf,
         CheckMetadata,
         CheckDatabase,
         CheckOtherFormat,

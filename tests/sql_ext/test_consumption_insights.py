@@ -219,7 +219,7 @@ def _lines(*times, app="a"):
 
 @pytest.fixture
 def stored(monkeypatch):
-    monkeypatch.setattr(ManagedTable, "snapshot", lambda _: SimpleNamespace(configuration={}))
+    monkeypatch.setattr(ManagedTable, "snapshot", lambda _: SimpleNamespace(settings={}))
     return memory_table({})
 
 

@@ -24,11 +24,10 @@ HARMLESS = {
     "io.usespark.FileCount.apply(long, long)",
     "io.usespark.IndexedTables.isDelta(java.lang.String)",
     "io.usespark.IndexedTables.isQbeast(java.lang.String)",
-    "io.usespark.JoinLimits.apply(boolean, long, long, boolean, int, int)",
+    "io.usespark.InheritedProperties.forget()",  # has databases looked up again
     "io.usespark.JoinOutcome.Tag()",
     "io.usespark.JoinedScans.NotExecuted()",
-    "io.usespark.MergeLimits.apply(boolean, int, long, int)",
-    "io.usespark.MergeLimits.ofSession()",
+    "io.usespark.KeyLimits.apply(boolean, int, long, boolean, int, int, long, int)",
     "io.usespark.NamedFormat.made()",  # these two forget what the calling thread named
     "io.usespark.NamedFormat.taken()",
     "io.usespark.Python.attached()",

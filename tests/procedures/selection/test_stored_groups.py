@@ -27,7 +27,7 @@ class ListedSnapshot:
     """The part of a snapshot that groups are compared with."""
 
     file_table: FileTable
-    configuration: dict
+    settings: dict
 
     @classmethod
     def of(cls, files):

@@ -80,6 +80,7 @@ def test_properties_of_a_database_count_without_a_commit_to_the_table():
     assert fake.tick() == []
     fake.tables.of_database = {"use.fleet.enabled": "true"}
     assert fake.tick(MINUTE) == ["a"]
+    fake.tick(MINUTE)
     loads = fake.tables.loads
     fake.tables.of_database = {}
     fake.tick(MINUTE)

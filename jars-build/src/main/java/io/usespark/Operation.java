@@ -18,10 +18,9 @@ public final class Operation {
   public static final Operation CHECK_VERSION = new Operation("check_version", "location", "version");
   public static final Operation PLAN_SAMPLE = new Operation("plan_sample", "configuration", "lower", "upper");
   public static final Operation PLAN_READ = new Operation("plan_read", "configuration", "conditions");
-  public static final Operation JOIN_LIMITS = new Operation("join_limits");
+  public static final Operation KEY_LIMITS = new Operation("key_limits");
   public static final Operation PLAN_KEY_JOB =
       new Operation("plan_key_job", "scan_bytes", "side_bytes", "one_key_share");
-  public static final Operation MERGE_LIMITS = new Operation("merge_limits");
   public static final Operation CHECK_METADATA = new Operation("check_metadata", "before", "after", "inherited");
   public static final Operation CHECK_DATABASE = new Operation("check_database", "properties");
   public static final Operation CHECK_OTHER_FORMAT =

@@ -29,7 +29,7 @@ case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Loggi
     if (!Python.attached || !plan.exists(JoinPruning.isJoined)) plan
     else
       try {
-        val limits = JoinLimits.of(session)
+        val limits = KeyLimits.of(session)
         if (limits.enabled) narrowed(plan, limits) else plan
       } catch {
         case NonFatal(error) if !IndexedTransaction.endsStatement(error) =>
@@ -37,7 +37,7 @@ case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Loggi
           plan
       }
 
-  private def narrowed(plan: SparkPlan, limits: JoinLimits): SparkPlan = {
+  private def narrowed(plan: SparkPlan, limits: KeyLimits): SparkPlan = {
     val values = new JoinValues(session, limits, isSimulated = false)
     val narrowed = new IdentityHashMap[FileSourceScanExec, FileSourceScanExec]()
     for ((scan, ofStage) <- JoinedScans.of(plan, intoStages = false)) {
@@ -56,7 +56,7 @@ case class JoinPruning(session: SparkSession) extends Rule[SparkPlan] with Loggi
 }
 
 object JoinPruning {
-  def isEnabled(session: SparkSession): Boolean = JoinLimits.of(session).enabled
+  def isEnabled(session: SparkSession): Boolean = KeyLimits.of(session).enabled
 
   private def isJoined(node: SparkPlan): Boolean = node match {
     case _: BroadcastHashJoinExec => true
@@ -119,7 +119,7 @@ final private[usespark] case class NarrowedScan(
     session: SparkSession,
     scan: FileSourceScanExec,
     keys: Seq[JoinKey],
-    limits: JoinLimits,
+    limits: KeyLimits,
     values: JoinValues
 ) {
   import NarrowedScan._

@@ -45,7 +45,7 @@ object JoinReport extends AdaptiveSparkPlanHelper {
    * each side for which a job would be started. Without adaptive execution, none is, since no file would be skipped either.
    */
   def simulated(execution: QueryExecution): JoinReport = {
-    val (session, limits) = (execution.sparkSession, JoinLimits.of(execution.sparkSession))
+    val (session, limits) = (execution.sparkSession, KeyLimits.of(execution.sparkSession))
     val values = new JoinValues(session, limits, isSimulated = true)
     report(execution) { (scan, keys) =>
       val ofStage = keys.filter(key => !key.isShuffled && key.refusal.contains(NotExecuted)).map(_.copy(refusal = None))

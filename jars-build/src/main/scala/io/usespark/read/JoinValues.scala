@@ -26,7 +26,7 @@ final case class Savings(fileBytes: Long, columnBytes: Long, oneKeyShare: () => 
  *
  * @param isSimulated whether the query is explained, so that nothing is broadcast and a query of each side has its keys.
  */
-final class JoinValues(session: SparkSession, limits: JoinLimits, isSimulated: Boolean) extends Logging {
+final class JoinValues(session: SparkSession, limits: KeyLimits, isSimulated: Boolean) extends Logging {
   import JoinValues._
 
   private var started: Option[FileCount] = None

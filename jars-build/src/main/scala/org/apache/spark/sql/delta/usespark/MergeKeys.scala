@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.usespark
 import scala.util.{Left, Right}
 import scala.util.control.NonFatal
 
-import io.usespark.{JoinCondition, MergeLimits, MergeSources, UseException}
+import io.usespark.{JoinCondition, KeyLimits, MergeSources, UseException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{SparkSession, classic}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -47,7 +47,7 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
   def conditions: Seq[Expression] =
     if (pairs.isEmpty || merge.notMatchedBySourceClauses.nonEmpty) Nil
     else {
-      val limits = MergeLimits.ofSession
+      val limits = KeyLimits.of(session)
       if (limits.enabled) written(limits).orElse(stored(limits)).getOrElse(Nil) else Nil
     }
 
@@ -55,11 +55,11 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
   private def isFixed: Boolean = merge.source.deterministic && !merge.source.containsPattern(CURRENT_LIKE)
 
   /** From the values in the text of the statement, or those of a local DataFrame. */
-  private def written(limits: MergeLimits): Option[Seq[Expression]] =
+  private def written(limits: KeyLimits): Option[Seq[Expression]] =
     if (!isFixed) None
     else
       DataFrameUtils.ofRows(session, keysOf(merge.source)).queryExecution.optimizedPlan match {
-        case local: LocalRelation => Some(conditionsOf(local.data, limits.ranges))
+        case local: LocalRelation => Some(conditionsOf(local.data, limits.mergeRanges))
         case _ => None
       }
 
@@ -68,12 +68,12 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
     MergeSources.areStored(merge) || isFixed && MergeSources.areUnchanging(merge)
 
   /** From a job on the rows of the statement: their keys, or the ends of their range if they are many. */
-  private def stored(limits: MergeLimits): Option[Seq[Expression]] =
-    if (snapshot.sizeInBytes < limits.bytes || !isRepeatable) None
+  private def stored(limits: KeyLimits): Option[Seq[Expression]] =
+    if (snapshot.sizeInBytes < limits.mergeBytes || !isRepeatable) None
     else {
       val source = MergeSources.rows(merge).queryExecution.analyzed
       OwnQueries.rowsUpTo(limits.keys, session, keysOf(source), Description) match {
-        case Some(rows) => Some(conditionsOf(rows.toSeq, limits.ranges))
+        case Some(rows) => Some(conditionsOf(rows.toSeq, limits.mergeRanges))
         case None if source.stats.sizeInBytes > snapshot.sizeInBytes => None
         case None =>
           val keys = pairs.map(_._2)

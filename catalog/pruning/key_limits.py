@@ -1,4 +1,4 @@
-"""What joins may cost: the limits that the shim applies, and whether a job that collects keys pays. Pure."""
+"""What keys of joins and of the sources of MERGE may cost: limits that the shim applies, and when a job pays. Pure."""
 
 from __future__ import annotations
 
@@ -7,42 +7,49 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from catalog.pruning.join_reasons import JoinReason
-from catalog.settings.session_settings import JOINS_BYTES, JOINS_ENABLED, JOINS_JOB_SHARE, JOINS_KEYS
+from catalog.settings.session_settings import JOINS_BYTES, JOINS_ENABLED, JOINS_JOB_SHARE, JOINS_KEYS, MERGES_BYTES
 
 _RANGES = 64
 """Ranges of one key; the index merges boxes beyond this number."""
 _BOXES = 256
 """Product of the ranges of all joins of a scan, which the index intersects."""
+_MERGE_RANGES = 50
+"""Ranges of one key of a MERGE; Delta compares each file with each of them."""
 
 
 @dataclass(frozen=True)
-class JoinLimits:
+class KeyLimits:
     """The limits of a session.
 
     Attributes:
-        enabled: whether joins skip files at all.
-        keys: keys of a side; of more, no ranges are made.
+        enabled: whether keys skip files at all.
+        keys: keys of a side; of more, a join makes no ranges, and a MERGE one.
         bytes: bytes of a scan from which a job may read statistics or keys for it.
         job_share: bytes that a job may read for keys, as a share of those that the keys could save.
         ranges: ranges of one key.
         boxes: product of the ranges of all joins of a scan.
+        merge_bytes: bytes of the target of a MERGE from which a job may read the keys for it.
+        merge_ranges: ranges of one key of a MERGE.
     """
 
     enabled: bool
     keys: int
     bytes: int
     job_share: float
+    merge_bytes: int
     ranges: int = _RANGES
     boxes: int = _BOXES
+    merge_ranges: int = _MERGE_RANGES
 
     @classmethod
-    def of(cls, conf: Callable[[str, str], str | None]) -> JoinLimits:
+    def of(cls, conf: Callable[[str, str], str | None]) -> KeyLimits:
         """The limits in a configuration of Spark; a value that is not accepted counts as the default."""
         return cls(
             enabled=JOINS_ENABLED.of_conf_or_default(conf),
             keys=JOINS_KEYS.of_conf_or_default(conf),
             bytes=JOINS_BYTES.of_conf_or_default(conf),
             job_share=JOINS_JOB_SHARE.of_conf_or_default(conf),
+            merge_bytes=MERGES_BYTES.of_conf_or_default(conf),
         )
 
     @property
