@@ -27,7 +27,7 @@ class TableFacts:
         partition_columns: logical names.
         retention_hours: how long the table keeps deleted files, in hours.
         database_properties: properties of the table's database below ``use.``.
-        session_properties: settings of the session below ``spark.qbeast.use.``, by what follows ``spark.qbeast.``.
+        session_properties: settings of the session that stand for properties, by the name of the property.
     """
 
     version: int

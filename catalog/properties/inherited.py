@@ -26,7 +26,7 @@ class InheritedProperties:
 
     Attributes:
         database: properties of its database below ``use.``.
-        session: settings of the session below ``spark.qbeast.use.``, by the name of the property.
+        session: settings of the session that stand for properties, by the name of the property.
     """
 
     database: Mapping[str, str] = field(default_factory=dict)

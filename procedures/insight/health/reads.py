@@ -79,7 +79,7 @@ def read_costs(
 
 
 def fresh_costs(files: FileTable, target_bytes: int, fractions: Sequence[float]) -> float:
-    """Returns the cost of an average read of a fresh index: bytes, with Spark's estimate for opening its files.
+    """Returns the cost of an average sample or box in a fresh index, in bytes, opened files included.
 
     Args:
         files: all files of the table, with the ranges of the indexed columns.
@@ -91,10 +91,9 @@ def fresh_costs(files: FileTable, target_bytes: int, fractions: Sequence[float])
         return 0.0
     target_rows = max(int(rows * target_bytes / size), 1)
     bands = bands_of(rows, rows, target_rows, fractions)
-    of_names = [
-        costs_of_fresh_layout(rows, size, bands, reads, target_rows) for reads in measured_reads(dimensions).values()
-    ]
-    return float(np.mean([np.mean(costs.bytes + costs.files * OPEN_COST) for costs in of_names]))
+    mix = [read for name, reads in measured_reads(dimensions).items() if name != JOIN_1 for read in reads]
+    costs = costs_of_fresh_layout(rows, size, bands, mix, target_rows)
+    return float(np.mean(costs.bytes + costs.files * OPEN_COST))
 
 
 def sample_costs(

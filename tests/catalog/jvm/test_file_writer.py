@@ -1,6 +1,7 @@
 """What the typed classes of ``catalog/jvm`` make of the texts of the shim. No Spark."""
 
 import json
+from types import SimpleNamespace
 
 from pyspark.sql.types import StructType
 
@@ -53,9 +54,11 @@ def test_facts_of_a_table():
     schema = StructType().add("a", "integer")
     facts = {
         "version": 4, "table_id": "i", "configuration": {"k": "v"}, "schema": schema.json(), "partition_columns": ["a"],
-        "retention_ms": 1_800_000, "committed_at": 5,
+        "retention_ms": 1_800_000, "committed_at": 5, "inherited": {"database": {"use.a": "1"}, "session": {}},
     }  # fmt: skip
-    read = TableState(None, Java(facts=json.dumps(facts))).facts()
+    spark = SimpleNamespace(_jsparkSession="session")
+    read = TableState(spark, Java(facts=json.dumps(facts))).facts()
     assert (read.version, read.table_id, read.schema, read.partition_columns) == (4, "i", schema, ("a",))
     assert read.retention_hours == 0.5
-    assert TableState(None, Java(facts=json.dumps({**facts, "schema": None}))).facts().schema is None
+    assert (read.database_properties, read.session_properties) == ({"use.a": "1"}, {})
+    assert TableState(spark, Java(facts=json.dumps({**facts, "schema": None}))).facts().schema is None

@@ -25,7 +25,7 @@ ROW_BYTES = 100
 TARGET_ROWS = 10_000
 TARGET_BYTES = ROW_BYTES * TARGET_ROWS
 NEWEST = replace(REVISIONS[1], desired_cube_size=TARGET_ROWS)
-READS = {"sample_1_percent", "sample_10_percent", "box_1_percent"}
+READS = {"sample_1_percent", "sample_10_percent", "box_1_percent", "join_1_percent"}
 
 
 def _file(number, rows, low, high, band, write="w0"):
@@ -162,7 +162,7 @@ def test_overlap_alone(fresh):
     rows = [{**row, "low": [0.0, 0.0], "high": [1.0, 1.0]} for row in fresh]
     _, parts, sick = _judged(_facts(rows))
     assert "overlap" in sick
-    assert sick <= {"overlap", "box_1_percent"}
+    assert sick <= {"overlap", "box_1_percent", "join_1_percent"}
     assert parts["overlap"].value == pytest.approx(len(fresh) / _opened_by_a_box(fresh), rel=0.3)
 
 

@@ -135,10 +135,10 @@ def test_scans_are_read_only_where_they_are_recorded(planner_of, monkeypatch):
     planner = planner_of(one)
     planner.plan(PlanRequest(1, None))
     assert one.asked[-1][0].scans(7) is None
-    planner._table.snapshot().configuration["use.insights.consumption.enabled"] = "maybe"
+    planner._table.snapshot().settings["use.insights.consumption.enabled"] = "maybe"
     planner.plan(PlanRequest(1, None))
     assert one.asked[-1][0].scans(7) is None
-    planner._table.snapshot().configuration["use.insights.consumption.enabled"] = "true"
+    planner._table.snapshot().settings["use.insights.consumption.enabled"] = "true"
     planner.plan(PlanRequest(1, None))
     assert asked == []
     one.asked[-1][0].scans(7)
