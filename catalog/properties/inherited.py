@@ -48,7 +48,7 @@ class InheritedProperties:
                 if (key in _SWITCHES and has_switch) or (key == COLUMNS_KEY and not _has_columns(value, columns)):
                     continue
                 merged[key] = value
-        return looked_after(merged, has_index=has_index(merged))
+        return looked_after(merged, has_index=has_index(merged)) if FLEET_ENABLED_KEY in merged else merged
 
     def origin(self, key: str, own: Mapping[str, str]) -> str:
         """Where the value of a property in force comes from.
