@@ -133,7 +133,8 @@ class _Write:
         former = {file.path: self.sources.position_of(_source_of(file, sources)) for file in files}
         indexed = [file for file in files if self.sources.revision[former[file.path]] > 0]
         of_source = {file.path: self.sources.take(np.array([former[file.path]])) for file in indexed}
-        if keeps_places:
+        # Without statistics, the rows of a file are not known before they are read back.
+        if keeps_places and all(file.rows is not None for file in indexed):
             self._tag_again(indexed, of_source)
         else:
             self._tag(self._blocks(indexed), of_source)

@@ -182,6 +182,20 @@ def test_rows_are_counted_where_features_may_move_them(spark, new_table, monkeyp
 
 
 @pytest.mark.slow
+def test_an_update_without_statistics(spark, new_table, set_conf):
+    indexed, plain = pair(spark, new_table)
+    before = _blocks(indexed)
+    set_conf("spark.databricks.delta.stats.collect", "false")
+    for table in (indexed, plain):
+        table.sql("UPDATE {t} SET s = 'updated' WHERE id % 50 = 9")
+    assert indexed.checksum() == plain.checksum()
+    assert note(indexed) == {"repeats": 0, "plain_files": {}}
+    assert not indexed.unindexed
+    assert len(_blocks(indexed)) == len(before)
+    check_placement(indexed)
+
+
+@pytest.mark.slow
 def test_renamed_columns_are_recognized(spark, new_table):
     """Under column mapping, names that were swapped since name other columns than the files do."""
     indexed, plain = pair(spark, new_table, **FEATURES["column mapping"])
