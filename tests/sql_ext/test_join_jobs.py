@@ -1,10 +1,8 @@
 """Keys of a side that is shuffled, which a job of its own collects before the scan of the other side starts."""
 
-from collections import Counter
-
 import pytest
+from compared_queries import compared, scan_of
 from spark_jobs import jobs_started
-from tables import PlainReads
 
 import sql_ext
 from sql_ext import JoinReason, read_report
@@ -53,20 +51,6 @@ def dates(spark, shared_table):
         "CAST(id AS INT) day", "CAST(id / 30 AS INT) quarter", "concat('n', lpad(id, 4, '0')) label", "DOUBLE(id) x"
     )
     return made.append(days)
-
-
-def compared(spark, query):
-    """The report of a query after it ran; its rows equal those of the same query without the rules."""
-    with PlainReads(spark):
-        wanted = Counter(map(str, spark.sql(query).collect()))
-    data = spark.sql(query)
-    assert Counter(map(str, data.collect())) == wanted, query
-    return read_report(data)
-
-
-def scan_of(report, table):
-    (scan,) = (scan for scan in report.scans if scan.table.endswith(table.name))
-    return scan
 
 
 def jobs_for_keys(spark, first):

@@ -4,6 +4,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from compared_queries import compared, scan_of
 from tables import PlainReads
 
 import sql_ext
@@ -60,20 +61,6 @@ def dates(spark, shared_table):
         "date_add(DATE'1970-01-01', CAST(id AS INT)) at", "DOUBLE(id) x", "CAST(id AS DECIMAL(18,4)) d",
     )  # fmt: skip
     return made.append(days)
-
-
-def compared(spark, query):
-    """The report of a query after it ran; its rows equal those of the same query without the rules."""
-    with PlainReads(spark):
-        wanted = Counter(map(str, spark.sql(query).collect()))
-    data = spark.sql(query)
-    assert Counter(map(str, data.collect())) == wanted, query
-    return read_report(data)
-
-
-def scan_of(report, table):
-    (scan,) = (scan for scan in report.scans if scan.table.endswith(table.name))
-    return scan
 
 
 @pytest.mark.parametrize(
