@@ -32,7 +32,7 @@ _WITH_INDEX = {AUTO_ENABLED_KEY: "true"}
 _WITHOUT_INDEX = {CLUSTERING_ENABLED.name: "true", COMPACTION_INTERVAL.name: "1 hour"}
 
 
-def looked_after(configuration: Mapping[str, str], *, has_index: bool) -> dict[str, str]:
+def with_fleet_defaults(configuration: Mapping[str, str], *, has_index: bool) -> dict[str, str]:
     """The properties in force of a table, with those that follow if it is part of a fleet.
 
     Args:

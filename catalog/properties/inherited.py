@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidArgumentError
-from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, looked_after
+from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, with_fleet_defaults
 from catalog.properties.index_properties import COLUMNS_KEY, column_entries
 from catalog.properties.names import is_inherited
 from catalog.properties.optimization_properties import AUTO_ENABLED_KEY, TYPE_KEY, has_index
@@ -48,7 +48,7 @@ class InheritedProperties:
                 if (key in _SWITCHES and has_switch) or (key == COLUMNS_KEY and not _has_columns(value, columns)):
                     continue
                 merged[key] = value
-        return looked_after(merged, has_index=has_index(merged)) if FLEET_ENABLED_KEY in merged else merged
+        return with_fleet_defaults(merged, has_index=has_index(merged)) if FLEET_ENABLED_KEY in merged else merged
 
     def origin(self, key: str, own: Mapping[str, str]) -> str:
         """Where the value of a property in force comes from.

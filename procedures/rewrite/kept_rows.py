@@ -127,19 +127,19 @@ class _Write:
         self._prepare()
         most = _LARGEST_PART * self.configuration.target_file_bytes
         rows = self.handle.apart(self.writer.session, most)
-        keeps_places = self._keeps_places(most)
-        files = self.writer.write_unplaced(rows) if keeps_places else self.writer.write(rows, self.revision, self._tree)
+        keeps_blocks = self._keeps_blocks(most)
+        files = self.writer.write_unplaced(rows) if keeps_blocks else self.writer.write(rows, self.revision, self._tree)
         sources = self.handle.partition_files()
         former = {file.path: self.sources.position_of(_source_of(file, sources)) for file in files}
         indexed = [file for file in files if self.sources.revision[former[file.path]] > 0]
         of_source = {file.path: self.sources.take(np.array([former[file.path]])) for file in indexed}
         # Without statistics, the rows of a file are not known before they are read back.
-        if keeps_places and all(file.rows is not None for file in indexed):
-            self._tag_again(indexed, of_source)
+        if keeps_blocks and all(file.rows is not None for file in indexed):
+            self._copy_blocks(indexed, of_source)
         else:
             self._tag(self._blocks(indexed), of_source)
 
-    def _keeps_places(self, most: int) -> bool:
+    def _keeps_blocks(self, most: int) -> bool:
         """Whether each file gets the rows of a former one, with the same values in all columns that were indexed.
 
         Args:
@@ -199,7 +199,7 @@ class _Write:
         remaining = self.writer.snapshot.cube_states(self.revision, replaced)
         return carry_thresholds(written, self._tree, remaining)
 
-    def _tag_again(self, files: Sequence[DataFile], former: Mapping[str, FileTable]) -> None:
+    def _copy_blocks(self, files: Sequence[DataFile], former: Mapping[str, FileTable]) -> None:
         """Tags files with the blocks of those that had their rows."""
         self.writer.observe(Step.TAG)
         known, tags, own = self.handle.source_tags(), {}, uuid.uuid4().hex

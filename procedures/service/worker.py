@@ -47,7 +47,7 @@ class Worker:
         self.suspended = False
         self.wait: Wait | None = None
         """The wait of a due run for the cluster."""
-        self.is_closed = False
+        self.is_outside_hours = False
         """Whether a due run waits for the hours in which runs may start."""
         self.next_schedule: Schedule | None = None
         """The schedule after the current run, if the properties changed during it."""
@@ -136,12 +136,12 @@ class Worker:
             now: epoch milliseconds.
         """
         hours = self.schedule.hours
-        was_closed, self.is_closed = self.is_closed, hours is not None and not hours.contains(now)
-        if hours is not None and self.is_closed:
+        was_outside, self.is_outside_hours = self.is_outside_hours, hours is not None and not hours.contains(now)
+        if hours is not None and self.is_outside_hours:
             self.due_at = hours.next_begin(now)
-        if self.is_closed or was_closed:
+        if self.is_outside_hours or was_outside:
             self.publish()
-        return self.is_closed
+        return self.is_outside_hours
 
     def stop_after_hours(self, now: int) -> None:
         """Stops the current run at the next boundary if the hours in which runs may start have ended.
@@ -177,7 +177,7 @@ class Worker:
         self.settled = self.measured = self.wait = None
         self.last_error = None
         self.skipped_note = ""
-        self.retries = self.suspended = self.is_closed = False
+        self.retries = self.suspended = self.is_outside_hours = False
         self.due_at = now
         self.publish()
 
@@ -247,16 +247,16 @@ class Worker:
             return automation.SUSPENDED
         if self.last_error:
             return automation.FAILED
-        return automation.WAITING if self.is_closed or self.wait is not None else automation.SCHEDULED
+        return automation.WAITING if self.is_outside_hours or self.wait is not None else automation.SCHEDULED
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
         wait = self.wait
-        closed = f"a run waits for the hours {self.schedule.hours}" if self.is_closed else ""
+        closed = f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else ""
         notes = [closed, wait.note if wait else "", self.schedule.note]
         notes += [f"the last run skipped {self.skipped_note}" if self.skipped_note else ""]
         next_run = self.due_at if wait is None else wait.until
-        by_trigger_only = self.by_triggers and not self.retries and wait is None and not self.is_closed
+        by_trigger_only = self.by_triggers and not self.retries and wait is None and not self.is_outside_hours
         next_run_unknown = self.run is not None or self.suspended or by_trigger_only
         self._automations.put(
             Automation(
