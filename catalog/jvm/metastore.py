@@ -46,9 +46,14 @@ def quoted(part: str) -> str:
     return part if _PLAIN_NAME.fullmatch(part) else "`" + part.replace("`", "``") + "`"
 
 
+def _parts_of(name: str) -> list[str]:
+    """The parts of a name as SQL reads it, without quotes."""
+    return [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in _NAME_PARTS.findall(name)]
+
+
 def database_of(name: str) -> str | None:
     """The database of a table of ``spark_catalog`` by its full name; None for a table that is named by its path."""
-    parts = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in _NAME_PARTS.findall(name)]
+    parts = _parts_of(name)
     return parts[1] if len(parts) == 3 and parts[0] == SESSION_CATALOG and parts[1] != "delta" else None
 
 
@@ -75,8 +80,7 @@ def tables_of_schema(spark: SparkSession, schema: str) -> list[KnownTable]:
     Raises:
         UnknownNameError: there is no such database.
     """
-    parts = [part.replace("``", "`") for part in _NAME_PARTS.findall(schema)]
-    parts = [part[1:-1] if part.startswith("`") else part for part in parts]
+    parts = _parts_of(schema)
     if len(parts) > 1 and parts[0].lower() == SESSION_CATALOG:
         parts = parts[1:]
     if len(parts) != 1 or not spark.catalog.databaseExists(f"{SESSION_CATALOG}.{quoted(parts[0])}"):

@@ -39,33 +39,34 @@ class InheritedProperties:
             own: all properties of the table.
             columns: its columns; index columns that it lacks are not inherited. None = not known.
         """
-        merged = dict(own)
-        for source in (self.database, self.session):
-            has_switch = any(key in merged for key in _SWITCHES)
-            for key, value in source.items():
-                if key in merged or not is_inherited(key):
-                    continue
-                if (key in _SWITCHES and has_switch) or (key == COLUMNS_KEY and not _has_columns(value, columns)):
-                    continue
-                merged[key] = value
-        return with_fleet_defaults(merged, has_index=has_index(merged)) if FLEET_ENABLED_KEY in merged else merged
+        return {key: text for key, (text, _) in self._merged(own, columns).items()}
 
-    def origin(self, key: str, own: Mapping[str, str]) -> str:
+    def origin(self, key: str, own: Mapping[str, str], columns: Sequence[str] | None = None) -> str:
         """Where the value of a property in force comes from.
 
         Args:
             key: the property.
             own: all properties of the table.
+            columns: see ``effective``.
         """
-        if key in own:
-            return TABLE
-        effective = self.effective(own)
-        if key not in effective:
-            return DEFAULT
-        source = key if key in self.database or key in self.session else FLEET_ENABLED_KEY
-        if source in own:
-            return TABLE
-        return DATABASE if source in self.database else SESSION
+        return self._merged(own, columns).get(key, ("", DEFAULT))[1]
+
+    def _merged(self, own: Mapping[str, str], columns: Sequence[str] | None) -> dict[str, tuple[str, str]]:
+        """The properties in force, each with its source."""
+        merged = {key: (text, TABLE) for key, text in own.items()}
+        for source, name in ((self.database, DATABASE), (self.session, SESSION)):
+            has_switch = any(key in merged for key in _SWITCHES)
+            for key, text in source.items():
+                if key in merged or not is_inherited(key):
+                    continue
+                if (key in _SWITCHES and has_switch) or (key == COLUMNS_KEY and not _has_columns(text, columns)):
+                    continue
+                merged[key] = text, name
+        if FLEET_ENABLED_KEY in merged:
+            texts = {key: text for key, (text, _) in merged.items()}
+            implied = with_fleet_defaults(texts, has_index=has_index(texts))
+            merged = {key: (text, merged[FLEET_ENABLED_KEY][1]) for key, text in implied.items()} | merged
+        return merged
 
 
 NOTHING_INHERITED = InheritedProperties()

@@ -17,10 +17,16 @@ from catalog.properties.index_properties import (
     ON_WRITE_KEY,
 )
 from catalog.properties.insight_properties import INSIGHT_SETTINGS, INSIGHTS_PREFIX
-from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX, LIFECYCLE_SETTINGS
+from catalog.properties.lifecycle_properties import (
+    CLUSTERING_PREFIX,
+    COMPACTION_PREFIX,
+    LIFECYCLE_SETTINGS,
+    ORDER_BY_KEY,
+    PRIMARY_KEY_KEY,
+)
 from catalog.properties.log_properties import LOG_PREFIX, LOG_SETTINGS
 from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
-from catalog.properties.retention_properties import RETENTION_PREFIX, RETENTION_SETTINGS, VACUUM_PREFIX
+from catalog.properties.retention_properties import RETENTION_HOURS, RETENTION_PREFIX, RETENTION_SETTINGS, VACUUM_PREFIX
 from catalog.settings.setting import Setting
 
 PROPERTIES: dict[str, Setting[object]] = {
@@ -55,6 +61,9 @@ _FAMILIES = (
 # Written by indexing, per revision; a statement may repeat them, as one that SHOW CREATE TABLE has printed does.
 _OF_REVISION = re.compile(f"({re.escape(HASH_TYPES_KEY_PREFIX)}|{re.escape(EXTENSIONS_KEY_PREFIX)})[0-9]+")
 
+# Inserts fail without index columns, a retention lengthens Delta's in the same commit, and a key says which rows go.
+_OF_TABLES_ONLY = (ON_WRITE_KEY, RETENTION_HOURS.name, PRIMARY_KEY_KEY, ORDER_BY_KEY)
+
 # Options of the strategies, each of which is a property too. Filled by whoever declares strategies.
 _options: set[str] = set()
 
@@ -75,11 +84,8 @@ def in_namespace(key: str) -> bool:
 
 
 def is_inherited(key: str) -> bool:
-    """Whether a table may have a property from its database or from the session.
-
-    How inserts are written is a matter of the table: they fail without index columns.
-    """
-    return key != ON_WRITE_KEY and (key in _BY_KEY or key in map(option_key, _options))
+    """Whether a table may have a property from its database or from the session; see ``_OF_TABLES_ONLY``."""
+    return key not in _OF_TABLES_ONLY and (key in _BY_KEY or key in map(option_key, _options))
 
 
 def unknown_property(key: str) -> UnknownNameError | None:

@@ -161,7 +161,7 @@ def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Fact
 
 def _in_force(snapshot: TableSnapshot) -> dict[str, str]:
     """The properties in force of USE, each with its source."""
-    origin = partial(snapshot.inherited.origin, own=snapshot.configuration)
+    origin = partial(snapshot.inherited.origin, own=snapshot.configuration, columns=snapshot.schema.names)
     return {key: f"{text} ({origin(key)})" for key, text in sorted(snapshot.settings.items()) if in_namespace(key)}
 
 

@@ -53,5 +53,23 @@ def test_a_table_decides_for_itself(own):
     assert inherited.effective({COLUMNS: "id", **own}) == {COLUMNS: "id", **own}
 
 
+def test_a_switch_of_the_session_is_not_the_source_of_what_a_database_implies():
+    inherited = InheritedProperties({FLEET: "true"}, {AUTO: "false", READ_COST: "2"})
+    own = {COLUMNS: "id"}
+    assert inherited.effective(own) == {**own, FLEET: "true", AUTO: "true", READ_COST: "2"}
+    assert {key: inherited.origin(key, own) for key in (COLUMNS, FLEET, AUTO, READ_COST, CLUSTERING)} == {
+        COLUMNS: TABLE,
+        FLEET: DATABASE,
+        AUTO: DATABASE,
+        READ_COST: SESSION,
+        CLUSTERING: DEFAULT,
+    }
+
+
+@pytest.mark.parametrize("key", ["use.retention.hours", "use.compaction.primaryKey", "use.compaction.orderBy"])
+def test_what_removes_rows_or_history_is_said_by_the_table(key):
+    assert InheritedProperties({key: "400"}, {key: "400"}).effective({}) == {}
+
+
 def test_a_value_that_is_not_accepted_brings_nothing_in():
     assert InheritedProperties({FLEET: "perhaps"}).effective({}) == {FLEET: "perhaps"}
