@@ -1,0 +1,81 @@
+"""What the rewrites of a table are worth, and what they cost; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from procedures.fleet.reads import ReadRate
+from procedures.groups.group import Concatenate, Group
+from procedures.groups.read_costs import OPENING
+
+# The share of the rows that concern a scan which a fresh layout is expected to read.
+FRESH_SHARE = 0.1
+# A file is rewritten for its deleted rows once these are at least so large a share, by default.
+DELETED_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a table offers for a share of the budget.
+
+    Attributes:
+        saving: bytes that reads are expected not to read, per day, once the groups are rewritten.
+        cost: bytes to rewrite.
+        is_recorded: whether recorded reads say so; otherwise it is an assumption.
+    """
+
+    saving: float
+    cost: int
+    is_recorded: bool
+
+    @classmethod
+    def of(
+        cls, groups: Sequence[Group], rate: ReadRate, table_bytes: int, target_bytes: int, correction: float = 1.0
+    ) -> Offer:
+        """Appraises the groups of a plan.
+
+        Args:
+            groups: the groups.
+            rate: how the table is read.
+            table_bytes: bytes of all of its files.
+            target_bytes: size that its files should have.
+            correction: by how much predictions for this table were wrong; see ``Outcomes.correction``.
+        """
+        saved = saved_per_scan(groups, rate.share_read, table_bytes, target_bytes)
+        saving = saved * rate.scans_per_day * correction
+        return cls(saving, sum(group.bytes for group in groups), rate.is_recorded)
+
+    @property
+    def saving_per_byte(self) -> float:
+        """Bytes that reads are expected to save per day, for each byte that is rewritten."""
+        return self.saving / max(self.cost, 1)
+
+
+def saved_per_scan(groups: Sequence[Group], share_read: float, table_bytes: int, target_bytes: int) -> float:
+    """The bytes that a scan will not read once some groups are rewritten; opened files count as bytes.
+
+    Files without an index are read whole, unless the records show that scans skip them by other means. Groups that the
+    judge has chosen say by how much reads become cheaper. Files that are only concatenated are opened less often.
+
+    Args:
+        groups: the groups.
+        share_read: share of the table's bytes that a scan reads today.
+        table_bytes: bytes of the table.
+        target_bytes: size that files should have.
+    """
+    read = share_read * table_bytes
+    unindexed = sum(group.bytes for group in groups if not isinstance(group, Concatenate) and not group.revision_id)
+    judged = [group.read_cost for group in groups if group.read_cost is not None]
+    saved = min(read, unindexed) * (1 - FRESH_SHARE)
+    if judged:
+        saved += read * max(0.0, judged[0][0] - judged[-1][1]) / max(judged[0][0], 1e-9)
+    for group in groups:
+        if group.read_cost is None and (isinstance(group, Concatenate) or group.revision_id):
+            opened = max(0, len(group.files) - _files_after(group, target_bytes)) * OPENING * target_bytes
+            saved += share_read * (opened + DELETED_SHARE * group.bytes)
+    return saved
+
+
+def _files_after(group: Group, target_bytes: int) -> int:
+    return len(group.runs) if isinstance(group, Concatenate) else -(-group.bytes // max(target_bytes, 1))

@@ -1,0 +1,65 @@
+"""What was predicted of a table's rewrites and what reads have saved since; corrects the next prediction; pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+# So many scans after a rewrite say what it has saved.
+LEAST_SCANS = 5
+# Within these limits, predictions are corrected; the newest outcome counts for half.
+LEAST_CORRECTION, MOST_CORRECTION = 1 / 16, 4.0
+_NEWEST = 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run of the fleet on a table, and what reads saved since.
+
+    Attributes:
+        at: end of the run, epoch milliseconds.
+        cost: bytes that it rewrote.
+        predicted: share of the table's bytes that a scan was expected not to read afterwards, before any correction.
+        share_before: share of the table's bytes that a scan read before it.
+        saving: bytes that reads were expected to save per day, after correction.
+        measured: share that scans read less since; None while there are too few of them.
+    """
+
+    at: int
+    cost: int
+    predicted: float
+    share_before: float
+    saving: float
+    measured: float | None = None
+
+    def judged(self, scans: int, share_after: float) -> Outcome:
+        """The same with what scans have read since.
+
+        Args:
+            scans: how many there were.
+            share_after: share of the table's bytes that they read, on average.
+        """
+        return self if scans < LEAST_SCANS else replace(self, measured=self.share_before - share_after)
+
+    @property
+    def ratio(self) -> float | None:
+        """What was measured, in proportion to what was predicted, within the limits of a correction."""
+        if self.measured is None or self.predicted <= 0:
+            return None
+        return min(MOST_CORRECTION, max(LEAST_CORRECTION, self.measured / self.predicted))
+
+
+def correction(outcomes: Sequence[Outcome]) -> float:
+    """By how much the next prediction is multiplied: what became of earlier ones, newer outcomes counting more.
+
+    A table whose predictions fail falls back in the ranking, to a sixteenth of what is predicted.
+
+    Args:
+        outcomes: of a table, the oldest first.
+    """
+    logarithm = 0.0
+    for outcome in outcomes:
+        if outcome.ratio is not None:
+            logarithm = (1 - _NEWEST) * logarithm + _NEWEST * math.log(outcome.ratio)
+    return math.exp(logarithm)
