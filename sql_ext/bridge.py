@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,6 +36,8 @@ from procedures.rewrite.indexed_write import write_indexed
 from procedures.rewrite.kept_rows import write_kept_rows
 from procedures.rewrite.write_options import check_options
 from procedures.rewrite.write_settings import index_settings
+from procedures.service.execution import ledger_of
+from procedures.service.fleet_overview import fleet_rows, members_of
 from procedures.service.manual import trigger
 from procedures.service.metadata_changes import check_defaults, check_other_format, checked_change
 from sql_ext.bridge_arguments import Arguments
@@ -151,11 +154,17 @@ def _virtual_table(spark: SparkSession, request: VirtualTableRows) -> DataFrame:
 def _system_table(spark: SparkSession, request: SystemTableRows) -> DataFrame:
     with as_one_line(spark):
         app = application()
+        score, fleet = partial(table_score, clock=app.clock), partial(_fleet, spark)
         return SYSTEM_TABLES[request.kind].read(
-            SystemQuery(
-                spark, list(request.columns), app.automations, app.clock.now(), partial(table_score, clock=app.clock)
-            )
+            SystemQuery(spark, list(request.columns), app.automations, app.clock.now(), score, fleet)
         )
+
+
+def _fleet(spark: SparkSession) -> list[dict[str, Any]]:
+    app = application()
+    now = app.clock.now()
+    rows = fleet_rows(members_of(spark, app.automations, now), ledger_of(spark).state(), now)
+    return [asdict(row) for row in rows]
 
 
 @_answers(CheckTable)

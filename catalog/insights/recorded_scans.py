@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyspark.sql import functions as F
@@ -95,6 +95,39 @@ def recorded_scans(table: ManagedTable, since: int) -> RecordedScans:
     chosen = _evenly(newest.num_rows, min(newest.num_rows, MOST_SCANS))
     scans = [_scan(row) for row in newest.take(chosen[::-1]).to_pylist()]
     return RecordedScans(tuple(scans), newest.num_rows / len(scans))
+
+
+class ScanTotals(NamedTuple):
+    """The recorded scans of a table since a time, added up.
+
+    Attributes:
+        scans: how many.
+        first: when the first of them finished, epoch milliseconds; None without any.
+        share_read: share of the table's bytes that a scan read, on average; 0 without any.
+    """
+
+    scans: int
+    first: int | None
+    share_read: float
+
+
+def scan_totals(table: ManagedTable, since: int) -> ScanTotals:
+    """Adds up the recorded scans since a time; one Spark job, if there are records.
+
+    Args:
+        table: the table.
+        since: epoch milliseconds, exclusive.
+    """
+    size = F.col("table_size.bytes")
+    share = F.when(size > 0, (F.col("read.bytes") + F.coalesce("read_for_joins.bytes", F.lit(0))) / size)
+    row = (
+        scans_of(table)
+        .where(F.col("time") > F.timestamp_millis(F.lit(since)))
+        .agg(F.count("*"), F.unix_millis(F.min("time")), F.mean(share))
+        .first()
+    )
+    scans, first, mean = row if row is not None else (0, None, None)
+    return ScanTotals(scans, first, min(1.0, mean or 0.0))
 
 
 def _evenly(count: int, wanted: int) -> list[int]:

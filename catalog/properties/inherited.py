@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from catalog.errors import InvalidArgumentError
-from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, with_fleet_defaults
+from catalog.errors import InvalidArgumentError, UseError
+from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, Pool, pool_of, with_fleet_defaults
 from catalog.properties.index_properties import COLUMNS_KEY, column_entries
 from catalog.properties.names import is_inherited
 from catalog.properties.optimization_properties import AUTO_ENABLED_KEY, TYPE_KEY, has_index
@@ -51,6 +51,18 @@ class InheritedProperties:
         """
         return self._merged(own, columns).get(key, ("", DEFAULT))[1]
 
+    def pools(self, database: str | None) -> tuple[Pool, ...]:
+        """The budgets that a table shares with others: that of its database, and that of all tables.
+
+        A budget that cannot be read allows nothing.
+
+        Args:
+            database: its database; None for a table that is named by its path.
+        """
+        wanted = [(None, self.session)] if database is None else [(database, self.database), (None, self.session)]
+        pools = [_pool(name, properties) for name, properties in wanted]
+        return tuple(pool for pool in pools if pool is not None)
+
     def _merged(self, own: Mapping[str, str], columns: Sequence[str] | None) -> dict[str, tuple[str, str]]:
         """The properties in force, each with its source."""
         merged = {key: (text, TABLE) for key, text in own.items()}
@@ -70,6 +82,13 @@ class InheritedProperties:
 
 
 NOTHING_INHERITED = InheritedProperties()
+
+
+def _pool(database: str | None, properties: Mapping[str, str]) -> Pool | None:
+    try:
+        return pool_of(database, properties)
+    except UseError:  # shown where properties and settings are checked
+        return Pool(database, 0, 1, None)
 
 
 def _has_columns(text: str, columns: Sequence[str] | None) -> bool:

@@ -15,7 +15,9 @@ from catalog.errors import InvalidArgumentError
 
 T_co = TypeVar("T_co", covariant=True)
 
-_SIZE_UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
+_SIZE_UNITS = {"": 1, "b": 1} | {
+    unit: 1 << 10 * power for power, letter in enumerate("kmgt", 1) for unit in (letter, f"{letter}b")
+}
 _TIME_UNITS = {
     "ms": (1, ("ms", "msec", "millisecond", "milliseconds")),
     "s": (1_000, ("s", "sec", "secs", "second", "seconds")),

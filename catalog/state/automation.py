@@ -10,6 +10,23 @@ SCHEDULED, WAITING, RUNNING, SUSPENDED, FAILED = "scheduled", "waiting", "runnin
 
 
 @dataclass(frozen=True)
+class OfferFacts:
+    """What a table offers for a share of a budget, as the service has found out.
+
+    Attributes:
+        cost: bytes to rewrite.
+        saving: bytes that reads are expected not to read, per day.
+        is_recorded: whether recorded reads say so.
+        since: since when it waits for its turn, epoch milliseconds.
+    """
+
+    cost: int
+    saving: float
+    is_recorded: bool
+    since: int
+
+
+@dataclass(frozen=True)
 class Automation:
     """A table under automatic optimization, or with a manual run under way.
 
@@ -23,6 +40,7 @@ class Automation:
         last_error: code and text of the last error, None after a successful run.
         run_id: of the run under way.
         note: information for its owner, such as properties that have no effect.
+        offer: what it offers while it waits for its turn.
     """
 
     table: str
@@ -34,6 +52,7 @@ class Automation:
     last_error: str | None = None
     run_id: str | None = None
     note: str | None = None
+    offer: OfferFacts | None = None
 
 
 class Automations:

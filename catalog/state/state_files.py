@@ -128,6 +128,17 @@ class Fields:
             raise FieldError(f"'{name}' has halves of surrogate pairs")
         return value
 
+    def entries(self, name: str) -> list[Any]:
+        """A list of anything.
+
+        Raises:
+            FieldError: missing or of another type.
+        """
+        value = self._node.get(name)
+        if not isinstance(value, list):
+            raise FieldError(f"'{name}' is {_shown(value)}, expected a list")
+        return value
+
     def flag(self, name: str) -> bool:
         """Whether something holds.
 

@@ -28,6 +28,7 @@ class SystemQuery:
         automations: the tables that the service of this process optimizes.
         now: epoch milliseconds.
         health: computes the score of a table's health, from 0 to 100; None if a table has none.
+        fleet: returns the rows of ``fleet``.
     """
 
     spark: SparkSession
@@ -35,6 +36,7 @@ class SystemQuery:
     automations: Automations
     now: int
     health: Callable[[ManagedTable], int | None] = lambda _: None
+    fleet: Callable[[], Iterable[Mapping[str, Any]]] = tuple
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from procedures.calls.compact import COMPACT
 from procedures.calls.consolidate_log import CONSOLIDATE_LOG
 from procedures.calls.drop_index import DROP_INDEX
 from procedures.calls.explain_skipping import EXPLAIN_SKIPPING
+from procedures.calls.fleet import FLEET
 from procedures.calls.health import HEALTH
 from procedures.calls.help import help_procedure
 from procedures.calls.index import INDEX
@@ -47,6 +48,7 @@ def built_in_procedures() -> tuple[Procedure, ...]:
         CHECK,
         HEALTH,
         REPORT,
+        FLEET,
         VACUUM,
         PURGE,
         PROTECT,

@@ -11,6 +11,7 @@ LEAST_SCANS = 5
 # Within these limits, predictions are corrected; the newest outcome counts for half.
 LEAST_CORRECTION, MOST_CORRECTION = 1 / 16, 4.0
 _NEWEST = 0.5
+_MILLIS_PER_DAY = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,22 @@ class Outcome:
             share_after: share of the table's bytes that they read, on average.
         """
         return self if scans < LEAST_SCANS else replace(self, measured=self.share_before - share_after)
+
+    @property
+    def measured_saving(self) -> float | None:
+        """Bytes per day that reads have saved, as measured; None while there are too few of them."""
+        if self.measured is None or self.predicted <= 0:
+            return None
+        return max(0.0, self.saving * self.measured / self.predicted)
+
+    def saved_since(self, since: int, now: int) -> float:
+        """Bytes that reads have saved between two times, as measured; 0 while nothing was measured.
+
+        Args:
+            since: epoch milliseconds.
+            now: epoch milliseconds.
+        """
+        return (self.measured_saving or 0.0) * max(0, now - max(since, self.at)) / _MILLIS_PER_DAY
 
     @property
     def ratio(self) -> float | None:

@@ -11,7 +11,7 @@ from typing import Protocol
 from catalog.clock import Clock
 from catalog.errors import UseError
 from catalog.state.lease import Acquired, HeldBy, Lease
-from procedures.declare.runs import Runs
+from procedures.declare.runs import Runs, Stop
 from procedures.groups.group import Group
 from procedures.groups.plan import Arrivals, Plan
 from procedures.rewrite.results import RewriteResult
@@ -111,6 +111,10 @@ class GroupThreads(Protocol):
         ...
 
 
+def unlimited(_: int) -> None:
+    """Allows any number of bytes; see ``OptimizerParts.spend``."""
+
+
 @dataclass(frozen=True)
 class OptimizerParts:
     """The surroundings of one run.
@@ -127,6 +131,7 @@ class OptimizerParts:
         interrupted: whether the caller was asked to stop, as a cancelled JDBC statement asks.
         runs: the runs of this process.
         clock: the time.
+        spend: asks a budget for the bytes of a group that is about to begin; returns why they are refused.
     """
 
     table: str
@@ -140,3 +145,4 @@ class OptimizerParts:
     interrupted: Callable[[], bool]
     runs: Runs
     clock: Clock
+    spend: Callable[[int], Stop | None] = unlimited

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
@@ -130,6 +130,22 @@ class OptimizeSettings:
             groups=None if groups is None else tuple(groups),
             quiet_millis=0 if quiet_period is None else int(QUIET_DURATION.parse("quiet_period", quiet_period)),
         )
+
+    def within(self, group_bytes: int | None, max_bytes: int | None = None) -> OptimizeSettings:
+        """The same for a run that may rewrite less.
+
+        Args:
+            group_bytes: bytes of a group after which no further file is taken; None = as before.
+            max_bytes: once this many input bytes were rewritten, no further group starts; None = as before.
+        """
+        limited = replace(self, max_bytes=self.max_bytes if max_bytes is None else max_bytes)
+        if group_bytes is None:
+            return limited
+        selection = {
+            name: replace(asked, bytes_per_iter=min(asked.bytes_per_iter, group_bytes)).with_batch_limit(group_bytes)
+            for name, asked in self.selection.items()
+        }
+        return replace(limited, selection=selection)
 
 
 def _check_plan(arguments: Mapping[str, Any]) -> None:

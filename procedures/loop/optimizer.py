@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -172,7 +173,11 @@ class Optimizer:
                 stack.enter_context(parts.lease.renewed())
                 parts.events.reconcile()
                 progress = stack.enter_context(parts.progress())
-            self._rewrite_groups(plan, progress)
+            groups, refusal = self._affordable(plan.groups)
+            if refusal is not None and not groups:
+                self._end_with(refusal)
+                return
+            self._rewrite_groups(replace(plan, groups=groups), progress)
             if self._conflicts >= MAX_CONFLICTS_IN_A_ROW:
                 return
 
@@ -224,6 +229,16 @@ class Optimizer:
         if plan.groups[0].strategy == strategy and chosen == written:
             return True
         return max(self._rewrites.get(path, 0) for path in chosen) >= MAX_REWRITES_IN_A_RUN
+
+    def _affordable(self, groups: Sequence[Group]) -> tuple[tuple[Group, ...], Stop | None]:
+        """The groups that the budget pays for, and why it does not pay for all."""
+        paid, refusal = [], None
+        for group in groups:
+            refused = self._parts.spend(group.bytes)
+            if refused is None:
+                paid.append(group)
+            refusal = refusal or refused
+        return tuple(paid), refusal
 
     # ----------------------------------------------------------------------------------------------------- rewriting
 

@@ -40,7 +40,7 @@ class TablePlanner:
     def __init__(self, table: ManagedTable, settings: OptimizeSettings, quiet: QuietPeriod | None = None) -> None:
         self._table = table
         self._settings = settings
-        self._quiet = quiet
+        self.quiet = quiet
         self._named_paths: tuple[str, ...] | None = None
         # What each strategy could choose from when it was asked first.
         self._first: dict[str, TableFiles] = {}
@@ -63,8 +63,8 @@ class TablePlanner:
         _check_revisions(snapshot, settings)
         with described_jobs(table.spark, f"USE optimize: planning {table.name}"):
             restricted, active, changed = self._restricted(snapshot), frozenset[str](), None
-            if self._quiet is not None and (active := self._quiet.active_paths(snapshot)):
-                changed = self._quiet.skipped(restricted.file_table, active)
+            if self.quiet is not None and (active := self.quiet.active_paths(snapshot)):
+                changed = self.quiet.skipped(restricted.file_table, active)
                 restricted = restricted.without(sorted(active))
             plan = _PlanInMaking(snapshot, request, settings, active, changed)
             is_contended = request.batch_bytes is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +14,11 @@ from catalog.history.events import FileFacts, FilesTotals, event_without_commit
 from catalog.jvm.session import interrupted
 from catalog.state import lease
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.runs import Run
+from procedures.declare.runs import Run, Stop
 from procedures.groups.group import Group
 from procedures.layout.step import StepObserver, ignore_step
 from procedures.loop.group_runs import SparkThreads
-from procedures.loop.interfaces import OptimizerParts
+from procedures.loop.interfaces import OptimizerParts, unlimited
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.optimizer import Limits, Optimizer
 from procedures.loop.planner import TablePlanner
@@ -79,6 +80,19 @@ class TableEvents:
         event_store.record_failure(self.table, event, error, self.clock)
 
 
+def planner_of(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock) -> TablePlanner:
+    """The planner of a run by the strategies of its settings.
+
+    Args:
+        table: the table.
+        settings: what to do.
+        run: the run.
+        clock: the time.
+    """
+    quiet = QuietPeriod(table, settings.quiet_millis, run, clock) if settings.quiet_millis else None
+    return TablePlanner(table, settings, quiet)
+
+
 def optimizer_of(
     table: ManagedTable,
     settings: OptimizeSettings,
@@ -86,6 +100,7 @@ def optimizer_of(
     observe: StepObserver = ignore_step,
     app: Application | None = None,
     stored_plan: StoredPlanRun | None = None,
+    spend: Callable[[int], Stop | None] = unlimited,
 ) -> Optimizer:
     """The optimizer of a table, in the caller's session.
 
@@ -96,16 +111,18 @@ def optimizer_of(
         observe: sees the steps of each rewrite.
         app: whose runs and clock it uses; the application of the process when left out.
         stored_plan: the plan that is executed; strategies choose the groups when left out.
+        spend: see ``OptimizerParts``.
     """
     spark = table.spark
     app = app or application()
     clock = app.clock
     context = RewriteContext(run.trigger, run.parameters, observe, clock)
-    quiet = QuietPeriod(table, settings.quiet_millis, run, clock) if settings.quiet_millis else None
+    planner = planner_of(table, settings, run, clock)
+    quiet = planner.quiet
     rewrite_group = partial(rewrite, table) if stored_plan is None else stored_plan.rewrite
     parts = OptimizerParts(
         table=table.name,
-        planner=TablePlanner(table, settings, quiet) if stored_plan is None else stored_plan,
+        planner=planner if stored_plan is None else stored_plan,
         check_writable=table.check_writable,
         rewrite=lambda group: rewrite_group(group, context if quiet is None else quiet.guarded(group, context)),
         threads=SparkThreads(spark, run),
@@ -115,6 +132,7 @@ def optimizer_of(
         interrupted=partial(interrupted, spark),
         runs=app.runs,
         clock=clock,
+        spend=spend,
     )
     limits = Limits(settings.max_iterations, settings.max_bytes, settings.max_seconds, settings.parallelism)
     return Optimizer(parts, run, limits, settings.dry_run)
@@ -126,10 +144,11 @@ def optimize(
     run: Run,
     observe: StepObserver = ignore_step,
     app: Application | None = None,
+    spend: Callable[[int], Stop | None] = unlimited,
 ) -> list[ReportRow]:
     """Optimizes a table; see ``Optimizer.optimize`` and, for the parameters, ``optimizer_of``."""
     if settings.plan is None:
-        return optimizer_of(table, settings, run, observe, app).optimize()
+        return optimizer_of(table, settings, run, observe, app, spend=spend).optimize()
     stored_plan = StoredPlanRun.of(table, settings, run, (app or application()).clock)
     with stored_plan.claims.renewed():
         return optimizer_of(table, settings, run, observe, app, stored_plan).optimize()

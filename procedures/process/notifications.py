@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 logger = logging.getLogger(__name__)
 
-ALERT, RECOVERED, RUN_FAILED = "alert", "recovered", "run_failed"
+ALERT, RECOVERED, RUN_FAILED, BUDGET_USED_UP = "alert", "recovered", "run_failed", "budget_used_up"
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Notification:
 
     Attributes:
         kind: ``alert``: a threshold of health is crossed. ``recovered``: it no longer is. ``run_failed``: a run of the
-            service failed.
+            service failed. ``budget_used_up``: a budget of the fleet is used up; told once, until it allows
+            rewrites again.
         table: full name of the table.
         at: epoch milliseconds.
         message: one sentence.

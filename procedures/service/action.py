@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from catalog.properties.fleet_properties import Pool
 from procedures.service.workers import Workers
 
 
@@ -21,6 +22,8 @@ class KnownTable:
         configuration: its properties of USE that are in force.
         own: those that it sets itself.
         columns: names of its columns.
+        database: its database; None if it is named by its path.
+        pools: the budgets that it shares with other tables.
     """
 
     name: str
@@ -30,6 +33,8 @@ class KnownTable:
     configuration: Mapping[str, str]
     own: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
+    database: str | None = None
+    pools: tuple[Pool, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from catalog.history.events import OPERATION
@@ -14,6 +17,7 @@ from catalog.insights.consumption import trim_scans
 from catalog.insights.ingestion import record_commits
 from catalog.jvm.log_probe import commits_since
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
+from catalog.jvm.shared_texts import SharedTexts
 from catalog.jvm.task_queue import cores, tasks_queued_outside
 from catalog.properties.alert_properties import SCORE
 from catalog.properties.index_properties import TARGET_FILE_BYTES
@@ -22,9 +26,13 @@ from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
 from catalog.properties.optimization_properties import QUIET_PERIOD
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
 from catalog.settings.session_settings import PROGRESS
+from catalog.state.fleet_ledger import LEDGER_FOLDER, FleetLedger
+from catalog.state.state_files import access_problem
 from catalog.state.suspension import is_suspended
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run
+from procedures.fleet.appraisal import Appraisal, appraise, record_outcome
+from procedures.fleet.budget import RunBudget
 from procedures.groups.plan import ARRIVED, CHANGED
 from procedures.insight.health.health import health_of
 from procedures.insight.health.score import score_of
@@ -32,12 +40,16 @@ from procedures.lifecycle.log.consolidation import LogRequest, consolidate_log
 from procedures.lifecycle.log.modes import DEFAULT_MODES, MODES
 from procedures.lifecycle.purge.reclamation import Reclamation, ReclamationSettings
 from procedures.lifecycle.vacuum.cutoff import Cutoff
+from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, ReportRow, passed_over
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import Application
 from procedures.service.health_alerts import look
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.service.service_metrics import RunTotals
+from procedures.service.service_settings import FLEET_LOCATION
+
+logger = logging.getLogger(__name__)
 
 # Reasons without a strategy on which an owner can act.
 _NOTED_REASONS = (LEASE_HELD, "NO_PROGRESS", CHANGED)
@@ -76,11 +88,44 @@ class RunOutcome:
     totals: RunTotals = field(default_factory=RunTotals)
 
 
+@dataclass(frozen=True)
+class Turn:
+    """What one run may rewrite.
+
+    Attributes:
+        budget: what the budgets of the fleet allow.
+        appraisal: by which the table was ranked; the run rewrites what it offered. None = there was no need to rank.
+    """
+
+    budget: RunBudget
+    appraisal: Appraisal | None = None
+
+    def settings(self, schedule: Schedule) -> OptimizeSettings:
+        """The settings of the run."""
+        offer = None if self.appraisal is None else self.appraisal.offer
+        return schedule.settings().within(self.budget.group_bytes, None if offer is None else max(offer.cost, 1))
+
+
 class Engine(Protocol):
     """All operations that access a table or the cluster."""
 
-    def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:
+    def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:
         """Optimizes the table."""
+        ...
+
+    def appraise(self, run: Run, schedule: Schedule, pool: str, group_bytes: int | None) -> Appraisal:
+        """Judges what a run would rewrite.
+
+        Args:
+            run: names the plan.
+            schedule: has the strategies.
+            pool: scheduler pool of the jobs.
+            group_bytes: bytes of a group at most; None = unlimited.
+        """
+        ...
+
+    def ledger(self) -> FleetLedger:
+        """Returns the ledger of budgets."""
         ...
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
@@ -122,12 +167,38 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, app: Application) -> None:
         self._spark = spark
         self._app = app
+        self._ledger: FleetLedger | None = None
 
-    def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:
+    def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:
         """See ``Engine.run``; must be called in a separate thread."""
         prepare_thread(self._spark, pool)
-        rows = optimize(ManagedTable.find(self._spark, run.table), schedule.settings(), run, app=self._app)
+        table = ManagedTable.find(self._spark, run.table)
+        try:
+            rows = optimize(table, turn.settings(schedule), run, app=self._app, spend=turn.budget.spend)
+        finally:
+            self._record(table, run, turn)
         return RunOutcome(settled_version(rows, run), note_of(rows), totals_of(rows))
+
+    def _record(self, table: ManagedTable, run: Run, turn: Turn) -> None:
+        """Keeps what was predicted; that it cannot be kept is no failure of the run."""
+        if turn.appraisal is None:
+            return
+        try:
+            record_outcome(table, turn.appraisal, run.committed_bytes, self._app.clock.now())
+        except (Py4JError, PySparkException, OSError) as error:
+            logger.info("%s: the outcome of the run cannot be kept: %s", run.table, access_problem(error))
+
+    def appraise(self, run: Run, schedule: Schedule, pool: str, group_bytes: int | None) -> Appraisal:
+        """See ``Engine.appraise``; must be called in a separate thread."""
+        prepare_thread(self._spark, pool)
+        settings = schedule.settings().within(group_bytes)
+        return appraise(ManagedTable.find(self._spark, run.table), settings, run, self._app.clock)
+
+    def ledger(self) -> FleetLedger:
+        """See ``Engine.ledger``."""
+        if self._ledger is None:
+            self._ledger = ledger_of(self._spark)
+        return self._ledger
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
         """See ``Engine.maintain``; must be called in a separate thread.
@@ -196,6 +267,17 @@ class SparkEngine:
     def queue(self, pool: str) -> TaskQueue:
         """See ``Engine.queue``; starts no Spark job."""
         return TaskQueue(tasks_queued_outside(self._spark, pool), cores(self._spark))
+
+
+def ledger_of(spark: SparkSession) -> FleetLedger:
+    """Returns the ledger of the budgets of a metastore's databases; it is made when something is spent.
+
+    Args:
+        spark: session whose metastore and settings count.
+    """
+    folder = FLEET_LOCATION.optional_of_conf(spark.conf.get)
+    texts = SharedTexts.of_metastore(spark, LEDGER_FOLDER) if folder is None else SharedTexts(spark, folder)
+    return FleetLedger(texts)
 
 
 def background_session(spark: SparkSession) -> SparkSession:

@@ -13,6 +13,7 @@ from catalog.errors import IndexConfigurationError, InvalidArgumentError, TableE
 from catalog.properties.alert_properties import HEALTH_PREFIX
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
+from catalog.properties.fleet_properties import BUDGET_KEYS
 from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
 from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
 from catalog.properties.lifecycle_properties import (
@@ -67,7 +68,7 @@ def checked_change(
 
     Raises:
         UnknownNameError: a property, column, transformation or strategy that does not exist.
-        InvalidArgumentError: a value that is not accepted.
+        InvalidArgumentError: a value that is not accepted, or a property that only a database can have.
         IndexConfigurationError: an indexed column is dropped, or gets a type that cannot be indexed, or a strategy
             needs index columns that the table does not have.
         RetentionError: ``use.retention.hours`` is below Delta's retention.
@@ -77,6 +78,9 @@ def checked_change(
         unknown = unknown_property(key)
         if unknown is not None:
             raise unknown
+        if key in BUDGET_KEYS:
+            accepted = "nothing on a table: set it on its database, whose tables share the budget"
+            raise InvalidArgumentError.of(key, after.configuration[key], accepted)
     moved = _moved_columns(before, after) if before.schema != after.schema and before.schema.fields else {}
     configuration = _with(after.configuration, moved)
     for key in changed:

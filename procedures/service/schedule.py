@@ -9,7 +9,7 @@ from typing import Any
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.alert_properties import AlertPolicy, alert_policy
-from catalog.properties.fleet_properties import FLEET_HOURS
+from catalog.properties.fleet_properties import FLEET_HOURS, pool_of
 from catalog.properties.hours import Hours
 from catalog.properties.insight_properties import InsightsPolicy, insights_policy
 from catalog.properties.lifecycle_properties import Pace, Policy, lifecycle_policies
@@ -73,6 +73,7 @@ class Schedule:
         Raises:
             UseError: a property or value is invalid.
         """
+        pool_of(None, configuration)  # only checked: the budget of many tables is no part of a schedule
         properties = OptimizationProperties.of(configuration, _options())
         policies = lifecycle_policies(configuration)
         retention, log = retention_policy(configuration), log_policy(configuration)

@@ -164,7 +164,7 @@ class Service:
         for action in actions:
             self._guarded(partial(_apply, action, self._workers))
         for table in self._registry.tables():
-            self._workers.update(table.name, table.location, table.version)
+            self._workers.update(table.name, table.location, table.version, table.database, table.pools)
         self._workers.start_due(self._settings)
 
     def _exchange_metrics(self) -> list[Action]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from catalog.properties.fleet_properties import BUDGET_KEYS, pool_of
 from catalog.settings.setting import BOOLEAN, TEXT, Setting, duration, whole_number
 
 _TIME = duration("a positive time such as '10 minutes', '90s' or '30000 ms'")
@@ -37,6 +38,12 @@ MAX_QUEUED_TASKS = Setting(
     "A run that is due waits, for one optimization interval at most, while more tasks of other pools are queued.",
     unset="the number of cores",
 )
+FLEET_LOCATION = Setting(
+    "spark.qbeast.use.fleet.location",
+    TEXT,
+    "Folder of the ledger in which all services count what they spend of the budgets of databases.",
+    unset="`_use/fleet` below the location of the database `default`",
+)
 SERVICE_SETTINGS: tuple[Setting[object], ...] = (
     ENABLED,
     OPTIMIZATION_INTERVAL,
@@ -44,6 +51,7 @@ SERVICE_SETTINGS: tuple[Setting[object], ...] = (
     MAX_TABLES,
     POOL,
     MAX_QUEUED_TASKS,
+    FLEET_LOCATION,
 )
 
 
@@ -58,6 +66,7 @@ class ServiceSettings:
         max_tables: tables optimized at the same time.
         pool: scheduler pool of its Spark jobs.
         max_queued_tasks: a due run waits while more tasks of other pools are queued; None = the number of cores.
+        fleet_location: folder of the ledger of budgets; None = below the location of the database ``default``.
     """
 
     enabled: bool = ENABLED.value({})
@@ -66,6 +75,7 @@ class ServiceSettings:
     max_tables: int = MAX_TABLES.value({})
     pool: str = POOL.value({})
     max_queued_tasks: int | None = None
+    fleet_location: str | None = None
 
     @classmethod
     def of(cls, conf: Callable[[str, str], str | None]) -> ServiceSettings:
@@ -77,6 +87,8 @@ class ServiceSettings:
         Raises:
             InvalidArgumentError: a value is invalid.
         """
+        texts = {key: text for key in BUDGET_KEYS if (text := (conf(f"spark.qbeast.{key}", "") or "").strip())}
+        pool_of(None, texts)  # only checked: tables inherit it
         return cls(
             enabled=ENABLED.of_conf(conf),
             optimization_interval=int(OPTIMIZATION_INTERVAL.of_conf(conf)),
@@ -84,4 +96,5 @@ class ServiceSettings:
             max_tables=MAX_TABLES.of_conf(conf),
             pool=POOL.of_conf(conf),
             max_queued_tasks=MAX_QUEUED_TASKS.optional_of_conf(conf),
+            fleet_location=FLEET_LOCATION.optional_of_conf(conf),
         )

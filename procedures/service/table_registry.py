@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from catalog.jvm import log_probe
 from catalog.jvm.log_probe import Sighting
+from catalog.jvm.metastore import database_of
 from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
 from procedures.service.actions import ACTIONS, Action, KnownTable, TableChange
 from procedures.service.schedule import InvalidSchedule, schedule_of
@@ -67,8 +68,9 @@ class Registry:
                 own, columns, table_id, version = before.own, before.columns, before.table_id, before.version
             else:
                 continue
-            effective = inherited(name).effective(own, columns)
-            after = KnownTable(name, location, table_id, version, effective, own, columns)
+            database, defaults = database_of(name), inherited(name)
+            effective, pools = defaults.effective(own, columns), defaults.pools(database)
+            after = KnownTable(name, location, table_id, version, effective, own, columns, database, pools)
             self._known[location] = after
             if sighting.state == log_probe.CHANGED or before is None or before.configuration != effective:
                 retry = full and location in self._invalid

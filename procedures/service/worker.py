@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from catalog.epoch_millis import moment
+from catalog.properties.fleet_properties import Pool
 from catalog.properties.lifecycle_properties import Pace
 from catalog.state import automation
-from catalog.state.automation import Automation, Automations
+from catalog.state.automation import Automation, Automations, OfferFacts
+from catalog.state.fleet_ledger import Refusal
 from procedures.declare.runs import AUTOMATIC, Run
+from procedures.fleet.appraisal import Appraisal
 from procedures.service.cluster_load import ClusterLoad, Wait
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+
+LONGEST_PAUSE_MILLIS = 86_400_000
+"""Time after which a table that keeps failing is tried again, at the latest."""
+HANGING_MILLIS = 3_600_000
+"""Other tables do not wait for a run without any progress for so long."""
+QUARANTINE_FAILURES = 5
+"""After so many failures in a row, the state of the table says that it is in quarantine."""
 
 
 class Worker:
@@ -47,6 +58,23 @@ class Worker:
         self.suspended = False
         self.wait: Wait | None = None
         """The wait of a due run for the cluster."""
+        self.database: str | None = None
+        self.pools: tuple[Pool, ...] = ()
+        """The budgets that the table shares with others."""
+        self.refusal: Refusal | None = None
+        """Why a budget refused the last run."""
+        self.appraisal: Appraisal | None = None
+        """What the table offers for its next turn."""
+        self.is_appraising = False
+        self.waits_since: int | None = None
+        """Since when the table could have had a turn."""
+        self.failures = 0
+        """Runs and checks that failed in a row."""
+        self._progress = now, ""
+        """When it was last seen what the run does, and what that was."""
+        self._appraised_at = 0
+        self._turn: tuple[Appraisal | None, int | None, dict[str, tuple[int, int]]] = (None, None, {})
+        """What was known before the current run, in case a budget refuses it."""
         self.is_outside_hours = False
         """Whether a due run waits for the hours in which runs may start."""
         self.next_schedule: Schedule | None = None
@@ -64,7 +92,7 @@ class Worker:
 
     def is_due(self, now: int) -> bool:
         """Whether the conditions of a run have to be checked."""
-        if self.run is not None:
+        if self.run is not None or self.is_appraising:
             return False
         if self.due_maintenance(now) and now >= self.due_at:
             return True
@@ -153,6 +181,76 @@ class Worker:
         if self.run is not None and hours is not None and not hours.contains(now):
             self.run.request_stop("OUTSIDE_HOURS", f"the hours of runs, {hours}, have ended")
 
+    def end_turn(self, refusal: Refusal | None, rewritten: int, now: int, retry: int) -> None:
+        """Records the end of a run that took a turn, after ``end``; the state of the table shows what it waits for.
+
+        Args:
+            refusal: why a budget refused bytes or the run; None if none did.
+            rewritten: bytes that the run has rewritten.
+            now: epoch milliseconds.
+            retry: milliseconds until the next attempt, where a budget does not say when it may allow more.
+        """
+        appraisal, waits_since, last_runs = self._turn
+        self.refusal = refusal
+        if refusal is not None:
+            self.due_at = max(now + 1, refusal.until or now + retry)
+            self.retries = True
+            if not rewritten:
+                self.appraisal, self.waits_since, self._last_runs = appraisal, waits_since, last_runs
+        elif appraisal is not None and rewritten and self.last_error is None:
+            # Others may be worth more now; if not, it goes on at once.
+            self.due_at = now
+        self.publish()
+
+    def begin_appraisal(self, now: int) -> None:
+        """Records that somebody is judging what the table offers."""
+        self.is_appraising = True
+        self._progress = now, ""
+
+    def hangs(self, now: int) -> bool:
+        """Whether the run, or the appraisal, has made no progress for too long, so that others do not wait for it.
+
+        Args:
+            now: epoch milliseconds.
+        """
+        run = self.run
+        seen = "" if run is None else f"{run.run_id} {run.committed} {run.current}"
+        if seen != self._progress[1]:
+            self._progress = now, seen
+        return now - self._progress[0] >= HANGING_MILLIS
+
+    def end_appraisal(self, appraisal: Appraisal, now: int, interval: int) -> None:
+        """Records what the table offers for its next turn.
+
+        Args:
+            appraisal: what it offers.
+            now: epoch milliseconds.
+            interval: time between the starts of two runs, milliseconds.
+        """
+        self.is_appraising = False
+        self.failures = 0
+        self.last_error = None
+        if appraisal.offer is None:
+            self.appraisal = self.waits_since = None
+            if appraisal.is_settled and set(self.due_strategies(now)) == set(self.schedule.strategies):
+                self.settled, self.retries = appraisal.version, False
+            self.skip_turn(now, interval)
+            return
+        self.appraisal, self._appraised_at = appraisal, now
+        self.waits_since = now if self.waits_since is None else self.waits_since
+        self.publish()
+
+    def is_appraised(self, now: int, interval: int) -> bool:
+        """Whether it is known what the table offers: for its newest version, or for one of the last interval.
+
+        Args:
+            now: epoch milliseconds.
+            interval: time between the starts of two runs, milliseconds.
+        """
+        if self.appraisal is None:
+            return False
+        return self.appraisal.version >= (self.version or 0) or now - self._appraised_at < interval
+
     def record_not_reached(self) -> None:
         """Records that no trigger was reached; the next commit may reach one."""
         self.measured = self.version
@@ -163,9 +261,15 @@ class Worker:
 
     def record_failed_check(self, error: str, now: int, interval: int) -> None:
         """Records that the table could not be read."""
+        self.is_appraising = False
         self.last_error = error
         self.retries = True
-        self.skip_turn(now, interval)
+        self.failures += 1
+        self.skip_turn(now, self._pause(interval))
+
+    def _pause(self, interval: int) -> int:
+        """Milliseconds until the next attempt after failures in a row: twice as long for each, up to a day."""
+        return max(interval, min(interval << min(self.failures - 1, 20), LONGEST_PAUSE_MILLIS))
 
     def change(self, schedule: Schedule, now: int) -> None:
         """Replaces the schedule: at once if idle, otherwise after the current run."""
@@ -174,8 +278,9 @@ class Worker:
             self.next_schedule = schedule
             return
         self.schedule = schedule
-        self.settled = self.measured = self.wait = None
+        self.settled = self.measured = self.wait = self.refusal = self.appraisal = self.waits_since = None
         self.last_error = None
+        self.failures = 0
         self.skipped_note = ""
         self.retries = self.suspended = self.is_outside_hours = False
         self.due_at = now
@@ -186,7 +291,8 @@ class Worker:
     def begin(self, now: int, strategies: Collection[str]) -> Run:
         """Starts a run of some of the strategies."""
         self._running = frozenset(strategies)
-        self.wait = None
+        self._turn = self.appraisal, self.waits_since, dict(self._last_runs)
+        self.wait = self.appraisal = self.waits_since = self.refusal = None
         self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
         self.due_at = now
         self.publish()
@@ -229,7 +335,8 @@ class Worker:
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
-        self.due_at = now + interval if error is not None else max(started + interval, now)
+        self.failures = self.failures + 1 if error is not None else 0
+        self.due_at = now + self._pause(interval) if error is not None else max(started + interval, now)
         if self.next_schedule is not None:
             schedule, self.next_schedule = self.next_schedule, None
             self.change(schedule, now)
@@ -247,13 +354,33 @@ class Worker:
             return automation.SUSPENDED
         if self.last_error:
             return automation.FAILED
-        return automation.WAITING if self.is_outside_hours or self.wait is not None else automation.SCHEDULED
+        waits = self.is_outside_hours or self.wait is not None or self.refusal is not None or self.appraisal is not None
+        return automation.WAITING if waits else automation.SCHEDULED
+
+    def _offer_facts(self) -> OfferFacts | None:
+        offer = None if self.appraisal is None else self.appraisal.offer
+        if offer is None or self.waits_since is None:
+            return None
+        return OfferFacts(offer.cost, offer.saving, offer.is_recorded, self.waits_since)
+
+    def _budget_note(self) -> str:
+        if self.refusal is not None:
+            return f"{self.refusal.code}: {self.refusal.message}"
+        offer = None if self.appraisal is None else self.appraisal.offer
+        if offer is None:
+            return ""
+        return f"waits for its turn: {offer.cost} bytes to rewrite save reads about {offer.saving:.0f} bytes per day"
+
+    def _quarantine_note(self) -> str:
+        if self.failures < QUARANTINE_FAILURES or self.run is not None:
+            return ""
+        return f"QUARANTINED: {self.failures} attempts in a row failed; the next one is at {_time(self.due_at)}"
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
         wait = self.wait
         closed = f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else ""
-        notes = [closed, wait.note if wait else "", self.schedule.note]
+        notes = [closed, wait.note if wait else "", self._budget_note(), self._quarantine_note(), self.schedule.note]
         notes += [f"the last run skipped {self.skipped_note}" if self.skipped_note else ""]
         next_run = self.due_at if wait is None else wait.until
         by_trigger_only = self.by_triggers and not self.retries and wait is None and not self.is_outside_hours
@@ -269,5 +396,10 @@ class Worker:
                 self.last_error,
                 self.run.run_id if self.run else None,
                 "; ".join(note for note in notes if note) or None,
+                self._offer_facts(),
             )
         )
+
+
+def _time(millis: int) -> str:
+    return f"{moment(millis):%Y-%m-%d %H:%M:%S} UTC"

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
 from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
+from catalog.properties.fleet_properties import Pool
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
-from procedures.declare.runs import Run
-from procedures.process.notifications import RUN_FAILED, Notification, Notifications
+from catalog.state.fleet_ledger import Refusal
+from procedures.declare.runs import AUTOMATIC, Run
+from procedures.fleet.appraisal import Appraisal
+from procedures.fleet.budget import RunBudget
+from procedures.process.notifications import BUDGET_USED_UP, RUN_FAILED, Notification, Notifications
 from procedures.service.cluster_load import ClusterLoad
-from procedures.service.execution import Engine, RunOutcome
+from procedures.service.execution import Engine, RunOutcome, Turn
 from procedures.service.schedule import Schedule
 from procedures.service.service_metrics import COMPLETED, CONFLICT, FAILED, LEASE_HELD, STOPPED, ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
+from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
 
 logger = logging.getLogger(__name__)
 
 _Outcome = TypeVar("_Outcome")
+# Tables that are appraised at the same time; each is planned, and nothing is rewritten.
+_APPRAISALS = 4
+# Where a budget does not say when it may allow more, it is asked again after this time.
+_RETRY_MILLIS = 30_000
 Spawn = Callable[[str, Callable[[], None]], threading.Thread | None]
 
 
@@ -112,13 +121,16 @@ class Workers:
             names = tuple(part.strip() for part in strategies.split(",") if part.strip())
             self._automations.put(Automation(name, location, automation.FAILED, names, last_error=text))
 
-    def update(self, name: str, location: str, version: int) -> None:
-        """Updates the name and the newest version of a table."""
+    def update(
+        self, name: str, location: str, version: int, database: str | None = None, pools: tuple[Pool, ...] = ()
+    ) -> None:
+        """Updates the name, the newest version and the budgets of a table."""
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
                 return
             renamed = worker.name != name
+            worker.database, worker.pools = database, pools
             # A run that has just ended may have committed newer versions.
             worker.name, worker.version = name, max(version, worker.version or 0)
             if renamed:
@@ -148,13 +160,14 @@ class Workers:
                 worker.stop_after_hours(now)
             due = sorted((w for w in self._workers.values() if w.is_due(now)), key=lambda w: (w.due_at, w.name))
             due = [worker for worker in due if not worker.waits_for_hours(now)]
-        waiting = False
+            idle = [worker for worker in self._workers.values() if worker.run is None]
+            turns = next_turns(due, idle, settings.max_tables - self._running(now), now, self._interval)
+        self._appraise_some(turns.appraise, settings)
         load: ClusterLoad | None = None
-        for worker in due:
+        for worker in turns.start:
             with self._lock:
-                running = sum(w.run is not None for w in self._workers.values())
+                running = self._running(now)
             if running >= settings.max_tables:
-                waiting = True
                 break
             strategies, maintenance = worker.due_strategies(now), worker.due_maintenance(now)
             chosen = strategies if strategies and self._is_time(worker, now) else ()
@@ -164,12 +177,14 @@ class Workers:
                 with self._lock:
                     waits = worker.waits_for(load, now, self._interval)
                 if not waits:
-                    self._begin(worker, chosen, maintenance, settings.pool)
+                    self._begin(worker, chosen, maintenance, settings.pool, is_ranked=turns.is_ranked)
             elif not strategies:
                 with self._lock:
                     worker.skip_turn(now, self._interval)
-        if waiting:
-            self._make_room(now)
+        with self._lock:
+            waiting = any(w.run is None and (w.is_appraising or w in due) for w in idle)
+            if waiting and self._running(now) >= settings.max_tables:
+                self._make_room(now)
 
     def stop_suspended_runs(self) -> None:
         """Stops the runs of tables that another process has suspended."""
@@ -256,19 +271,66 @@ class Workers:
             return check()
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             with self._lock:
-                worker.record_failed_check(_text(error), self._clock.now(), self._interval)
+                if self._workers.get(worker.location) is worker:
+                    worker.record_failed_check(_text(error), self._clock.now(), self._interval)
             return None
 
-    def _begin(self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str) -> None:
+    def _running(self, now: int) -> int:
+        """How many runs are under way, apart from those without progress for too long."""
+        return sum(worker.run is not None and not worker.hangs(now) for worker in self._workers.values())
+
+    def _appraise_some(self, workers: Sequence[Worker], settings: ServiceSettings) -> None:
+        """Finds out what tables offer, a few at a time, each in a thread of its own."""
+        now = self._clock.now()
         with self._lock:
+            busy = sum(w.is_appraising and not w.hangs(now) for w in self._workers.values())
+            chosen = workers[: max(0, _APPRAISALS - busy)]
+            for worker in chosen:
+                worker.begin_appraisal(now)
+        for worker in chosen:
+            self._spawn("use-appraise", partial(self._appraise, worker, settings.pool))
+
+    def _appraise(self, worker: Worker, pool: str) -> None:
+        now = self._clock.now()
+        budget = self._budget(worker)
+
+        def check() -> Appraisal | None:
+            if not self._is_time(worker, now):
+                return None
+            strategies = worker.due_strategies(now)
+            run = Run(worker.name, worker.location, AUTOMATIC, worker.schedule.parameters, now)
+            return self._engine.appraise(run, worker.schedule.only(strategies), pool, budget.group_bytes)
+
+        appraisal = self._checked(worker, check)
+        with self._lock:
+            if appraisal is not None and self._workers.get(worker.location) is worker:
+                worker.end_appraisal(appraisal, self._clock.now(), self._interval)
+            worker.is_appraising = False
+        self._wake()
+
+    def _budget(self, worker: Worker) -> RunBudget:
+        def exhausted(refusal: Refusal) -> None:
+            message = f"{refusal.code}: {refusal.message}"
+            logger.warning("A budget of the fleet is used up: %s", message)
+            self._notifications.send(Notification(BUDGET_USED_UP, worker.name, self._clock.now(), message))
+
+        return RunBudget(self._engine.ledger, worker.pools, worker.database, self._clock, exhausted)
+
+    def _begin(
+        self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str, *, is_ranked: bool
+    ) -> None:
+        with self._lock:
+            turn = Turn(self._budget(worker), worker.appraisal if is_ranked and strategies else None)
             run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
-        work = partial(self._work, worker, run, schedule, maintenance, pool)
+        work = partial(self._work, worker, run, schedule, maintenance, pool, turn)
         thread = self._spawn(f"use-optimize-{run.run_id}", work)
         if thread is not None and thread.is_alive():
             with self._lock:
                 self._threads[run.run_id] = thread
 
-    def _work(self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str) -> None:
+    def _work(
+        self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str, turn: Turn
+    ) -> None:
         outcome, problems, conflicts = RunOutcome(None), [], 0
 
         def attempt(step: Callable[[], _Outcome], default: _Outcome) -> _Outcome:
@@ -284,14 +346,15 @@ class Workers:
                     logger.warning("%s: automatic optimization failed: %s", worker.name, problems[-1])
             return default
 
-        if schedule.strategies:
-            outcome = attempt(lambda: self._engine.run(run, schedule, pool), outcome)
-        # Files age, and the log grows, even if the optimization of the table fails.
         maintained = []
-        for name in maintenance:
-            work = partial(self._engine.maintain, run, schedule, name, pool)
-            if run.stop_reason is None and attempt(work, False):
-                maintained.append(name)
+        with turn.budget.running(run) as refused:
+            if schedule.strategies and refused is None:
+                outcome = attempt(lambda: self._engine.run(run, schedule, pool, turn), outcome)
+            # Files age, and the log grows, even if the optimization of the table fails.
+            for name in maintenance if refused is None else ():
+                work = partial(self._engine.maintain, run, schedule, name, pool)
+                if run.stop_reason is None and attempt(work, False):
+                    maintained.append(name)
         problem = problems[0] if problems else None
         if problem is not None:
             self._notifications.send(Notification(RUN_FAILED, worker.name, self._clock.now(), problem))
@@ -304,6 +367,8 @@ class Workers:
             else:
                 now = self._clock.now()
                 worker.end(outcome.settled, problem, now, self._interval, outcome.note, maintained=maintained)
+                retry = min(self._interval, _RETRY_MILLIS)
+                worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry)
         self._wake()
 
     def _leave(self, worker: Worker) -> None:

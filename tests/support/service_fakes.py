@@ -6,6 +6,9 @@ from fake_clock import FakeClock
 
 from catalog.jvm.log_probe import Sighting
 from catalog.properties.inherited import InheritedProperties
+from catalog.state.fleet_ledger import FleetLedger
+from procedures.fleet.appraisal import Appraisal
+from procedures.fleet.offer import Offer
 from procedures.service.execution import Files, RunOutcome, TaskQueue
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, RECLAMATION
 from procedures.service.service import Service
@@ -20,7 +23,7 @@ class FakeTables:
     def __init__(self):
         self.names, self.versions, self.properties, self.ids = {}, {}, {}, {}
         self.probes, self.loads = 0, 0
-        self.of_database = {}
+        self.of_database, self.of_session = {}, {}
 
     def put(self, name, properties, location=None):
         place = location or f"file:/{name}"
@@ -48,7 +51,7 @@ class FakeTables:
         return location
 
     def inherited(self, names):
-        return lambda name: InheritedProperties(self.of_database)
+        return lambda name: InheritedProperties(self.of_database, self.of_session)
 
     def look(self, questions):
         return [self._look(*question) for question in questions]
@@ -61,6 +64,29 @@ class FakeTables:
             return Sighting("unchanged")
         self.loads += 1
         return Sighting("changed", self.versions[place], self.ids[place], dict(self.properties[place]))
+
+
+class FakeTexts:
+    """The texts of a ledger in memory."""
+
+    def __init__(self):
+        self.texts = {}
+
+    def create(self, name, text):
+        if name in self.texts:
+            return False
+        self.texts[name] = text
+        return True
+
+    def read(self, name):
+        return self.texts.get(name)
+
+    def names(self):
+        return sorted(self.texts)
+
+    def delete(self, names):
+        for name in names:
+            self.texts.pop(name, None)
 
 
 class FakeEngine:
@@ -78,12 +104,29 @@ class FakeEngine:
         self.commits_of_others = 0
         self.of_files = Files(0, 0, 0)
         self.queued, self.queue_looks = TaskQueue(0, 4), []
+        self.appraised, self.offers = [], {}
+        self.of_fleet = FleetLedger(FakeTexts())
 
-    def run(self, run, schedule, pool):
+    def appraise(self, run, schedule, pool, group_bytes):
+        self.appraised.append(run.table)
+        if self.error:
+            raise self.error
+        saving, cost = self.offers.get(run.table, (100.0, 10))
+        offer = Offer(saving, cost, is_recorded=True) if cost else None
+        return Appraisal(self.tables.versions[run.location], offer, cost)
+
+    def ledger(self):
+        return self.of_fleet
+
+    def run(self, run, schedule, pool, turn):
         self.runs.append((run.table, schedule.strategies, pool))
         self.during(run)
         if self.error:
             raise self.error
+        cost = self.offers.get(run.table, (0, 0))[1]
+        if cost and turn.budget.spend(cost):
+            return RunOutcome(None, self.note)
+        run.committed_bytes += cost
         if run.stop_reason or self.unsettled:
             return RunOutcome(None, self.note)
         # As if it had found files, and committed them.

@@ -13,13 +13,6 @@ WANTED = {"use.optimization.type": "UnindexedFiles"}
 IDLE, BUSY = TaskQueue(4, 4), TaskQueue(5, 4)
 
 
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
-
-
 @pytest.fixture
 def fake():
     made = FakeService()

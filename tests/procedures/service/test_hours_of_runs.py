@@ -11,13 +11,6 @@ WANTED = {"use.optimization.type": "UnindexedFiles", "use.fleet.hours": NIGHT}
 HOUR = 60 * MINUTE
 
 
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
-
-
 @pytest.fixture
 def fake():
     made = FakeService()

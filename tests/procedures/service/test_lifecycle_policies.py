@@ -10,18 +10,10 @@ from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO, Pa
 from catalog.properties.names import PROPERTIES, unknown_property
 from catalog.properties.optimization_properties import effective_type
 from catalog.properties.option_properties import property_key
-from procedures.process.application import application
 from procedures.selection import strategy
 from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
 
 CLUSTERING = {"use.clustering.enabled": "true"}
-
-
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
 
 
 def _strategies(fake):

@@ -18,13 +18,6 @@ MINUTE = 60_000
 NOW = 1_000
 
 
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
-
-
 def _receiver(notifications):
     got = []
     notifications.subscribe(lambda notification: got.append((notification.kind, notification.message.split(",")[0])))

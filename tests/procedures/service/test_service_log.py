@@ -13,13 +13,6 @@ COMMITS, INTERVAL = "use.log.consolidation.commits", "use.log.consolidation.inte
 MINUTE = 60_000
 
 
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
-
-
 def test_once_the_table_has_so_many_new_commits():
     fake = FakeService()
     place = fake.tables.put("t", {COMMITS: "100"})

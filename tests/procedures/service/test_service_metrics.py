@@ -12,20 +12,12 @@ from catalog.state import automation
 from catalog.state.automation import Automation
 from procedures.declare.result_rows import OptimizeRow
 from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPPED, nothing_row
-from procedures.process.application import application
 from procedures.service import service_metrics
 from procedures.service.execution import RunOutcome, totals_of
 from procedures.service.service_metrics import METRICS, SERVICE_METRICS, RunTotals, ServiceMetrics
 from procedures.service.workers import _metric_outcome
 
 DOCS = Path(__file__).parents[3] / "docs"
-
-
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
 
 
 def _row(state, input_bytes, output_bytes):

@@ -16,13 +16,6 @@ _EMPTY = StructType()
 WANTED = {"use.optimization.type": "UnindexedFiles", **KEEPS}
 
 
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
-
-
 def known():
     (state,) = application().automations.all()
     return state

@@ -13,13 +13,6 @@ from procedures.service.service_settings import OPTIMIZATION_INTERVAL, ServiceSe
 WANTED = {"use.optimization.type": "UnindexedFiles"}
 
 
-@pytest.fixture(autouse=True)
-def _clean():
-    yield
-    for known in application().automations.all():
-        application().automations.remove(known.location)
-
-
 def states():
     return {known.table: known.state for known in application().automations.all()}
 

@@ -16,7 +16,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /**
  * `use_catalog.<catalog>.<db>.<table>[.<virtual table>]` looks into tables, and never changes one;
- * `use_catalog.system_lake_tables.<name>` is about all tables.
+ * `use_catalog.system_lake_tables.<name>`, for short `use_catalog.system.<name>`, is about all tables.
  */
 class UseCatalog extends TableCatalog with SupportsNamespaces {
   private var catalogName: String = _
@@ -103,9 +103,10 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
 
 object UseCatalog {
   private val System = "system_lake_tables"
+  private val SystemNames = Set(System, "system")
 
   def isSystem(namespace: Array[String]): Boolean =
-    namespace.length == 1 && namespace.head.equalsIgnoreCase(System)
+    namespace.length == 1 && SystemNames(namespace.head.toLowerCase(Locale.ROOT))
 
   /** The refusal of a statement that is for tables under their own names. */
   def refused(statement: String): UseException = UseException.notSupported(

@@ -1,0 +1,106 @@
+"""``CALL use.fleet``: shows the tables that share a budget, by what they are worth, and gives each a turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from catalog.errors import UnknownNameError
+from catalog.jvm.session import interrupted
+from catalog.state.automation import FAILED, RUNNING, WAITING
+from catalog.system_tables.system_table import error_text
+from catalog.table.managed_table import ManagedTable
+from procedures.declare.declaration import Call
+from procedures.declare.operation import operation
+from procedures.declare.result_rows import FleetRow
+from procedures.declare.runs import CALL, Run
+from procedures.fleet.appraisal import appraise, record_outcome
+from procedures.fleet.budget import RunBudget
+from procedures.loop.table_optimizer import optimize
+from procedures.process.application import application
+from procedures.service.execution import Turn, ledger_of
+from procedures.service.fleet_overview import IDLE, Member, fleet_rows, in_order, members_of
+
+OPTIMIZED = "optimized"
+
+
+def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> list[FleetRow]:
+    """Ranks the tables under automatic optimization by the bytes that reads will save for each byte rewritten, and
+    rewrites the best, table after table, as far as budgets allow.
+
+    Args:
+        database: Only its tables; all databases by default.
+        dry_run: Only shows the ranking.
+
+    Returns:
+        A row for each table, the best first, then sums of each database and of all tables.
+
+    Raises:
+        UseError: there is no such database.
+    """
+    spark, app = call.spark, application()
+    if database is not None and not spark.catalog.databaseExists(database):
+        raise UnknownNameError.of("schema", database, [row.name for row in spark.catalog.listDatabases()])
+    members = members_of(spark, app.automations, app.clock.now(), database)
+    members = in_order(_appraised(spark, member) for member in members)
+    done: dict[str, FleetRow] = {}
+    for member in () if dry_run else members:
+        if member.offer is None or member.offer.saving <= 0:
+            continue
+        if interrupted(spark):
+            break
+        done[member.table.location] = _turn(spark, member)
+    rows = fleet_rows(members, ledger_of(spark).state(), app.clock.now())
+    ended = {row.table: row for row in done.values()}
+    return [_after(row, ended[row.table]) if row.table in ended else row for row in rows]
+
+
+def _appraised(spark: SparkSession, member: Member) -> Member:
+    """The member with what it offers, as it is now; a table with a problem, or with a run, is left as it is."""
+    is_running = member.automation is not None and member.automation.state == RUNNING
+    if member.schedule is None or member.problem is not None or is_running:
+        return member
+    table, clock = member.table, application().clock
+    budget = RunBudget(lambda: ledger_of(spark), table.pools, table.database, clock)
+    run = Run(table.name, table.location, CALL, member.schedule.parameters, clock.now())
+    try:
+        settings = member.schedule.settings().within(budget.group_bytes)
+        appraisal = appraise(ManagedTable.find(spark, table.name), settings, run, clock)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
+        return replace(member, problem=error_text(error))
+    return replace(member, appraisal=appraisal, offer=appraisal.offer)
+
+
+def _turn(spark: SparkSession, member: Member) -> FleetRow:
+    """Lets a table rewrite what it offers; the row says how that ended."""
+    table, app = member.table, application()
+    name, database = table.name, table.database
+    if member.schedule is None:
+        return FleetRow(None, name, database, FAILED, member.problem)
+    budget = RunBudget(lambda: ledger_of(spark), table.pools, database, app.clock)
+    found = ManagedTable.find(spark, name)
+    run = Run.of(found, CALL, member.schedule.parameters, app.clock)
+    turn = Turn(budget, member.appraisal)
+    reason = None
+    try:
+        with budget.running(run) as refused:
+            if refused is None:
+                report = optimize(found, turn.settings(member.schedule), run, app=app, spend=budget.spend)
+                reason = report[-1].message if report and not run.committed else None
+    except Exception as error:  # noqa: BLE001 - the others have their turn all the same
+        return FleetRow(None, name, database, FAILED, error_text(error))
+    if member.appraisal is not None:
+        record_outcome(found, member.appraisal, run.committed_bytes, app.clock.now())
+    refusal = budget.refusal
+    if refusal is not None:
+        reason = f"{refusal.code}: {refusal.message}"
+    state = OPTIMIZED if run.committed else IDLE if refusal is None else WAITING
+    return FleetRow(None, name, database, state, reason)
+
+
+def _after(row: FleetRow, ended: FleetRow) -> FleetRow:
+    return replace(row, state=ended.state, reason=ended.reason)
+
+
+FLEET = operation(fleet)

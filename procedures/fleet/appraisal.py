@@ -1,0 +1,122 @@
+"""Appraises a table: what its next rewrites are worth, by a plan, recorded reads, and what became of earlier runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.clock import Clock
+from catalog.insights.recorded_scans import scan_totals
+from catalog.jvm.session import described_jobs
+from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.insight_properties import records_scans
+from catalog.table.managed_table import ManagedTable
+from procedures.declare.runs import Run
+from procedures.fleet.offer import Offer, saved_per_scan
+from procedures.fleet.outcome_files import add_outcome, outcomes_of, store_outcomes
+from procedures.fleet.outcomes import Outcome, correction
+from procedures.fleet.reads import ReadRate, RecordedUse
+from procedures.loop.interfaces import PlanRequest
+from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.table_optimizer import planner_of
+
+_MILLIS_PER_DAY = 86_400_000
+# Reads of so many days count.
+READ_DAYS = 30
+# Where nothing was recorded in so many days, a table counts as hardly read.
+_DAYS_WITHOUT_READS = 7
+# A turn of a table has so many groups and bytes at most; then tables are ranked again.
+MOST_GROUPS = 64
+MOST_BYTES = 10 * 1024**3
+
+
+@dataclass(frozen=True)
+class Appraisal:
+    """What a table offers.
+
+    Attributes:
+        version: version of the table that was looked at.
+        offer: the worth and the cost of its next groups; None if there is nothing to rewrite.
+        first_bytes: bytes of the first group.
+        saved_share: share of the table's bytes that a scan will not read afterwards, as predicted.
+        share_read: share of them that a scan reads today.
+        correction: by how much earlier predictions were wrong.
+        is_settled: without an offer, whether nothing will be to do until the table changes.
+    """
+
+    version: int
+    offer: Offer | None
+    first_bytes: int = 0
+    saved_share: float = 0.0
+    share_read: float = 0.0
+    correction: float = 1.0
+    is_settled: bool = True
+
+
+def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock) -> Appraisal:
+    """Plans the next turn of a table and judges it; rewrites nothing.
+
+    Args:
+        table: the table.
+        settings: what its runs do.
+        run: names the plan.
+        clock: the time.
+
+    Raises:
+        UseError: the table cannot be planned.
+    """
+    plan = planner_of(table, settings, run, clock).plan(PlanRequest(MOST_GROUPS, MOST_BYTES))
+    if not plan.groups:
+        # Files that are left alone for now become work without a new version.
+        return Appraisal(plan.version, None, is_settled=plan.arrived is None and plan.changed is None)
+    snapshot = table.snapshot()
+    target_bytes = TARGET_FILE_BYTES.value(snapshot.settings)
+    table_bytes = max(1, snapshot.bytes)
+    if records_scans(snapshot.settings):
+        with described_jobs(table.spark, f"USE fleet: reads of {table.name}"):
+            use, factor = _recorded_use(table, clock.now()), correction(_judged(table))
+    else:
+        use, factor = None, 1.0
+    rate = ReadRate.of(use)
+    return Appraisal(
+        plan.version,
+        Offer.of(plan.groups, rate, table_bytes, target_bytes, factor),
+        plan.groups[0].bytes,
+        saved_per_scan(plan.groups, rate.share_read, table_bytes, target_bytes) / table_bytes,
+        rate.share_read,
+        factor,
+    )
+
+
+def record_outcome(table: ManagedTable, appraisal: Appraisal, rewritten: int, now: int) -> None:
+    """Keeps what was predicted of a turn that has ended, so that later reads can be compared with it.
+
+    Args:
+        table: the table.
+        appraisal: by which the table was ranked.
+        rewritten: bytes that the turn rewrote; 0 = there is nothing to keep.
+        now: epoch milliseconds.
+    """
+    offer = appraisal.offer
+    if offer is None or rewritten <= 0:
+        return
+    done = min(1.0, rewritten / max(offer.cost, 1))
+    predicted, saving = appraisal.saved_share * done, offer.saving * done
+    add_outcome(table, Outcome(now, rewritten, predicted, appraisal.share_read, saving))
+
+
+def _recorded_use(table: ManagedTable, now: int) -> RecordedUse:
+    totals = scan_totals(table, now - READ_DAYS * _MILLIS_PER_DAY)
+    days = _DAYS_WITHOUT_READS if totals.first is None else (now - totals.first) / _MILLIS_PER_DAY
+    return RecordedUse(totals.scans, max(days, 0.0), totals.share_read)
+
+
+def _judged(table: ManagedTable) -> list[Outcome]:
+    """The outcomes of earlier turns; the newest is compared with the scans since, once there are enough of them."""
+    outcomes = outcomes_of(table)
+    if outcomes and outcomes[-1].measured is None:
+        totals = scan_totals(table, outcomes[-1].at)
+        newest = outcomes[-1].judged(totals.scans, totals.share_read)
+        if newest is not outcomes[-1]:
+            outcomes = [*outcomes[:-1], newest]
+            store_outcomes(table, outcomes)
+    return outcomes

@@ -1,0 +1,183 @@
+"""The fleet as ``use.fleet`` shows it: tables in the order in which the budget goes to them, and sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from catalog.epoch_millis import moment
+from catalog.properties.fleet_properties import Pool
+from catalog.state.automation import Automation, Automations
+from catalog.state.fleet_ledger import LedgerState
+from catalog.system_tables.system_table import error_text
+from catalog.table.managed_table import ManagedTable
+from procedures.declare.result_rows import FleetRow
+from procedures.fleet.appraisal import Appraisal
+from procedures.fleet.offer import Offer
+from procedures.fleet.outcome_files import outcomes_of
+from procedures.fleet.outcomes import Outcome, correction
+from procedures.fleet.ranking import ranked
+from procedures.service.action import KnownTable
+from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
+from procedures.service.table_registry import Registry
+from procedures.service.watched_tables import SparkTables
+
+READY, IDLE, UNKNOWN, FAILED, TOTAL = "ready", "idle", "unknown", "failed", "total"
+_MILLIS_PER_DAY = 86_400_000
+_WINDOWS = (1, 7, 30)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A table that the service looks after.
+
+    Attributes:
+        table: its last known state.
+        schedule: what is done with it.
+        appraisal: what it offers; None if nobody has looked.
+        offer: the worth and the cost of its next turn; None if it has none, or nobody has looked.
+        waited: milliseconds for which it has waited for its turn.
+        problem: why it cannot be looked at.
+        automation: its state in the service of this process.
+        outcomes: of its earlier turns.
+    """
+
+    table: KnownTable
+    schedule: Schedule | None
+    appraisal: Appraisal | None = None
+    offer: Offer | None = None
+    waited: int = 0
+    problem: str | None = None
+    automation: Automation | None = None
+    outcomes: Sequence[Outcome] = ()
+
+
+def members_of(spark: SparkSession, automations: Automations, now: int, database: str | None = None) -> list[Member]:
+    """The tables that a service looks after, with what is known of them without planning.
+
+    Args:
+        spark: session whose metastore counts.
+        automations: the tables of the service of this process.
+        now: epoch milliseconds.
+        database: only its tables; None = all.
+    """
+    tables = SparkTables(spark)
+    listed = tables.listed()
+    registry = Registry()
+    registry.update(listed, tables.look(registry.questions(listed, True)), True, tables.inherited(listed.values()))
+    known = (table for table in registry.tables() if database is None or table.database == database)
+    members = [_member(spark, table, automations.get(table.location), now) for table in known]
+    return [member for member in members if member is not None]
+
+
+def _member(spark: SparkSession, table: KnownTable, automation: Automation | None, now: int) -> Member | None:
+    schedule = schedule_of(table.configuration)
+    if isinstance(schedule, InvalidSchedule):
+        return Member(table, None, problem=error_text(schedule.error), automation=automation)
+    if not isinstance(schedule, Schedule) or not schedule.strategies:
+        return None
+    member = Member(table, schedule, automation=automation)
+    try:
+        member = replace(member, outcomes=outcomes_of(ManagedTable.find(spark, table.name)))
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
+        return replace(member, problem=error_text(error))
+    facts = None if automation is None else automation.offer
+    if facts is None:
+        return member
+    return replace(member, offer=Offer(facts.saving, facts.cost, facts.is_recorded), waited=max(0, now - facts.since))
+
+
+def in_order(members: Iterable[Member]) -> list[Member]:
+    """The members with an offer in the order of the ranking, then the others by name."""
+    members = list(members)
+    order = ranked([m for m in members if m.offer is not None], lambda m: (m.offer or _NO_OFFER, m.waited))
+    rest = sorted((m for m in members if m not in order), key=lambda m: m.table.name)
+    return [*order, *rest]
+
+
+_NO_OFFER = Offer(0.0, 0, False)
+
+
+def fleet_rows(members: Iterable[Member], ledger: LedgerState, now: int) -> list[FleetRow]:
+    """A row for each table in its order, for each database, and for all tables.
+
+    Args:
+        members: the tables.
+        ledger: what was spent.
+        now: epoch milliseconds.
+    """
+    ordered = in_order(members)
+    rows = [_row(number, member, ledger, now) for number, member in enumerate(ordered, start=1)]
+    databases = sorted({member.table.database for member in ordered if member.table.database is not None})
+    sums = [_sums(name, [m for m in ordered if m.table.database == name], ledger, now) for name in databases]
+    return [*rows, *sums, _sums(None, ordered, ledger, now)]
+
+
+def _row(number: int, member: Member, ledger: LedgerState, now: int) -> FleetRow:
+    offer, automation, newest = member.offer, member.automation, member.outcomes[-1] if member.outcomes else None
+    refusal = None if offer is None else ledger.refusal(member.table.pools, _first_bytes(member), now)
+    reason: str | None = None
+    if member.problem is not None:
+        state, reason = FAILED, member.problem
+    elif automation is not None:
+        state, reason = automation.state, automation.last_error or automation.note
+    elif offer is not None:
+        state, reason = READY, None if refusal is None else f"{refusal.code}: {refusal.message}"
+    else:
+        state = UNKNOWN if member.appraisal is None else IDLE
+    is_ranked = offer is not None and offer.saving > 0
+    measured = None if newest is None else newest.measured_saving
+    return FleetRow(
+        rank=number if is_ranked else None,
+        table=member.table.name,
+        database=member.table.database,
+        state=state,
+        reason=reason,
+        cost_bytes=None if offer is None else offer.cost,
+        saving_per_day=None if offer is None else round(offer.saving),
+        saving_per_byte=None if offer is None else offer.saving_per_byte,
+        is_recorded=None if offer is None else offer.is_recorded,
+        waiting_since=moment(now - member.waited) if offer is not None and member.waited else None,
+        last_run=moment(newest.at if newest is not None else automation.last_run if automation is not None else None),
+        last_bytes=None if newest is None else newest.cost,
+        predicted_saving=None if newest is None else round(newest.saving),
+        measured_saving=None if measured is None else round(measured),
+        correction=correction(member.outcomes) if member.outcomes else None,
+    )
+
+
+def _first_bytes(member: Member) -> int:
+    return 1 if member.appraisal is None else max(1, member.appraisal.first_bytes)
+
+
+def _sums(database: str | None, members: Sequence[Member], ledger: LedgerState, now: int) -> FleetRow:
+    pools = {pool.database: pool for member in members for pool in member.table.pools}
+    pool = pools.get(database)
+    offers = [member.offer for member in members if member.offer is not None]
+    outcomes = [outcome for member in members for outcome in member.outcomes]
+    spent = [ledger.spent_of(database, now - days * _MILLIS_PER_DAY) for days in _WINDOWS]
+    saved = [round(sum(o.saved_since(now - days * _MILLIS_PER_DAY, now) for o in outcomes)) for days in _WINDOWS]
+    return FleetRow(
+        rank=None,
+        table=None,
+        database=database,
+        state=TOTAL,
+        cost_bytes=sum(offer.cost for offer in offers),
+        saving_per_day=round(sum(offer.saving for offer in offers)),
+        budget_bytes=None if pool is None else pool.max_bytes,
+        budget_left=_left(pool, ledger, now),
+        spent_day=spent[0],
+        spent_week=spent[1],
+        spent_month=spent[2],
+        saved_day=saved[0],
+        saved_week=saved[1],
+        saved_month=saved[2],
+    )
+
+
+def _left(pool: Pool | None, ledger: LedgerState, now: int) -> int | None:
+    if pool is None or pool.max_bytes is None:
+        return None
+    return max(0, pool.max_bytes - ledger.spent_of(pool.database, now - pool.period))

@@ -1,0 +1,84 @@
+"""Whose turn it is: the order of due tables when there are more of them than may run, or when they share a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from procedures.fleet.offer import Offer
+from procedures.fleet.ranking import priority, ranked
+from procedures.service.worker import Worker
+
+
+@dataclass(frozen=True)
+class Turns:
+    """What happens next.
+
+    Attributes:
+        start: workers that may start, in this order.
+        appraise: workers of which somebody has to find out what they offer.
+        is_ranked: whether runs take turns: each rewrites what it has offered, and then tables are ranked again.
+    """
+
+    start: Sequence[Worker]
+    appraise: Sequence[Worker]
+    is_ranked: bool
+
+
+def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, now: int, interval: int) -> Turns:
+    """Decides whose turn it is.
+
+    Args:
+        due: workers that are due, those that have waited longest first.
+        waiting: all workers without a run. One that has waited for its budget longer than a period keeps its place:
+            no table of lower priority takes from the budget before it.
+        free: runs that may start.
+        now: epoch milliseconds.
+        interval: time between the starts of two runs, milliseconds.
+    """
+    optimizing = [worker for worker in due if worker.due_strategies(now)]
+    if len(optimizing) <= free and not any(has_byte_limit(worker) for worker in optimizing):
+        return Turns(due, (), False)
+    maintaining = [worker for worker in due if not worker.due_strategies(now)]
+    known = [worker for worker in optimizing if worker.is_appraised(now, interval)]
+    held = _held(waiting, now)
+    allowed = [w for w in known if all(_priority(w, now) >= held.get(pool.label, 0.0) for pool in w.pools)]
+    order = ranked(allowed, lambda worker: (_offer(worker), _waited(worker, now)))
+    if len(known) < len(optimizing) or any(worker.is_appraising for worker in waiting):
+        # What is not known yet may be worth more: a budget waits for it, for one interval at most.
+        order = [w for w in order if not has_byte_limit(w) or _waited(w, now) >= interval]
+    unknown = [worker for worker in optimizing if worker not in known]
+    # Nobody saves bytes by waiting: without a budget, free runs go to those that have waited longest.
+    unlimited = [worker for worker in unknown if not has_byte_limit(worker)]
+    at_once = unlimited[: max(0, free - len(maintaining) - len(order))]
+    return Turns([*maintaining, *order, *at_once], [worker for worker in unknown if worker not in at_once], True)
+
+
+def has_byte_limit(worker: Worker) -> bool:
+    """Whether the table of a worker shares a budget of bytes."""
+    return any(pool.max_bytes is not None for pool in worker.pools)
+
+
+def _held(waiting: Collection[Worker], now: int) -> dict[str, float]:
+    """By label of a pool, the priority of the best table that has waited for it for longer than a period."""
+    held: dict[str, float] = {}
+    for worker in waiting:
+        if worker.refusal is None or worker.refusal.until is None or worker.appraisal is None:
+            continue
+        for pool in worker.pools:
+            if _waited(worker, now) > pool.period:
+                held[pool.label] = max(held.get(pool.label, 0.0), _priority(worker, now))
+    return held
+
+
+def _priority(worker: Worker, now: int) -> float:
+    return priority(_offer(worker), _waited(worker, now))
+
+
+def _offer(worker: Worker) -> Offer:
+    offer = None if worker.appraisal is None else worker.appraisal.offer
+    return Offer(0.0, 0, False) if offer is None else offer
+
+
+def _waited(worker: Worker, now: int) -> int:
+    return 0 if worker.waits_since is None else now - worker.waits_since

@@ -1,0 +1,168 @@
+"""Budgets that tables share, and whose turn it is: the best saving per byte first, within what budgets allow."""
+
+from itertools import pairwise
+
+import pytest
+from service_fakes import MINUTE, FakeService
+
+from procedures.process.application import application
+from procedures.process.notifications import BUDGET_USED_UP
+
+DAY = 24 * 60 * MINUTE
+ON = {"use.fleet.enabled": "true", "use.index.columns": "x", "use.optimization.quietPeriod": "0"}
+
+
+def _automation(table):
+    return next(a for a in application().automations.all() if a.table == table)
+
+
+def _fleet(offers, budget=None, **of_database):
+    """A service over tables of the database ``shop``, each with the bytes that it saves per day, and its cost."""
+    fake = FakeService()
+    keys = {key.replace("_", "."): value for key, value in of_database.items()}
+    fake.tables.of_database = {**ON, **({"use.fleet.maxBytes": str(budget)} if budget else {}), **keys}
+    for name, offer in offers.items():
+        fake.tables.put(f"spark_catalog.shop.{name}", {})
+        fake.engine.offers[f"spark_catalog.shop.{name}"] = offer
+    return fake
+
+
+def _ran(fake):
+    return [table.rsplit(".", 1)[1] for table, _, _ in fake.engine.runs]
+
+
+def _tick(fake, times=6):
+    for _ in range(times):
+        fake.tick(1)
+
+
+def test_the_best_saving_per_byte_has_its_turn_first():
+    fake = _fleet({"a": (10, 40), "b": (90, 40), "c": (50, 40)}, budget=200)
+    _tick(fake)
+    assert _ran(fake)[:3] == ["b", "c", "a"]
+
+
+def test_a_used_up_budget_lets_tables_wait_and_says_so_once():
+    fake = _fleet({"a": (10, 40), "b": (90, 40), "c": (50, 40)}, budget=100)
+    told = []
+    subscription = application().notifications.subscribe(told.append)
+    _tick(fake, 12)
+    subscription.cancel()
+    spent = fake.engine.of_fleet.state().spent_of("shop", 0)
+    assert spent == 80
+    waiting = _automation("spark_catalog.shop.a")
+    assert waiting.state == "waiting"
+    assert "BUDGET_USED_UP: use.fleet.maxBytes = 100 of database shop leaves 20 bytes" in waiting.note
+    assert waiting.next_run == pytest.approx(fake.clock.now() + DAY, abs=MINUTE)
+    assert [n.kind for n in told] == [BUDGET_USED_UP]
+    # Nothing is planned again and again in the meantime.
+    appraised = len(fake.engine.appraised)
+    fake.tick(60 * MINUTE)
+    assert fake.engine.appraised[appraised:].count("spark_catalog.shop.a") == 0
+    fake.tick(DAY)
+    _tick(fake)
+    assert _ran(fake).count("a") == 2
+
+
+def test_a_budget_of_all_tables_counts_too():
+    fake = _fleet({"a": (10, 40), "b": (90, 40)}, budget=1000)
+    fake.tables.of_session = {"use.fleet.maxBytes": "50"}
+    _tick(fake)
+    assert fake.engine.of_fleet.state().spent_of(None, 0) == 40
+    assert "50 of all tables" in _automation("spark_catalog.shop.a").note
+
+
+def test_two_services_share_a_budget():
+    one = _fleet({"a": (10, 40), "b": (90, 40)}, budget=100)
+    two = _fleet({"c": (10, 40), "d": (90, 40)}, budget=100)
+    two.engine.of_fleet = one.engine.of_fleet
+    for _ in range(10):
+        one.tick(1)
+        two.tick(1)
+    assert one.engine.of_fleet.state().spent_of("shop", 0) == 80
+
+
+def test_runs_at_the_same_time():
+    fake = _fleet({"a": (10, 40), "b": (90, 40)}, use_fleet_maxRuns="1")
+    running = []
+    fake.engine.during = lambda run: running.append(len(fake.engine.of_fleet.state().runs))
+    _tick(fake)
+    assert set(running) == {1}
+    assert sorted(_ran(fake)) == ["a", "b"]
+    assert not fake.engine.of_fleet.state().runs
+
+
+def test_no_budget_no_ledger():
+    fake = _fleet({"a": (10, 40), "b": (90, 40)})
+    fake.engine.of_fleet = None
+    _tick(fake)
+    assert sorted(_ran(fake)) == ["a", "b"]
+
+
+def test_a_ledger_that_cannot_be_written_stops_the_budget_and_nothing_else():
+    fake = _fleet({"a": (10, 40)}, budget=100)
+
+    def refuse(step):
+        raise OSError("disk is full")
+
+    fake.engine.of_fleet.change = refuse
+    _tick(fake)
+    assert "BUDGET_NOT_ACCESSIBLE: the ledger of the fleet: disk is full" in _automation("spark_catalog.shop.a").note
+    del fake.engine.of_fleet.change
+    fake.tick(MINUTE)
+    _tick(fake)
+    assert fake.engine.of_fleet.state().spent_of("shop", 0) == 40
+
+
+def test_a_table_that_gains_nothing_has_no_turn():
+    fake = _fleet({"a": (0, 40), "b": (90, 40)}, budget=1000)
+    _tick(fake)
+    assert _ran(fake) == ["b"]
+    assert "save reads about 0 bytes" in _automation("spark_catalog.shop.a").note
+
+
+def test_a_table_that_waits_longer_than_a_period_keeps_its_place():
+    fake = _fleet({"large": (900, 90), "a": (10, 40)}, budget=100)
+    fake.tables.put("spark_catalog.shop.b", {})
+    fake.engine.offers["spark_catalog.shop.large"] = (1, 90)
+    fake.engine.offers["spark_catalog.shop.b"] = (20, 40)
+    for _ in range(4 * 24 * 6):
+        fake.tick(10 * MINUTE)
+        for name in "ab":
+            fake.tables.commit(f"spark_catalog.shop.{name}")
+    assert "large" in _ran(fake)
+
+
+def test_failures_in_a_row_are_tried_less_and_less_often():
+    fake = _fleet({"a": (10, 40)})
+    fake.engine.error = OSError("cannot be read")
+    starts = []
+    fake.engine.during = lambda run: starts.append(run.started_at)
+    for _ in range(3 * 24 * 6):
+        fake.tick(10 * MINUTE)
+    pauses = [after - before for before, after in pairwise(starts)]
+    assert pauses[:4] == [10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 80 * MINUTE]
+    assert max(pauses) <= DAY + 10 * MINUTE
+    assert "QUARANTINED" in _automation("spark_catalog.shop.a").note
+    # It ends by itself.
+    fake.engine.error = None
+    for _ in range(24 * 6 + 1):
+        fake.tick(10 * MINUTE)
+    assert "QUARANTINED" not in (_automation("spark_catalog.shop.a").note or "")
+    assert _automation("spark_catalog.shop.a").state == "scheduled"
+
+
+def test_a_run_without_progress_holds_up_nobody():
+    fake = _fleet({"a": (10, 40), "b": (90, 40)})
+    fake.conf["spark.qbeast.use.service.max-tables"] = "1"
+    fake.threads.at_once = False
+    fake.tick(1)
+    hanging = fake.threads.waiting.pop()
+    fake.threads.at_once = True
+    fake.threads.run_all()
+    fake.tick(10 * MINUTE)
+    assert _ran(fake) == []
+    fake.tick(61 * MINUTE)
+    _tick(fake)
+    assert len(_ran(fake)) == 1
+    hanging()
