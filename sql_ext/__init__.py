@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sql_ext.attachment import attach, call, register_procedure
     from sql_ext.configuration import configure, spark_conf
     from sql_ext.dataframe_methods import tolerance_by_group
-    from sql_ext.facade.all_tables import consumption, ingestion, metastore_summary, optimizations, status
+    from sql_ext.facade.all_tables import consumption, fleet, ingestion, metastore_summary, optimizations, status
     from sql_ext.facade.inspection import Inspect
     from sql_ext.facade.maintenance import Maintenance
     from sql_ext.facade.table import Table, table
@@ -111,6 +111,7 @@ __all__ = [
     "configure",
     "consumption",
     "explain",
+    "fleet",
     "ingestion",
     "metastore_summary",
     "on_event",
@@ -183,6 +184,7 @@ _MODULES = {
     ),
     "sql_ext.facade.all_tables": (
         "consumption",
+        "fleet",
         "ingestion",
         "metastore_summary",
         "optimizations",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from catalog.counted_nouns import agreeing, counted
+from catalog.counted_nouns import counted
 from catalog.epoch_millis import moment
 from catalog.errors import ConcurrentChangeError
 from catalog.properties.fleet_properties import FLEET_MAX_BYTES, FLEET_MAX_RUNS, Pool
@@ -181,10 +181,8 @@ class LedgerState:
         for pool in pools:
             running = [r for r in live if _is_of(r.database, pool.database)]
             if pool.max_runs is not None and len(running) >= pool.max_runs:
-                note = (
-                    f"{counted(len(running), 'run')} of {pool.label} {agreeing(len(running), 'is', 'are')} under way, and "
-                    f"{FLEET_MAX_RUNS.name} is {pool.max_runs}"
-                )
+                number = counted(len(running), "run")
+                note = f"{pool.label} has {number} under way, and {FLEET_MAX_RUNS.name} is {pool.max_runs}"
                 return self, Refusal(TOO_MANY_RUNS, note, None)
         return replace(self, runs=(*live, run)), None
 

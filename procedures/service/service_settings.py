@@ -42,7 +42,7 @@ FLEET_LOCATION = Setting(
     "spark.qbeast.use.fleet.location",
     TEXT,
     "Folder of the ledger in which all services count what they spend of the budgets of databases.",
-    unset="`_use/fleet` below the location of the database `default`",
+    unset="below the location of the database default",
 )
 SERVICE_SETTINGS: tuple[Setting[object], ...] = (
     ENABLED,

@@ -16,7 +16,7 @@ class Turns:
 
     Attributes:
         start: workers that may start, in this order.
-        appraise: workers of which somebody has to find out what they offer.
+        appraise: workers of which somebody has to find out what they offer, unless they start.
         is_ranked: whether runs take turns: each rewrites what it has offered, and then tables are ranked again.
     """
 
@@ -49,9 +49,8 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
         order = [w for w in order if not has_byte_limit(w) or _waited(w, now) >= interval]
     unknown = [worker for worker in optimizing if worker not in known]
     # Nobody saves bytes by waiting: without a budget, free runs go to those that have waited longest.
-    unlimited = [worker for worker in unknown if not has_byte_limit(worker)]
-    at_once = unlimited[: max(0, free - len(maintaining) - len(order))]
-    return Turns([*maintaining, *order, *at_once], [worker for worker in unknown if worker not in at_once], True)
+    at_once = [worker for worker in unknown if not has_byte_limit(worker)]
+    return Turns([*maintaining, *order, *at_once], unknown, True)
 
 
 def has_byte_limit(worker: Worker) -> bool:

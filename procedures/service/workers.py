@@ -162,7 +162,6 @@ class Workers:
             due = [worker for worker in due if not worker.waits_for_hours(now)]
             idle = [worker for worker in self._workers.values() if worker.run is None]
             turns = next_turns(due, idle, settings.max_tables - self._running(now), now, self._interval)
-        self._appraise_some(turns.appraise, settings)
         load: ClusterLoad | None = None
         for worker in turns.start:
             with self._lock:
@@ -181,6 +180,7 @@ class Workers:
             elif not strategies:
                 with self._lock:
                     worker.skip_turn(now, self._interval)
+        self._appraise_some([worker for worker in turns.appraise if worker.is_due(now)], settings)
         with self._lock:
             waiting = any(w.run is None and (w.is_appraising or w in due) for w in idle)
             if waiting and self._running(now) >= settings.max_tables:

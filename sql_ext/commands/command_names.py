@@ -32,6 +32,7 @@ SECTIONS = {
         "plan": "Plans which files to rewrite together.",
         "compact": "Rewrites files without deleted rows, or with the latest rows only.",
         "consolidate-log": "Makes the logs of tables quick to load.",
+        "fleet": "Ranks the tables that share a budget, and gives the best a turn.",
         "cancel": "Asks a run to stop at the next boundary between groups.",
     },
     "Delete": {

@@ -36,6 +36,19 @@ def optimizations(spark: SparkSession) -> DataFrame:
     return table_rows(spark, "system_lake_tables.optimizations")
 
 
+def fleet(spark: SparkSession) -> DataFrame:
+    """The tables that the service looks after, in the order in which the budget goes to them, and sums.
+
+    Args:
+        spark: an attached session, or a Spark Connect client whose server is attached.
+
+    Raises:
+        UseError: the session is not attached.
+    """
+    check_attached(spark)
+    return table_rows(spark, "system_lake_tables.fleet")
+
+
 def ingestion(spark: SparkSession) -> DataFrame:
     """The commits of all tables; the first column is the full name of the table.
 

@@ -157,7 +157,7 @@ def test_a_run_without_progress_holds_up_nobody():
     fake.conf["spark.qbeast.use.service.max-tables"] = "1"
     fake.threads.at_once = False
     fake.tick(1)
-    hanging = fake.threads.waiting.pop()
+    hanging = fake.threads.waiting.pop(0)
     fake.threads.at_once = True
     fake.threads.run_all()
     fake.tick(10 * MINUTE)
