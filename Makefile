@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements bench-star bench-tpch bench-merge
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -96,6 +96,7 @@ fuzz-joins: java $(INSTALLED) test-shim ## compare random joins with and without
 	@$(BIN)/python tests/oracle/fuzz_joins.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 MINUTES ?= 10
+KILLS ?= 10
 
 soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on one table at once (MINUTES=10)
 	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)
@@ -108,6 +109,9 @@ soak-merges: java $(INSTALLED) test-shim ## a writer of plain Delta merges besid
 
 soak-statements: java $(INSTALLED) test-shim ## four attached writers beside the service and use.optimize (COUNT=10000)
 	@$(BIN)/python tests/soak/statements.py --count $(COUNT) $(ARGS)
+
+soak-fleet: java $(INSTALLED) test-shim ## two services share a budget, and one is killed again and again (KILLS=10)
+	@$(BIN)/python tests/soak/fleet_services.py --kills $(KILLS) $(ARGS)
 
 lint: java $(INSTALLED) ## check style, types, imports and formats
 	@$(BIN)/ruff check --quiet
@@ -170,6 +174,9 @@ bench-tpch: java $(INSTALLED) ## the 22 queries of TPC-H on an indexed table and
 
 bench-merge: java $(INSTALLED) ## what a MERGE of 1,000 keys reads, with and without the keys of its source (minutes)
 	@$(BIN)/python bench/merge_keys.py $(ARGS)
+
+bench-fleet-tables: java $(INSTALLED) ## bytes that readers of 300 tables read, by who gets the budget (half an hour)
+	@$(BIN)/python bench/fleet_tables.py --json bench/results/fleet_tables.json $(ARGS)
 
 bench-lines: ## compare the lines of Spark: the layout and a small optimization (half an hour)
 	@for line in $(LINES); do $(MAKE) environment LINE=$$line || exit 1; done
