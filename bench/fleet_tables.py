@@ -146,7 +146,7 @@ def measured(spark: SparkSession, folder: Path, policy: str, arguments: argparse
             size, queries, rows = size + execution.input_bytes, queries + 1, rows + int(str(execution.rows[0][0]))
         if service is not None and second % LOOK_EVERY == 0:
             service.tick()
-    spent = ledger_of(spark).state().spent_of(None, 0)
+    spent = ledger_of(spark, str(folder / "ledger")).state().spent_of(None, 0)
     if service is not None:
         service.stop()
     workers.next_turns = next_turns

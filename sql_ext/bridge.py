@@ -40,6 +40,7 @@ from procedures.service.execution import ledger_of
 from procedures.service.fleet_overview import fleet_rows, members_of
 from procedures.service.manual import trigger
 from procedures.service.metadata_changes import check_defaults, check_other_format, checked_change
+from procedures.service.service_settings import FLEET_LOCATION
 from sql_ext.bridge_arguments import Arguments
 from sql_ext.bridge_operations import (
     OPERATIONS,
@@ -163,7 +164,8 @@ def _system_table(spark: SparkSession, request: SystemTableRows) -> DataFrame:
 def _fleet(spark: SparkSession) -> list[dict[str, Any]]:
     app = application()
     now = app.clock.now()
-    rows = fleet_rows(members_of(spark, app.automations, now), ledger_of(spark).state(), now)
+    ledger = ledger_of(spark, FLEET_LOCATION.optional_of_conf(spark.conf.get))
+    rows = fleet_rows(members_of(spark, app.automations, now), ledger.state(), now)
     return [asdict(row) for row in rows]
 
 

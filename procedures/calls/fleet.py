@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import UnknownNameError
 from catalog.jvm.session import interrupted
 from catalog.state.automation import FAILED, RUNNING, WAITING
+from catalog.state.fleet_ledger import FleetLedger
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
@@ -21,6 +23,7 @@ from procedures.loop.table_optimizer import optimize
 from procedures.process.application import application
 from procedures.service.execution import Turn, ledger_of
 from procedures.service.fleet_overview import IDLE, Member, fleet_rows, in_order, members_of
+from procedures.service.service_settings import FLEET_LOCATION
 
 OPTIMIZED = "optimized"
 
@@ -51,9 +54,13 @@ def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> lis
         if interrupted(spark):
             break
         done[member.table.location] = _turn(spark, member)
-    rows = fleet_rows(members, ledger_of(spark).state(), app.clock.now())
+    rows = fleet_rows(members, _ledger(spark).state(), app.clock.now())
     ended = {row.table: row for row in done.values()}
     return [_after(row, ended[row.table]) if row.table in ended else row for row in rows]
+
+
+def _ledger(spark: SparkSession) -> FleetLedger:
+    return ledger_of(spark, FLEET_LOCATION.optional_of_conf(spark.conf.get))
 
 
 def _appraised(spark: SparkSession, member: Member) -> Member:
@@ -62,7 +69,7 @@ def _appraised(spark: SparkSession, member: Member) -> Member:
     if member.schedule is None or member.problem is not None or is_running:
         return member
     table, clock = member.table, application().clock
-    budget = RunBudget(lambda: ledger_of(spark), table.pools, table.database, clock)
+    budget = RunBudget(partial(_ledger, spark), table.pools, table.database, clock)
     run = Run(table.name, table.location, CALL, member.schedule.parameters, clock.now())
     try:
         settings = member.schedule.settings().within(budget.group_bytes)
@@ -78,7 +85,7 @@ def _turn(spark: SparkSession, member: Member) -> FleetRow:
     name, database = table.name, table.database
     if member.schedule is None:
         return FleetRow(None, name, database, FAILED, member.problem)
-    budget = RunBudget(lambda: ledger_of(spark), table.pools, database, app.clock)
+    budget = RunBudget(partial(_ledger, spark), table.pools, database, app.clock)
     found = ManagedTable.find(spark, name)
     run = Run.of(found, CALL, member.schedule.parameters, app.clock)
     turn = Turn(budget, member.appraisal)

@@ -47,7 +47,6 @@ from procedures.process.application import Application
 from procedures.service.health_alerts import look
 from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.service.service_metrics import RunTotals
-from procedures.service.service_settings import FLEET_LOCATION
 
 logger = logging.getLogger(__name__)
 
@@ -124,8 +123,8 @@ class Engine(Protocol):
         """
         ...
 
-    def ledger(self) -> FleetLedger:
-        """Returns the ledger of budgets."""
+    def ledger(self, folder: str | None) -> FleetLedger:
+        """Returns the ledger of budgets; see ``ledger_of``."""
         ...
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
@@ -167,7 +166,7 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, app: Application) -> None:
         self._spark = spark
         self._app = app
-        self._ledger: FleetLedger | None = None
+        self._ledgers: dict[str | None, FleetLedger] = {}
 
     def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:
         """See ``Engine.run``; must be called in a separate thread."""
@@ -194,11 +193,11 @@ class SparkEngine:
         settings = schedule.settings().within(group_bytes)
         return appraise(ManagedTable.find(self._spark, run.table), settings, run, self._app.clock)
 
-    def ledger(self) -> FleetLedger:
+    def ledger(self, folder: str | None) -> FleetLedger:
         """See ``Engine.ledger``."""
-        if self._ledger is None:
-            self._ledger = ledger_of(self._spark)
-        return self._ledger
+        if folder not in self._ledgers:
+            self._ledgers[folder] = ledger_of(self._spark, folder)
+        return self._ledgers[folder]
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
         """See ``Engine.maintain``; must be called in a separate thread.
@@ -269,13 +268,13 @@ class SparkEngine:
         return TaskQueue(tasks_queued_outside(self._spark, pool), cores(self._spark))
 
 
-def ledger_of(spark: SparkSession) -> FleetLedger:
+def ledger_of(spark: SparkSession, folder: str | None) -> FleetLedger:
     """Returns the ledger of the budgets of a metastore's databases; it is made when something is spent.
 
     Args:
-        spark: session whose metastore and settings count.
+        spark: session whose metastore counts.
+        folder: where it is, see ``FLEET_LOCATION``; None = below the location of the database ``default``.
     """
-    folder = FLEET_LOCATION.optional_of_conf(spark.conf.get)
     texts = SharedTexts.of_metastore(spark, LEDGER_FOLDER) if folder is None else SharedTexts(spark, folder)
     return FleetLedger(texts)
 

@@ -78,6 +78,7 @@ class Workers:
         self._workers: dict[str, Worker] = {}
         self._threads: dict[str, threading.Thread] = {}
         self._interval = ServiceSettings().optimization_interval
+        self._ledger_folder: str | None = None
         self.is_silent: Callable[[], bool] = lambda: False
         """Whether to suppress errors, because Spark has stopped."""
 
@@ -154,7 +155,7 @@ class Workers:
     def start_due(self, settings: ServiceSettings) -> None:
         """Starts runs of due tables, up to the limit; tables that have waited longest come first."""
         now = self._clock.now()
-        self._interval = settings.optimization_interval
+        self._interval, self._ledger_folder = settings.optimization_interval, settings.fleet_location
         with self._lock:
             for worker in self._workers.values():
                 worker.stop_after_hours(now)
@@ -314,7 +315,8 @@ class Workers:
             logger.warning("A budget of the fleet is used up: %s", message)
             self._notifications.send(Notification(BUDGET_USED_UP, worker.name, self._clock.now(), message))
 
-        return RunBudget(self._engine.ledger, worker.pools, worker.database, self._clock, exhausted)
+        ledger = partial(self._engine.ledger, self._ledger_folder)
+        return RunBudget(ledger, worker.pools, worker.database, self._clock, exhausted)
 
     def _begin(
         self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str, *, is_ranked: bool

@@ -113,7 +113,7 @@ def test_two_services_share_the_budget_and_one_that_ends_is_replaced(spark, shop
             service.join()
         clock.go_on(60_000)
     assert all(not table.unindexed for table in shop.values())
-    state = ledger_of(spark).state()
+    state = ledger_of(spark, None).state()
     # Both began the same groups at most once each, and one of them lost.
     assert cost <= state.spent_of(SHOP, 0) <= 2 * cost
     for service in services:

@@ -115,7 +115,7 @@ class FakeEngine:
         offer = Offer(saving, cost, is_recorded=True) if cost else None
         return Appraisal(self.tables.versions[run.location], offer, cost)
 
-    def ledger(self):
+    def ledger(self, folder):
         return self.of_fleet
 
     def run(self, run, schedule, pool, turn):
