@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -144,6 +144,10 @@ bench-stories: $(INSTALLED) ## the same stories without Spark, in minutes; then 
 	@$(BIN)/python bench/ingest_simulation.py $(ARGS)
 	@$(BIN)/python bench/size_simulation.py
 	@$(BIN)/python bench/price_simulation.py
+
+bench-fleet: $(INSTALLED) ## share a budget between 10,000 simulated tables, by policy (minutes; ARGS="--quick" takes seconds)
+	@$(BIN)/python bench/fleet_simulation.py $(ARGS)
+	@$(BIN)/python bench/fleet_picture.py
 
 bench-long-log: java $(INSTALLED) ## load a table with 20,000 commits before and after its log is consolidated (minutes)
 	@$(BIN)/python bench/long_log.py $(ARGS)

@@ -102,32 +102,37 @@ class ScanTotals(NamedTuple):
 
     Attributes:
         scans: how many.
+        weight: how many, each counted by its recency.
         first: when the first of them finished, epoch milliseconds; None without any.
-        share_read: share of the table's bytes that a scan read, on average; 0 without any.
+        share_read: share of the table's bytes that a scan read, on average, with the same weights; 0 without any.
     """
 
     scans: int
+    weight: float
     first: int | None
     share_read: float
 
 
-def scan_totals(table: ManagedTable, since: int) -> ScanTotals:
+def scan_totals(table: ManagedTable, since: int, now: int, half_life: float) -> ScanTotals:
     """Adds up the recorded scans since a time; one Spark job, if there are records.
 
     Args:
         table: the table.
         since: epoch milliseconds, exclusive.
+        now: epoch milliseconds.
+        half_life: milliseconds after which a scan counts half as much; infinite = all count alike.
     """
-    size = F.col("table_size.bytes")
-    share = F.when(size > 0, (F.col("read.bytes") + F.coalesce("read_for_joins.bytes", F.lit(0))) / size)
+    size, time = F.col("table_size.bytes"), F.unix_millis("time")
+    share = (F.col("read.bytes") + F.coalesce("read_for_joins.bytes", F.lit(0))) / size
+    weight = F.pow(F.lit(0.5), F.greatest(F.lit(now) - time, F.lit(0)) / F.lit(half_life))
     row = (
         scans_of(table)
-        .where(F.col("time") > F.timestamp_millis(F.lit(since)))
-        .agg(F.count("*"), F.unix_millis(F.min("time")), F.mean(share))
+        .where((time > since) & (size > 0))
+        .agg(F.count("*"), F.sum(weight), F.min(time), F.sum(weight * share))
         .first()
     )
-    scans, first, mean = row if row is not None else (0, None, None)
-    return ScanTotals(scans, first, min(1.0, mean or 0.0))
+    scans, total, first, shares = row if row is not None and row[0] else (0, 0.0, None, 0.0)
+    return ScanTotals(scans, total, first, min(1.0, shares / max(total, 1e-12)))
 
 
 def _evenly(count: int, wanted: int) -> list[int]:

@@ -32,7 +32,7 @@ USED_UP, TOO_LARGE, TOO_MANY_RUNS = "BUDGET_USED_UP", "GROUP_LARGER_THAN_BUDGET"
 
 LEDGER_FOLDER = "_use/fleet"
 """Where it is, below the location of the database ``default``."""
-RUN_MILLIS = 60_000
+RUN_MILLIS = 45_000
 """A run that is not renewed for so long no longer counts."""
 _MILLIS_PER_HOUR, _MILLIS_PER_DAY = 3_600_000, 86_400_000
 KEPT_MILLIS = 31 * _MILLIS_PER_DAY

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 LEASE_FILE = "lease.json"
 # Renewed three times in its time; a crashed holder blocks the table for this long at most.
-LEASE_MILLIS = 60_000
+LEASE_MILLIS = 45_000
 # A lease that ends later than so many lease times from now is invalid: no holder with a correct clock writes it, and a
 # wrong clock must not block a table for years.
 MOST_LEASE_TIMES = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from catalog.clock import Clock
@@ -14,7 +15,7 @@ from procedures.declare.runs import Run
 from procedures.fleet.offer import Offer, saved_per_scan
 from procedures.fleet.outcome_files import add_outcome, outcomes_of, store_outcomes
 from procedures.fleet.outcomes import Outcome, correction
-from procedures.fleet.reads import ReadRate, RecordedUse
+from procedures.fleet.reads import HALF_LIFE_DAYS, ReadRate, RecordedUse, recent_days
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.table_optimizer import planner_of
@@ -71,15 +72,16 @@ def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: C
     snapshot = table.snapshot()
     target_bytes = TARGET_FILE_BYTES.value(snapshot.settings)
     table_bytes = max(1, snapshot.bytes)
+    use, factor, is_read = None, 1.0, True
     if records_scans(snapshot.settings):
         with described_jobs(table.spark, f"USE fleet: reads of {table.name}"):
-            use, factor = _recorded_use(table, clock.now()), correction(_judged(table))
-    else:
-        use, factor = None, 1.0
+            use = _recorded_use(table, clock.now())
+            outcomes, is_read = _judged(table, clock.now())
+            factor = correction(outcomes)
     rate = ReadRate.of(use)
     return Appraisal(
         plan.version,
-        Offer.of(plan.groups, rate, table_bytes, target_bytes, factor),
+        Offer.of(plan.groups, rate, table_bytes, target_bytes, factor, is_read),
         plan.groups[0].bytes,
         saved_per_scan(plan.groups, rate.share_read, table_bytes, target_bytes) / table_bytes,
         rate.share_read,
@@ -105,18 +107,22 @@ def record_outcome(table: ManagedTable, appraisal: Appraisal, rewritten: int, no
 
 
 def _recorded_use(table: ManagedTable, now: int) -> RecordedUse:
-    totals = scan_totals(table, now - READ_DAYS * _MILLIS_PER_DAY)
-    days = _DAYS_WITHOUT_READS if totals.first is None else (now - totals.first) / _MILLIS_PER_DAY
-    return RecordedUse(totals.scans, max(days, 0.0), totals.share_read)
+    totals = scan_totals(table, now - READ_DAYS * _MILLIS_PER_DAY, now, HALF_LIFE_DAYS * _MILLIS_PER_DAY)
+    days = _DAYS_WITHOUT_READS if totals.first is None else max(0.0, (now - totals.first) / _MILLIS_PER_DAY)
+    return RecordedUse(totals.weight, recent_days(days), totals.share_read)
 
 
-def _judged(table: ManagedTable) -> list[Outcome]:
-    """The outcomes of earlier turns; the newest is compared with the scans since, once there are enough of them."""
+def _judged(table: ManagedTable, now: int) -> tuple[list[Outcome], bool]:
+    """The outcomes of earlier turns, and whether a scan has read the table since the newest.
+
+    The newest is compared with the scans since, once there are enough of them.
+    """
     outcomes = outcomes_of(table)
-    if outcomes and outcomes[-1].measured is None:
-        totals = scan_totals(table, outcomes[-1].at)
-        newest = outcomes[-1].judged(totals.scans, totals.share_read)
-        if newest is not outcomes[-1]:
-            outcomes = [*outcomes[:-1], newest]
-            store_outcomes(table, outcomes)
-    return outcomes
+    if not outcomes or outcomes[-1].measured is not None:
+        return outcomes, True
+    totals = scan_totals(table, outcomes[-1].at, now, math.inf)
+    newest = outcomes[-1].judged(totals.scans, totals.share_read)
+    if newest is not outcomes[-1]:
+        outcomes = [*outcomes[:-1], newest]
+        store_outcomes(table, outcomes)
+    return outcomes, totals.scans > 0

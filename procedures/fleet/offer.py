@@ -13,6 +13,8 @@ from procedures.groups.read_costs import OPENING
 FRESH_SHARE = 0.1
 # A file is rewritten for its deleted rows once these are at least so large a share, by default.
 DELETED_SHARE = 0.05
+# Bytes are worth rewriting if reads are expected to save a fifth of them per day: as many within five days.
+LEAST_SAVING_PER_BYTE = 0.2
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,23 @@ class Offer:
         saving: bytes that reads are expected not to read, per day, once the groups are rewritten.
         cost: bytes to rewrite.
         is_recorded: whether recorded reads say so; otherwise it is an assumption.
+        is_read: whether a scan has read the table since its last rewrite; True if there was none, or if nobody knows.
     """
 
     saving: float
     cost: int
     is_recorded: bool
+    is_read: bool = True
 
     @classmethod
     def of(
-        cls, groups: Sequence[Group], rate: ReadRate, table_bytes: int, target_bytes: int, correction: float = 1.0
+        cls,
+        groups: Sequence[Group],
+        rate: ReadRate,
+        table_bytes: int,
+        target_bytes: int,
+        correction: float = 1.0,
+        is_read: bool = True,
     ) -> Offer:
         """Appraises the groups of a plan.
 
@@ -40,23 +50,34 @@ class Offer:
             rate: how the table is read.
             table_bytes: bytes of all of its files.
             target_bytes: size that its files should have.
-            correction: by how much predictions for this table were wrong; see ``Outcomes.correction``.
+            correction: by how much predictions for this table were wrong; see ``outcomes.correction``.
+            is_read: whether a scan has read the table since its last rewrite; True if there was none.
         """
         saved = saved_per_scan(groups, rate.share_read, table_bytes, target_bytes)
         saving = saved * rate.scans_per_day * correction
-        return cls(saving, sum(group.bytes for group in groups), rate.is_recorded)
+        return cls(saving, sum(group.bytes for group in groups), rate.is_recorded, is_read)
 
     @property
     def saving_per_byte(self) -> float:
         """Bytes that reads are expected to save per day, for each byte that is rewritten."""
         return self.saving / max(self.cost, 1)
 
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether the rewrite is worth its bytes, now.
+
+        A table that nobody has read since its last rewrite can wait until somebody does: until then, nothing is lost,
+        and its next rewrite covers all that arrives meanwhile.
+        """
+        return self.is_read and self.saving_per_byte >= LEAST_SAVING_PER_BYTE
+
 
 def saved_per_scan(groups: Sequence[Group], share_read: float, table_bytes: int, target_bytes: int) -> float:
     """The bytes that a scan will not read once some groups are rewritten; opened files count as bytes.
 
     Files without an index are read whole, unless the records show that scans skip them by other means. Groups that the
-    judge has chosen say by how much reads become cheaper. Files that are only concatenated are opened less often.
+    judge has chosen say by how much reads become cheaper. Files that are only concatenated are opened less often. A
+    scan saves no more bytes than it reads.
 
     Args:
         groups: the groups.
@@ -68,13 +89,14 @@ def saved_per_scan(groups: Sequence[Group], share_read: float, table_bytes: int,
     unindexed = sum(group.bytes for group in groups if not isinstance(group, Concatenate) and not group.revision_id)
     judged = [group.read_cost for group in groups if group.read_cost is not None]
     saved = min(read, unindexed) * (1 - FRESH_SHARE)
+    openings = 0.0
     if judged:
         saved += read * max(0.0, judged[0][0] - judged[-1][1]) / max(judged[0][0], 1e-9)
     for group in groups:
         if group.read_cost is None and (isinstance(group, Concatenate) or group.revision_id):
-            opened = max(0, len(group.files) - _files_after(group, target_bytes)) * OPENING * target_bytes
-            saved += share_read * (opened + DELETED_SHARE * group.bytes)
-    return saved
+            openings += max(0, len(group.files) - _files_after(group, target_bytes)) * OPENING * target_bytes
+            saved += share_read * DELETED_SHARE * group.bytes
+    return min(read, saved) + share_read * openings
 
 
 def _files_after(group: Group, target_bytes: int) -> int:

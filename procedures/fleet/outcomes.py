@@ -12,6 +12,8 @@ LEAST_SCANS = 5
 LEAST_CORRECTION, MOST_CORRECTION = 1 / 16, 4.0
 _NEWEST = 0.5
 _MILLIS_PER_DAY = 86_400_000
+# Shares of a table's bytes that scans read differ by so much for other reasons, too.
+NOISE = 0.2
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,14 @@ class Outcome:
 
     @property
     def ratio(self) -> float | None:
-        """What was measured, in proportion to what was predicted, within the limits of a correction."""
+        """What was measured, in proportion to what was predicted, within the limits of a correction.
+
+        Both are compared with the noise of measurements added, so that the outcome of a small rewrite proves little.
+        """
         if self.measured is None or self.predicted <= 0:
             return None
-        return min(MOST_CORRECTION, max(LEAST_CORRECTION, self.measured / self.predicted))
+        ratio = (self.measured + NOISE) / (self.predicted + NOISE)
+        return min(MOST_CORRECTION, max(LEAST_CORRECTION, ratio))
 
 
 def correction(outcomes: Sequence[Outcome]) -> float:

@@ -9,26 +9,30 @@ from typing import TypeVar
 from procedures.fleet.offer import Offer
 
 # What a table offers counts twice as much for each time that it has waited so long, at most so many times.
-DOUBLING_MILLIS = 6 * 3_600_000
+DOUBLING_MILLIS = 14 * 86_400_000
 MOST_DOUBLINGS = 40
 
 _Waiting = TypeVar("_Waiting")
 
 
 def priority(offer: Offer, waited_millis: int) -> float:
-    """What decides who comes first: the saving per byte, which doubles for every six hours of waiting.
+    """What decides who comes first: the saving per byte, which doubles for every two weeks of waiting.
 
-    A table whose saving per byte is a thousandth of the best one waits for ten doublings, two and a half days, at most.
+    A table passes those that save n times as much per byte and were rewritten just now after log2(n) doublings: two
+    weeks for twice as much. Shorter times spend the budget on old work instead of on work that saves more.
+    Offers that are not worth their bytes have no priority, however long they wait.
 
     Args:
         offer: what the table offers.
         waited_millis: since when it could have been rewritten.
     """
+    if not offer.is_worthwhile:
+        return 0.0
     return offer.saving_per_byte * math.pow(2.0, min(max(waited_millis, 0) / DOUBLING_MILLIS, MOST_DOUBLINGS))
 
 
 def ranked(tables: Iterable[_Waiting], of: Callable[[_Waiting], tuple[Offer, int]]) -> list[_Waiting]:
-    """The tables that gain something, in their order.
+    """The tables whose offers are worthwhile, in their order.
 
     Args:
         tables: the tables; those of equal priority keep their order.

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-# What is assumed of a table before anything is recorded: it weighs as much as one day of records.
-PRIOR_DAYS = 1.0
+# What is assumed of a table before anything is recorded: it weighs as much as so many days of records.
+PRIOR_DAYS = 0.5
 PRIOR_SCANS_PER_DAY = 1.0
 PRIOR_SHARE_READ = 0.25
+# A record counts half as much after so many days, because tables become hot and cold.
+HALF_LIFE_DAYS = 2.0
+
+
+def recency(age_days: float) -> float:
+    """How much a recorded scan counts: 1 now, half after two days.
+
+    Args:
+        age_days: days since the scan.
+    """
+    return math.pow(0.5, max(age_days, 0.0) / HALF_LIFE_DAYS)
+
+
+def recent_days(days: float) -> float:
+    """How much some days of records count together, when each moment counts by its recency; 2.9 days at most.
+
+    Args:
+        days: their length, up to now.
+    """
+    return (1 - recency(days)) * HALF_LIFE_DAYS / math.log(2)
 
 
 @dataclass(frozen=True)
@@ -15,12 +36,12 @@ class RecordedUse:
     """The recorded scans of a table over some time.
 
     Attributes:
-        scans: how many.
-        days: length of the time; at least as long as the records are old.
-        share_read: mean share of the table's bytes that a scan has read.
+        scans: how many, each counted by its ``recency``.
+        days: length of the time, counted likewise; see ``recent_days``.
+        share_read: mean share of the table's bytes that a scan has read, with the same weights.
     """
 
-    scans: int
+    scans: float
     days: float
     share_read: float
 
@@ -41,9 +62,10 @@ class ReadRate:
 
     @classmethod
     def of(cls, use: RecordedUse | None) -> ReadRate:
-        """The expected rate: the records, and the assumption with the weight of one day.
+        """The expected rate: the records, and the assumption with the weight of half a day.
 
-        So a table that was hardly watched counts about as assumed, and one without a scan in a month as hardly read.
+        A table that was hardly watched counts about as assumed. One without a scan for weeks counts as read every
+        seventh day.
 
         Args:
             use: the records; None if reads of the table are not recorded.

@@ -32,8 +32,9 @@ logger = logging.getLogger(__name__)
 _Outcome = TypeVar("_Outcome")
 # Tables that are appraised at the same time; each is planned, and nothing is rewritten.
 _APPRAISALS = 4
-# Where a budget does not say when it may allow more, it is asked again after this time.
-_RETRY_MILLIS = 30_000
+# A budget that does not say when it may allow more, and a lease of another process, are asked again after this time:
+# a service that was killed is replaced within a minute.
+_RETRY_MILLIS = 10_000
 Spawn = Callable[[str, Callable[[], None]], threading.Thread | None]
 
 
@@ -371,6 +372,8 @@ class Workers:
                 worker.end(outcome.settled, problem, now, self._interval, outcome.note, maintained=maintained)
                 retry = min(self._interval, _RETRY_MILLIS)
                 worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry)
+                if outcome.totals.lease_held:
+                    worker.due_at = min(worker.due_at, now + retry)
         self._wake()
 
     def _leave(self, worker: Worker) -> None:

@@ -124,10 +124,10 @@ def test_a_table_that_gains_nothing_has_no_turn():
 def test_a_table_that_waits_longer_than_a_period_keeps_its_place():
     fake = _fleet({"large": (900, 90), "a": (10, 40)}, budget=100)
     fake.tables.put("spark_catalog.shop.b", {})
-    fake.engine.offers["spark_catalog.shop.large"] = (1, 90)
+    fake.engine.offers["spark_catalog.shop.large"] = (25, 90)
     fake.engine.offers["spark_catalog.shop.b"] = (20, 40)
-    for _ in range(4 * 24 * 6):
-        fake.tick(10 * MINUTE)
+    for _ in range(24 * 30):
+        fake.tick(60 * MINUTE)
         for name in "ab":
             fake.tables.commit(f"spark_catalog.shop.{name}")
     assert "large" in _ran(fake)
