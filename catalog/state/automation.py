@@ -17,12 +17,14 @@ class OfferFacts:
         cost: bytes to rewrite.
         saving: bytes that reads are expected not to read, per day.
         is_recorded: whether recorded reads say so.
+        is_read: whether a scan has read the table since its last turn.
         since: since when it waits for its turn, epoch milliseconds.
     """
 
     cost: int
     saving: float
     is_recorded: bool
+    is_read: bool
     since: int
 
 

@@ -49,7 +49,7 @@ def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> lis
     members = in_order(_appraised(spark, member) for member in members)
     done: dict[str, FleetRow] = {}
     for member in () if dry_run else members:
-        if member.offer is None or member.offer.saving <= 0:
+        if member.offer is None or not member.offer.is_worthwhile:
             continue
         if interrupted(spark):
             break

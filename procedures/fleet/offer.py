@@ -15,6 +15,8 @@ FRESH_SHARE = 0.1
 DELETED_SHARE = 0.05
 # Bytes are worth rewriting if reads are expected to save a fifth of them per day: as many within five days.
 LEAST_SAVING_PER_BYTE = 0.2
+NOT_READ, TOO_LITTLE = "NOT_READ_SINCE_LAST_TURN", "SAVES_TOO_LITTLE"
+"""Reason codes of offers that are not worthwhile."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,17 @@ class Offer:
         A table that nobody has read since its last rewrite can wait until somebody does: until then, nothing is lost,
         and its next rewrite covers all that arrives meanwhile.
         """
-        return self.is_read and self.saving_per_byte >= LEAST_SAVING_PER_BYTE
+        return self.objection is None
+
+    @property
+    def objection(self) -> str | None:
+        """Why the rewrite is not worth its bytes: a reason code, and the same for people; None if it is."""
+        if not self.is_read:
+            return f"{NOT_READ}: no read was recorded since the last turn"
+        if self.saving_per_byte < LEAST_SAVING_PER_BYTE:
+            saved = f"reads would save {self.saving_per_byte:.2g} bytes per day for each byte rewritten"
+            return f"{TOO_LITTLE}: {saved}, and a turn needs {LEAST_SAVING_PER_BYTE:g}"
+        return None
 
 
 def saved_per_scan(groups: Sequence[Group], share_read: float, table_bytes: int, target_bytes: int) -> float:

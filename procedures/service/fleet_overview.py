@@ -86,7 +86,11 @@ def _member(spark: SparkSession, table: KnownTable, automation: Automation | Non
     facts = None if automation is None else automation.offer
     if facts is None:
         return member
-    return replace(member, offer=Offer(facts.saving, facts.cost, facts.is_recorded), waited=max(0, now - facts.since))
+    return replace(
+        member,
+        offer=Offer(facts.saving, facts.cost, facts.is_recorded, facts.is_read),
+        waited=max(0, now - facts.since),
+    )
 
 
 def in_order(members: Iterable[Member]) -> list[Member]:
@@ -124,10 +128,10 @@ def _row(number: int, member: Member, ledger: LedgerState, now: int) -> FleetRow
     elif automation is not None:
         state, reason = automation.state, automation.last_error or automation.note
     elif offer is not None:
-        state, reason = READY, None if refusal is None else f"{refusal.code}: {refusal.message}"
+        state, reason = READY, offer.objection or (None if refusal is None else f"{refusal.code}: {refusal.message}")
     else:
         state = UNKNOWN if member.appraisal is None else IDLE
-    is_ranked = offer is not None and offer.saving > 0
+    is_ranked = offer is not None and offer.is_worthwhile
     measured = None if newest is None else newest.measured_saving
     return FleetRow(
         rank=number if is_ranked else None,

@@ -361,7 +361,7 @@ class Worker:
         offer = None if self.appraisal is None else self.appraisal.offer
         if offer is None or self.waits_since is None:
             return None
-        return OfferFacts(offer.cost, offer.saving, offer.is_recorded, self.waits_since)
+        return OfferFacts(offer.cost, offer.saving, offer.is_recorded, offer.is_read, self.waits_since)
 
     def _budget_note(self) -> str:
         if self.refusal is not None:
@@ -369,6 +369,8 @@ class Worker:
         offer = None if self.appraisal is None else self.appraisal.offer
         if offer is None:
             return ""
+        if offer.objection is not None:
+            return offer.objection
         return f"waits for its turn: {offer.cost} bytes to rewrite save reads about {offer.saving:.0f} bytes per day"
 
     def _quarantine_note(self) -> str:

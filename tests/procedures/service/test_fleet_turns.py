@@ -118,7 +118,7 @@ def test_a_table_that_gains_nothing_has_no_turn():
     fake = _fleet({"a": (0, 40), "b": (90, 40)}, budget=1000)
     _tick(fake)
     assert _ran(fake) == ["b"]
-    assert "save reads about 0 bytes" in _automation("spark_catalog.shop.a").note
+    assert "SAVES_TOO_LITTLE: reads would save 0 bytes per day" in _automation("spark_catalog.shop.a").note
 
 
 def test_a_table_that_waits_longer_than_a_period_keeps_its_place():
