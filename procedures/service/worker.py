@@ -9,7 +9,7 @@ from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.service.cluster_load import ClusterLoad, Wait
-from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 
 
 class Worker:
@@ -100,6 +100,7 @@ class Worker:
             RECLAMATION: None if retention is None else Pace(retention.interval),
             LOG_CONSOLIDATION: None if log is None else log.pace,
             HEALTH_CHECK: None if alerts is None else Pace(alerts.interval),
+            COLUMN_CHOICE: None if self.schedule.column_choice is None else self.schedule.column_choice.pace,
         }
         due = []
         for name, pace in paces.items():

@@ -1,0 +1,193 @@
+"""The choice of index columns from recorded reads: what is proposed, when a proposal counts, and what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.columns.column_names import split_names
+from catalog.epoch_millis import LAST_MILLIS, moment
+from catalog.errors import UseError
+from catalog.properties.column_choice import column_choice_policy
+from catalog.properties.index_properties import COLUMNS_KEY
+from catalog.properties.insight_properties import CONSUMPTION_ENABLED
+from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
+from catalog.table.managed_table import ManagedTable
+
+STATE_FILE = "column_choice.json"
+_ADVICE = "The service proposes index columns anew, and the period of a choice begins again; the file is replaced."
+
+LEAST_READS = 20
+LEAST_SPAN_MILLIS = 86_400_000
+"""So many recorded reads with filters, over so much time, say enough about the reads of a table."""
+PROPOSAL_MILLIS = 86_400_000
+"""How long columns are proposed before they are set; also the time between two measurements."""
+_LEAST_SAVING = 0.1
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Index columns that the service sets unless other reads change the recommendation.
+
+    Attributes:
+        columns: as ``use.index.columns`` has them.
+        since: epoch milliseconds.
+        reads: number of recorded reads with filters.
+        before: share of the bytes that they read with the present columns, or without an index.
+        after: the same with the proposed columns.
+    """
+
+    columns: str
+    since: int
+    reads: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The index columns of a table, and since when it has them; epoch milliseconds, 0 if it does not matter."""
+
+    columns: str
+    since: int
+
+
+@dataclass(frozen=True)
+class ColumnRecommendation:
+    """The result of a measurement; see ``Proposal``. Columns are None if no index pays."""
+
+    columns: str | None
+    reads: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What becomes of a recommendation.
+
+    Attributes:
+        proposal: the proposal that is in force now; None for none.
+        is_due: whether its columns are to be set.
+    """
+
+    proposal: Proposal | None = None
+    is_due: bool = False
+
+
+def decide(
+    proposal: Proposal | None, recommendation: ColumnRecommendation, chosen: Chosen | None, now: int, period: int
+) -> Decision:
+    """Decides about a recommendation. This function is pure.
+
+    Args:
+        proposal: the one in force so far.
+        recommendation: what the recorded reads recommend now.
+        chosen: the index columns that the table has; None for none.
+        now: epoch milliseconds.
+        period: milliseconds between two changes of the columns, at least.
+    """
+    columns = recommendation.columns
+    if columns is None or (chosen is not None and now - chosen.since < period):
+        return Decision()
+    is_better = recommendation.after <= (1 - _LEAST_SAVING) * recommendation.before
+    if chosen is not None and (_names(columns) == _names(chosen.columns) or not is_better):
+        return Decision()
+    if proposal is None or _names(proposal.columns) != _names(columns) or proposal.since > now:
+        return Decision(Proposal(columns, now, recommendation.reads, recommendation.before, recommendation.after))
+    return Decision(proposal, now - proposal.since >= PROPOSAL_MILLIS)
+
+
+def _names(columns: str) -> frozenset[str]:
+    try:
+        return frozenset(name.lower() for name, _ in split_names(columns))
+    except ValueError:
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class ChoiceState:
+    """What is stored about the choice of a table.
+
+    Attributes:
+        reads: number of recorded reads with filters at the last look.
+        measured_at: when candidates were last measured, epoch milliseconds; None for never.
+        proposal: the proposal in force.
+        chosen: the columns that were set last.
+    """
+
+    reads: int = 0
+    measured_at: int | None = None
+    proposal: Proposal | None = None
+    chosen: Chosen | None = None
+
+    def put(self, table: ManagedTable) -> None:
+        """Stores it, in place of what is stored."""
+        fields: dict[str, object] = {"reads": self.reads, "measured_at": self.measured_at}
+        if self.proposal is not None:
+            fields |= {"proposal": self.proposal.columns, "proposed_at": self.proposal.since}
+            fields |= {"proposed_from": self.proposal.reads}
+            fields |= {"share_before": self.proposal.before, "share_after": self.proposal.after}
+        if self.chosen is not None:
+            fields |= {"chosen": self.chosen.columns, "chosen_at": self.chosen.since}
+        table.write_state(STATE_FILE, json.dumps(fields))
+
+
+def choice_state(table: ManagedTable) -> ChoiceState:
+    """Returns what is stored about the choice of a table; nothing if the file is missing or cannot be read.
+
+    Args:
+        table: the table.
+    """
+    state = read(table, STATE_FILE, _parsed, _ADVICE)
+    return ChoiceState() if isinstance(state, (Missing, Unreadable)) else state
+
+
+def _parsed(text: str) -> ChoiceState | Unreadable:
+    return parse(text, _state_of)
+
+
+def _state_of(fields: Fields) -> ChoiceState:
+    proposal = chosen = None
+    columns, since = fields.text_or_none("proposal"), fields.whole_or_none("proposed_at")
+    if columns and since is not None:
+        before, after = fields.share_or_none("share_before"), fields.share_or_none("share_after")
+        if before is None or after is None:
+            raise FieldError("'share_before' or 'share_after' is no share")
+        proposal = Proposal(columns, since, fields.whole_number("proposed_from"), before, after)
+    columns, since = fields.text_or_none("chosen"), fields.whole_or_none("chosen_at")
+    if columns and since is not None:
+        chosen = Chosen(columns, since)
+    return ChoiceState(fields.whole_number("reads"), fields.whole_or_none("measured_at"), proposal, chosen)
+
+
+def choice_note(table: ManagedTable, settings: Mapping[str, str]) -> str | None:
+    """Returns a note about the choice of the index columns for the status of a table; None if it names them itself.
+
+    Args:
+        table: the table.
+        settings: its properties in force.
+    """
+    try:
+        policy = column_choice_policy(settings)
+    except UseError:
+        # The errors in the properties are shown besides.
+        return None
+    if policy is None:
+        return None
+    if not policy.is_recorded:
+        return f"{COLUMNS_KEY} = 'auto' needs recorded reads: set {CONSUMPTION_ENABLED.name} to true"
+    state, columns = choice_state(table), settings.get(COLUMNS_KEY)
+    if state.proposal is not None:
+        proposal, due = state.proposal, moment(min(state.proposal.since + PROPOSAL_MILLIS, LAST_MILLIS))
+        return (
+            f"proposes the index columns {proposal.columns} from {proposal.reads:,} recorded reads, which would read "
+            f"about {proposal.after:.1%} of the bytes in place of {proposal.before:.1%}; the service sets them after "
+            f"{due.isoformat(timespec='seconds') if due else 'a day'}"
+        )
+    if columns is not None:
+        return f"the service has chosen the index columns {columns} from recorded reads"
+    if state.measured_at is None:
+        return f"index columns are proposed after {LEAST_READS} recorded reads with filters in a day; now {state.reads}"
+    return f"no index columns pay for the {state.reads:,} recorded reads"
