@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from catalog.errors import InvalidArgumentError, NotSupportedError
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import CUBE_SIZE_RANGE, SAMPLE_FRACTIONS
+from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_RANGE, SAMPLE_FRACTIONS
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
@@ -77,7 +77,7 @@ def recommend(
     rows[0] = _with_steps(rows[0], found, snapshot, measured)
     note = choice_note(found, snapshot.settings)
     if note is not None:
-        rows[0] = replace(rows[0], message=f"{rows[0].message} About automatic index columns: {note}.")
+        rows[0] = replace(rows[0], message=f"{rows[0].message} With {COLUMNS_KEY} = 'auto': {note}.")
     return rows
 
 

@@ -10,7 +10,6 @@ from tables import DeltaTable, numbers
 import sql_ext
 from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans
 from catalog.jvm.shim_bridge import ShimBridge
-from procedures.insight.recommendation.column_choice import STATE_FILE
 from procedures.process.application import Application, active
 from procedures.service.service import Service
 
@@ -32,9 +31,9 @@ def _table(spark, name, properties=""):
     return DeltaTable(spark, f"spark_catalog.{DATABASE}.{name}")
 
 
-def _status(spark, table):
+def _properties(spark, table):
     (row,) = sql_ext.call(spark, "status", table=table.name, details=True).collect()
-    return row
+    return row.properties
 
 
 def _read_often(spark, table, where, times):
@@ -55,33 +54,30 @@ def _read_often(spark, table, where, times):
 def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, database, set_conf):
     clock = FakeClock(10 * DAY)
     table = _table(spark, "reads").append(numbers(spark, 20_000))
-    explicit = _table(spark, "explicit", "TBLPROPERTIES ('use.index.columns' = 's')").append(numbers(spark, 10))
     set_conf("spark.qbeast.use.service.enabled", "true")
 
     def after(millis):
         clock.go_on(millis)
         service.tick()
         assert service.join(300)
-        row = _status(spark, table)
+        (row,) = sql_ext.call(spark, "status", table=table.name).collect()
         assert row.last_error is None
-        return row
+        return row.message
 
     with active(Application(clock=clock)):
-        service = Service(spark, [table.name, explicit.name])
-        row = after(0)
-        assert "after 20 recorded reads" in row.message
-        assert row.properties["use.insights.consumption.enabled"] == "true (database)"
-        assert not explicit.unindexed
+        service = Service(spark, [table.name])
+        assert "after 20 recorded reads" in after(0)
         _read_often(spark, table, "x BETWEEN 0.2 AND 0.22", 24)
-        row = after(HOUR)
-        assert "proposes the index columns x from 24 recorded reads" in row.message
-        assert row.message.endswith("the service sets them after 1970-01-12T01:00:00+00:00")
-        row = after(DAY - HOUR)
-        assert "proposes the index columns x" in row.message
-        assert CHOSEN not in row.properties
-        row = after(HOUR)
-        assert "has chosen the index columns x" in row.message
-        assert row.properties["use.index.columns"] == "x (chosen from reads)"
+        message = after(HOUR)
+        assert "proposes the index columns x from 24 recorded reads" in message
+        assert "the service sets them after 1970-01-12T" in message
+        version = table.version
+        assert "proposes the index columns x" in after(DAY - HOUR)
+        assert table.version == version
+        assert "has chosen the index columns x" in after(HOUR)
+        properties = _properties(spark, table)
+        assert properties["use.index.columns"] == "x (chosen from reads)"
+        assert properties["use.insights.consumption.enabled"] == "true (database)"
         info = table.commit_info(table.version)
         assert info["operation"] == "USE COLUMN CHOICE"
         assert (info["operationParameters"][CHOSEN], info["operationParameters"]["recordedReads"]) == ("x", "24")
@@ -89,26 +85,24 @@ def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, data
         assert not table.unindexed
         assert table.revisions[1].columns == ("x",)
         service.stop()
-    # What is stored may be damaged; the period of the choice then begins again.
-    table.managed.write_state(STATE_FILE, "{")
-    assert "has chosen the index columns x" in _status(spark, table).message
     # Renames are followed; what the service has written is not set by hand, and is repeated where a table is made.
     with pytest.raises(AnalysisException, match="only what USE writes"):
         table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{CHOSEN}' = 'y')")
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     table.sql("ALTER TABLE {t} RENAME COLUMN x TO auto")
-    assert _status(spark, table).properties["use.index.columns"] == "`auto` (chosen from reads)"
+    assert _properties(spark, table)["use.index.columns"] == "`auto` (chosen from reads)"
     with pytest.raises(AnalysisException, match="USE_INDEXED_COLUMN"):
         table.sql("ALTER TABLE {t} DROP COLUMN auto")
     copy = _table(spark, "copy", f"TBLPROPERTIES ('{CHOSEN}' = 'y')").append(numbers(spark, 10))
-    assert _status(spark, copy).properties["use.index.columns"] == "y (chosen from reads)"
+    assert _properties(spark, copy)["use.index.columns"] == "y (chosen from reads)"
 
 
 @pytest.mark.parametrize("value", ["auto,x", "x, AUTO", "auto:"])
 def test_columns_are_named_or_left_to_the_service(spark, database, value):
+    columns = f"('use.index.columns' = '{value}')"
     for statement in (
-        f"ALTER DATABASE {database} SET DBPROPERTIES ('use.index.columns' = '{value}')",
-        f"CREATE TABLE {database}.refused (x INT, auto INT) USING delta TBLPROPERTIES ('use.index.columns' = '{value}')",
+        f"ALTER DATABASE {database} SET DBPROPERTIES {columns}",
+        f"CREATE TABLE {database}.refused (x INT, auto INT) USING delta TBLPROPERTIES {columns}",
     ):
         with pytest.raises(AnalysisException, match="alone"):
             spark.sql(statement)
@@ -119,7 +113,7 @@ def test_a_table_without_a_choice_has_no_index_columns(spark, database):
     table = DeltaTable(spark, f"spark_catalog.{database}.own")
     table.sql("INSERT INTO {t} VALUES (1, 2)")
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns' = ' Auto ', 'use.index.onWrite' = 'true')")
-    assert "use.index.columns" not in _status(spark, table).properties
+    assert "use.index.columns" not in _properties(spark, table)
     for statement in (
         "CALL use.optimize('{t}', strategy => 'UnindexedFiles')",
         "ALTER TABLE {t} SET TBLPROPERTIES ('use.optimization.autoOptimize.enabled' = 'true')",

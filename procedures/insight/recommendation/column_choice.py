@@ -182,8 +182,8 @@ def choice_note(table: ManagedTable, settings: Mapping[str, str]) -> str | None:
     if state.proposal is not None:
         proposal, due = state.proposal, moment(min(state.proposal.since + PROPOSAL_MILLIS, LAST_MILLIS))
         return (
-            f"proposes the index columns {proposal.columns} from {proposal.reads:,} recorded reads, which would read "
-            f"about {proposal.after:.1%} of the bytes in place of {proposal.before:.1%}; the service sets them after "
+            f"the service proposes the index columns {proposal.columns} from {proposal.reads:,} recorded reads, which "
+            f"would read about {proposal.after:.1%} of the bytes in place of {proposal.before:.1%}; the service sets them after "
             f"{due.isoformat(timespec='seconds') if due else 'a day'}"
         )
     if columns is not None:

@@ -1,0 +1,127 @@
+"""The choice of index columns from recorded reads: when columns are proposed, when they are set, and what is stored."""
+
+import pytest
+from folders import memory_table
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.properties.inherited import InheritedProperties
+from procedures.insight.recommendation.column_choice import (
+    PROPOSAL_MILLIS,
+    STATE_FILE,
+    ChoiceState,
+    Chosen,
+    ColumnRecommendation,
+    Decision,
+    Proposal,
+    choice_note,
+    choice_state,
+    decide,
+)
+
+HOUR, DAY = 3_600_000, 86_400_000
+NOW, PERIOD = 1_700_000_000_000, 30 * DAY
+COLUMNS = st.sampled_from([None, "a", "b", "A,b:hashing", "b,a"])
+SHARES = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])
+LOOKS = st.lists(st.tuples(st.integers(0, 40), COLUMNS, SHARES, SHARES), max_size=40)
+
+
+def _names(columns):
+    return {entry.split(":")[0].lower() for entry in columns.split(",")}
+
+
+@given(looks=LOOKS, period=st.sampled_from([HOUR, DAY, 3 * DAY]))
+def test_columns_are_set_after_a_day_and_not_changed_within_a_period(looks, period):
+    now, proposal, chosen, seen = NOW, None, None, []
+    for hours, columns, before, after in looks:
+        now += hours * HOUR
+        decision = decide(proposal, ColumnRecommendation(columns, 20, before, after), chosen, now, period)
+        proposal = decision.proposal
+        seen.append((now, columns))
+        if not decision.is_due:
+            continue
+        assert columns is not None
+        if chosen is not None:
+            assert now - chosen.since >= period
+            assert _names(columns) != _names(chosen.columns)
+            assert after <= 0.9 * before
+        # For a day, nothing else was recommended.
+        since = max(time for time, _ in seen if time <= now - PROPOSAL_MILLIS)
+        assert all(found and _names(found) == _names(columns) for time, found in seen if time >= since)
+        proposal, chosen = None, Chosen(columns, now)
+
+
+def _recommended(columns="a", before=1.0, after=0.1):
+    return ColumnRecommendation(columns, 20, before, after)
+
+
+def test_what_is_recommended_is_proposed_and_set():
+    proposal = decide(None, _recommended(), None, NOW, PERIOD).proposal
+    assert proposal == Proposal("a", NOW, 20, 1.0, 0.1)
+    assert decide(proposal, _recommended(), None, NOW + DAY - 1, PERIOD) == Decision(proposal)
+    assert decide(proposal, _recommended(), None, NOW + DAY, PERIOD) == Decision(proposal, is_due=True)
+    other = decide(proposal, _recommended("a,b"), None, NOW + DAY, PERIOD)
+    assert (other.is_due, other.proposal.columns, other.proposal.since) == (False, "a,b", NOW + DAY)
+    assert decide(proposal, _recommended(None), None, NOW + DAY, PERIOD) == Decision()
+    # A clock that was wrong: the day begins again.
+    assert decide(proposal, _recommended(), None, NOW - 1, PERIOD).proposal.since == NOW - 1
+
+
+@pytest.mark.parametrize(
+    ("recommendation", "after", "is_proposed"),
+    [
+        (_recommended("b"), PERIOD - 1, False),
+        (_recommended("b"), PERIOD, True),
+        (_recommended("b", 0.5, 0.45), PERIOD, True),
+        (_recommended("b", 0.5, 0.46), PERIOD, False),
+        (_recommended("A:quantiles"), PERIOD, False),
+        (_recommended(None), PERIOD, False),
+        (_recommended("b"), -DAY, False),
+    ],
+)
+def test_a_choice_stays_for_a_period_and_until_others_are_better(recommendation, after, is_proposed):
+    decision = decide(None, recommendation, Chosen("a", NOW), NOW + after, PERIOD)
+    assert (decision.proposal is not None, decision.is_due) == (is_proposed, False)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        ChoiceState(),
+        ChoiceState(3, NOW),
+        ChoiceState(120, NOW, Proposal("a,`b,c`:hashing", NOW, 120, 0.35, 0.041), Chosen("x", 1)),
+    ],
+)
+def test_what_is_stored_is_read(state):
+    table = memory_table({})
+    state.put(table)
+    assert choice_state(table) == state
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '{"reads": -1}', '{"reads": 1, "proposal": "a", "proposed_at": 1, "share_before": 2}'],
+)
+def test_a_damaged_file_is_no_choice(text):
+    assert choice_state(memory_table({STATE_FILE: text})) == ChoiceState()
+
+
+def test_notes():
+    inherited = InheritedProperties({"use.index.columns": "auto"})
+
+    def note(state=None, **own):
+        table = memory_table({})
+        if state is not None:
+            state.put(table)
+        return choice_note(table, inherited.effective({f"use.{key.replace('__', '.')}": v for key, v in own.items()}))
+
+    assert note(index__columns="x") is None
+    assert note(index__autoPeriod="soon") is None
+    assert note(insights__consumption__enabled="false").endswith("set use.insights.consumption.enabled to true")
+    assert note() == "index columns are proposed after 20 recorded reads with filters in a day; now 0"
+    assert note(ChoiceState(1_234, NOW)) == "no index columns pay for the 1,234 recorded reads"
+    assert note(ChoiceState(20, NOW, Proposal("a,b", NOW, 120, 0.35, 0.041))) == (
+        "the service proposes the index columns a,b from 120 recorded reads, which would read about 4.1% of the "
+        "bytes in place of 35.0%; the service sets them after 2023-11-15T22:13:20+00:00"
+    )
+    assert note(index__autoColumns="a") == "the service has chosen the index columns a from recorded reads"
