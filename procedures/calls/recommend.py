@@ -75,7 +75,7 @@ def recommend(
             measured = measure_queries(found, snapshot, queries, sample_rows)
         rows = _rows(found.name, measured)
     rows[0] = _with_steps(rows[0], found, snapshot, measured)
-    note = choice_note(found, snapshot.settings)
+    note = choice_note(found, snapshot)
     if note is not None:
         rows[0] = replace(rows[0], message=f"{rows[0].message} With {COLUMNS_KEY} = 'auto': {note}.")
     return rows

@@ -164,7 +164,7 @@ def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Fact
             snapshot.property_errors,
             statements=notes,
             properties=properties,
-            column_choice=choice_note(table, snapshot.settings),
+            column_choice=choice_note(table, snapshot),
         )
     except Exception as error:  # noqa: BLE001 - any error of one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:

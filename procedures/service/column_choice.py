@@ -62,7 +62,8 @@ def look_at_columns(table: ManagedTable, policy: ColumnChoicePolicy, now: int) -
     if text is not None and (stored.chosen is None or stored.chosen.columns != text):
         # Nobody knows since when: the period begins now.
         state = replace(stored, chosen=Chosen(text, now))
-    present = _indexed_without_choice(snapshot) if text is None else state.chosen
+    # An index that nobody has chosen may be replaced at once.
+    present = _indexed_without_choice(snapshot, now - policy.period) if text is None else state.chosen
     is_measured = state.measured_at is not None and 0 <= now - state.measured_at < PROPOSAL_MILLIS
     if not is_measured and (present is None or now - present.since >= policy.period):
         with described_jobs(table.spark, f"USE service: index columns of {table.name} from recorded reads"):
@@ -105,7 +106,7 @@ def _decided(
     return replace(state, proposal=None, chosen=Chosen(columns, now))
 
 
-def _indexed_without_choice(snapshot: TableSnapshot) -> Chosen | None:
+def _indexed_without_choice(snapshot: TableSnapshot, since: int) -> Chosen | None:
     """The columns of an index that the table has, although none are chosen; None without one."""
     try:
         index = snapshot.index_configuration
@@ -115,7 +116,7 @@ def _indexed_without_choice(snapshot: TableSnapshot) -> Chosen | None:
     if index is None:
         return None
     found = [find_column(snapshot.schema, name) for name in index.logical_columns]
-    return Chosen(",".join(written_name(snapshot.schema, column) for column in found if column is not None), 0)
+    return Chosen(",".join(written_name(snapshot.schema, column) for column in found if column is not None), since)
 
 
 def _written(snapshot: TableSnapshot, columns: str) -> list[str]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.columns.column_names import split_names
 from catalog.epoch_millis import LAST_MILLIS, moment
-from catalog.errors import UseError
-from catalog.properties.column_choice import column_choice_policy
-from catalog.properties.index_properties import COLUMNS_KEY
-from catalog.properties.insight_properties import CONSUMPTION_ENABLED
+from catalog.properties.index_properties import AUTO_PERIOD, COLUMNS_KEY
+from catalog.properties.insight_properties import CONSUMPTION_ENABLED, records_scans
 from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
 from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 
 STATE_FILE = "column_choice.json"
 _ADVICE = "The service proposes index columns anew, and the period of a choice begins again; the file is replaced."
@@ -47,7 +46,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The index columns of a table, and since when it has them; epoch milliseconds, 0 if it does not matter."""
+    """The index columns of a table, and since when it has them, in epoch milliseconds."""
 
     columns: str
     since: int
@@ -162,32 +161,41 @@ def _state_of(fields: Fields) -> ChoiceState:
     return ChoiceState(fields.whole_number("reads"), fields.whole_or_none("measured_at"), proposal, chosen)
 
 
-def choice_note(table: ManagedTable, settings: Mapping[str, str]) -> str | None:
-    """Returns a note about the choice of the index columns for the status of a table; None if it names them itself.
+def choice_note(table: ManagedTable, snapshot: TableSnapshot) -> str | None:
+    """Returns a note about the choice of the index columns of a table; None if its owner names them, or wants none.
 
     Args:
         table: the table.
-        settings: its properties in force.
+        snapshot: its version.
     """
-    try:
-        policy = column_choice_policy(settings)
-    except UseError:
-        # The errors in the properties are shown besides.
+    if AUTO_PERIOD.name not in snapshot.settings:
         return None
-    if policy is None:
-        return None
-    if not policy.is_recorded:
+    return note_of(snapshot.settings, choice_state(table), snapshot.state.clustering_columns())
+
+
+def note_of(settings: Mapping[str, str], state: ChoiceState, clustering: Sequence[str] = ()) -> str:
+    """Returns the note about a choice that is left to the service. This function is pure.
+
+    Args:
+        settings: properties in force.
+        state: what is stored about the choice.
+        clustering: columns by which Delta clusters the table.
+    """
+    columns, proposal = settings.get(COLUMNS_KEY), state.proposal
+    if clustering:
+        return f"no index columns are chosen, because Delta's OPTIMIZE clusters by {', '.join(clustering)}"
+    if not records_scans(settings):
         return f"{COLUMNS_KEY} = 'auto' needs recorded reads: set {CONSUMPTION_ENABLED.name} to true"
-    state, columns = choice_state(table), settings.get(COLUMNS_KEY)
-    if state.proposal is not None:
-        proposal, due = state.proposal, moment(min(state.proposal.since + PROPOSAL_MILLIS, LAST_MILLIS))
+    if proposal is not None:
+        due = moment(min(proposal.since + PROPOSAL_MILLIS, LAST_MILLIS))
         return (
             f"the service proposes the index columns {proposal.columns} from {proposal.reads:,} recorded reads, which "
-            f"would read about {proposal.after:.1%} of the bytes in place of {proposal.before:.1%}; the service sets them after "
-            f"{due.isoformat(timespec='seconds') if due else 'a day'}"
+            f"would read about {proposal.after:.1%} of the bytes in place of {proposal.before:.1%}; the service sets "
+            f"them after {due.isoformat(timespec='seconds') if due else 'a day'}"
         )
     if columns is not None:
         return f"the service has chosen the index columns {columns} from recorded reads"
     if state.measured_at is None:
-        return f"index columns are proposed after {LEAST_READS} recorded reads with filters in a day; now {state.reads}"
+        needed = f"{LEAST_READS} recorded reads with filters over at least a day"
+        return f"the service proposes index columns after {needed}; there are {state.reads} so far"
     return f"no index columns pay for the {state.reads:,} recorded reads"

@@ -204,7 +204,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
             parts=tuple(diagnosis.parts),
             steps=diagnosis.steps,
             filtered_columns=_filtered_columns(table, snapshot),
-            column_choice=choice_note(table, snapshot.settings),
+            column_choice=choice_note(table, snapshot),
             statements=statement_notes(snapshot),
         )
 

@@ -5,7 +5,6 @@ from folders import memory_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.properties.inherited import InheritedProperties
 from procedures.insight.recommendation.column_choice import (
     PROPOSAL_MILLIS,
     STATE_FILE,
@@ -14,9 +13,9 @@ from procedures.insight.recommendation.column_choice import (
     ColumnRecommendation,
     Decision,
     Proposal,
-    choice_note,
     choice_state,
     decide,
+    note_of,
 )
 
 HOUR, DAY = 3_600_000, 86_400_000
@@ -107,21 +106,18 @@ def test_a_damaged_file_is_no_choice(text):
 
 
 def test_notes():
-    inherited = InheritedProperties({"use.index.columns": "auto"})
+    def note(state=None, clustering=(), **own):
+        settings = {f"use.{key.replace('__', '.')}": text for key, text in own.items()}
+        return note_of({"use.insights.consumption.enabled": "true", **settings}, state or ChoiceState(), clustering)
 
-    def note(state=None, **own):
-        table = memory_table({})
-        if state is not None:
-            state.put(table)
-        return choice_note(table, inherited.effective({f"use.{key.replace('__', '.')}": v for key, v in own.items()}))
-
-    assert note(index__columns="x") is None
-    assert note(index__autoPeriod="soon") is None
     assert note(insights__consumption__enabled="false").endswith("set use.insights.consumption.enabled to true")
-    assert note() == "index columns are proposed after 20 recorded reads with filters in a day; now 0"
+    assert note(clustering=["x", "y"]).endswith("clusters by x, y")
+    assert note(ChoiceState(3)) == (
+        "the service proposes index columns after 20 recorded reads with filters over at least a day; there are 3 so far"
+    )
     assert note(ChoiceState(1_234, NOW)) == "no index columns pay for the 1,234 recorded reads"
     assert note(ChoiceState(20, NOW, Proposal("a,b", NOW, 120, 0.35, 0.041))) == (
-        "the service proposes the index columns a,b from 120 recorded reads, which would read about 4.1% of the "
-        "bytes in place of 35.0%; the service sets them after 2023-11-15T22:13:20+00:00"
+        "the service proposes the index columns a,b from 120 recorded reads, which would read about 4.1% of the bytes "
+        "in place of 35.0%; the service sets them after 2023-11-15T22:13:20+00:00"
     )
-    assert note(index__autoColumns="a") == "the service has chosen the index columns a from recorded reads"
+    assert note(index__columns="a") == "the service has chosen the index columns a from recorded reads"
