@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.properties.index_properties import AUTO_PERIOD
+from catalog.properties.index_properties import AUTO_PERIOD, AUTO_PERIOD_KEY
 from catalog.properties.insight_properties import records_scans
 from catalog.properties.lifecycle_properties import Pace
 
@@ -39,5 +39,5 @@ def column_choice_policy(configuration: Mapping[str, str]) -> ColumnChoicePolicy
     period = AUTO_PERIOD.optional_value(configuration)
     if period is None:
         return None
-    asked = {AUTO_PERIOD.name: configuration[AUTO_PERIOD.name]}
+    asked = {AUTO_PERIOD_KEY: configuration[AUTO_PERIOD_KEY]}
     return ColumnChoicePolicy(int(period), records_scans(configuration), asked)

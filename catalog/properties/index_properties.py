@@ -44,6 +44,7 @@ __all__ = [
 COLUMNS_KEY = "use.index.columns"
 # The columns that the service has chosen where the owner leaves the choice to it.
 AUTO_COLUMNS_KEY = "use.index.autoColumns"
+AUTO_PERIOD_KEY = "use.index.autoPeriod"
 AS_INDEXED_KEY = "use.index.columnsAsIndexed"
 # Per revision, what only readers like ours understand of it: columns and their types, as JSON.
 EXTENSIONS_KEY_PREFIX = "use.index.extensions."
@@ -113,7 +114,7 @@ COLUMNS = Setting(
     check=_check_columns,
 )
 AUTO_PERIOD = Setting(
-    "use.index.autoPeriod",
+    AUTO_PERIOD_KEY,
     duration("a positive duration such as '30 days' or '12 hours'", spark_syntax=False),
     "With use.index.columns = 'auto', the time between two changes of the chosen columns, at least.",
     "30 days",

@@ -15,6 +15,7 @@ from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, with_fleet_de
 from catalog.properties.index_properties import (
     AUTO_COLUMNS_KEY,
     AUTO_PERIOD,
+    AUTO_PERIOD_KEY,
     COLUMNS_KEY,
     column_entries,
     is_automatic,
@@ -92,10 +93,10 @@ def _put_chosen_columns(merged: dict[str, tuple[str, str]], columns: Sequence[st
     """Replaces ``auto`` by the columns that the service has chosen, if the table still has them all."""
     text, source = merged.get(COLUMNS_KEY, ("", DEFAULT))
     if not is_automatic(text):
-        merged.pop(AUTO_PERIOD.name, None)
+        merged.pop(AUTO_PERIOD_KEY, None)
         return
     del merged[COLUMNS_KEY]
-    merged.setdefault(AUTO_PERIOD.name, (str(AUTO_PERIOD.default), source))
+    merged.setdefault(AUTO_PERIOD_KEY, (str(AUTO_PERIOD.default), source))
     # The choice is made from recorded reads.
     merged.setdefault(CONSUMPTION_ENABLED.name, ("true", source))
     chosen, _ = merged.get(AUTO_COLUMNS_KEY, ("", DEFAULT))

@@ -15,7 +15,7 @@ from catalog.jvm.session import described_jobs
 from catalog.properties.column_choice import ColumnChoicePolicy
 from catalog.properties.index_properties import (
     AUTO_COLUMNS_KEY,
-    AUTO_PERIOD,
+    AUTO_PERIOD_KEY,
     COLUMNS_KEY,
     IndexConfiguration,
     column_entries,
@@ -55,7 +55,7 @@ def look_at_columns(table: ManagedTable, policy: ColumnChoicePolicy, now: int) -
         ConcurrentChangeError: another writer has changed the metadata at the same time.
     """
     snapshot, stored = table.snapshot(), choice_state(table)
-    if not policy.is_recorded or AUTO_PERIOD.name not in snapshot.settings or snapshot.state.clustering_columns():
+    if not policy.is_recorded or AUTO_PERIOD_KEY not in snapshot.settings or snapshot.state.clustering_columns():
         return
     text = snapshot.settings.get(COLUMNS_KEY)
     state = stored
@@ -128,7 +128,7 @@ def _set(table: ManagedTable, snapshot: TableSnapshot, recommendation: ColumnRec
     transaction = table.transaction(table.spark)
     current = TableSnapshot.of(transaction.state(), table.location)
     before = snapshot.configuration.get(AUTO_COLUMNS_KEY)
-    if AUTO_PERIOD.name not in current.settings or current.configuration.get(AUTO_COLUMNS_KEY) != before:
+    if AUTO_PERIOD_KEY not in current.settings or current.configuration.get(AUTO_COLUMNS_KEY) != before:
         raise ConcurrentChangeError("Another writer has changed the index columns meanwhile; none were chosen.")
     transaction.configure({AUTO_COLUMNS_KEY: columns})
     parameters = {

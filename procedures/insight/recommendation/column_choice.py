@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from catalog.columns.column_names import split_names
 from catalog.epoch_millis import LAST_MILLIS, moment
-from catalog.properties.index_properties import AUTO_PERIOD, COLUMNS_KEY
+from catalog.properties.index_properties import AUTO_PERIOD_KEY, COLUMNS_KEY
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED, records_scans
 from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
 from catalog.table.managed_table import ManagedTable
@@ -168,7 +168,7 @@ def choice_note(table: ManagedTable, snapshot: TableSnapshot) -> str | None:
         table: the table.
         snapshot: its version.
     """
-    if AUTO_PERIOD.name not in snapshot.settings:
+    if AUTO_PERIOD_KEY not in snapshot.settings:
         return None
     return note_of(snapshot.settings, choice_state(table), snapshot.state.clustering_columns())
 

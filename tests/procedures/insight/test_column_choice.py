@@ -113,7 +113,8 @@ def test_notes():
     assert note(insights__consumption__enabled="false").endswith("set use.insights.consumption.enabled to true")
     assert note(clustering=["x", "y"]).endswith("clusters by x, y")
     assert note(ChoiceState(3)) == (
-        "the service proposes index columns after 20 recorded reads with filters over at least a day; there are 3 so far"
+        "the service proposes index columns after 20 recorded reads with filters over at least a day; "
+        "there are 3 so far"
     )
     assert note(ChoiceState(1_234, NOW)) == "no index columns pay for the 1,234 recorded reads"
     assert note(ChoiceState(20, NOW, Proposal("a,b", NOW, 120, 0.35, 0.041))) == (
