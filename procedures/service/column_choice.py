@@ -29,7 +29,7 @@ from procedures.insight.recommendation.column_choice import (
     PROPOSAL_MILLIS,
     ChoiceState,
     Chosen,
-    ColumnRecommendation,
+    Proposal,
     choice_state,
     decide,
 )
@@ -61,7 +61,7 @@ def look_at_columns(table: ManagedTable, policy: ColumnChoicePolicy, now: int) -
     state = stored
     if text is not None and (stored.chosen is None or stored.chosen.columns != text):
         # Nobody knows since when: the period begins now.
-        state = replace(stored, chosen=Chosen(text, now))
+        state = replace(stored, proposal=None, chosen=Chosen(text, now))
     # An index that nobody has chosen may be replaced at once.
     present = _indexed_without_choice(snapshot, now - policy.period) if text is None else state.chosen
     is_measured = state.measured_at is not None and 0 <= now - state.measured_at < PROPOSAL_MILLIS
@@ -89,21 +89,18 @@ def _decided(
     """Measures candidates, and sets columns that are due."""
     measured = measure_recorded(table, snapshot, consumption_rows(table, _MOST_QUERIES, are_spread=True))
     before = measured.no_index if present is None else measured.share_with(_written(snapshot, present.columns))
-    best = measured.ranked[0]
+    best, recommended = measured.ranked[0], None
     columns = measured.text_of(best)
     if columns is not None:
-        IndexConfiguration.of(
-            snapshot.settings | {COLUMNS_KEY: columns},
-            snapshot.schema,
-            snapshot.latest_revision,
-            snapshot.partition_columns,
-        )
-    recommendation = ColumnRecommendation(columns, state.reads, before, best.share)
-    decision = decide(state.proposal, recommendation, present, now, policy.period)
-    if not decision.is_due or columns is None:
-        return replace(state, proposal=decision.proposal)
-    _set(table, snapshot, recommendation, columns)
-    return replace(state, proposal=None, chosen=Chosen(columns, now))
+        wanted = snapshot.settings | {COLUMNS_KEY: columns}
+        IndexConfiguration.of(wanted, snapshot.schema, snapshot.latest_revision, snapshot.partition_columns)
+        recommended = Proposal(columns, now, state.reads, before, best.share)
+    proposal = decide(state.proposal, recommended, present, policy.period)
+    if recommended is None or proposal is None or not proposal.is_due(now):
+        return replace(state, proposal=proposal)
+    # What was measured now: anybody may have written the file.
+    _set(table, snapshot, recommended)
+    return replace(state, proposal=None, chosen=Chosen(recommended.columns, now))
 
 
 def _indexed_without_choice(snapshot: TableSnapshot, since: int) -> Chosen | None:
@@ -124,19 +121,19 @@ def _written(snapshot: TableSnapshot, columns: str) -> list[str]:
     return [written_name(snapshot.schema, column) for column in found if column is not None]
 
 
-def _set(table: ManagedTable, snapshot: TableSnapshot, recommendation: ColumnRecommendation, columns: str) -> None:
+def _set(table: ManagedTable, snapshot: TableSnapshot, recommended: Proposal) -> None:
     transaction = table.transaction(table.spark)
     current = TableSnapshot.of(transaction.state(), table.location)
     before = snapshot.configuration.get(AUTO_COLUMNS_KEY)
     if AUTO_PERIOD_KEY not in current.settings or current.configuration.get(AUTO_COLUMNS_KEY) != before:
         raise ConcurrentChangeError("Another writer has changed the index columns meanwhile; none were chosen.")
-    transaction.configure({AUTO_COLUMNS_KEY: columns})
+    transaction.configure({AUTO_COLUMNS_KEY: recommended.columns})
     parameters = {
-        AUTO_COLUMNS_KEY: columns,
+        AUTO_COLUMNS_KEY: recommended.columns,
         "replaces": before or "",
-        "recordedReads": str(recommendation.reads),
-        "shareBefore": f"{recommendation.before:.4f}",
-        "shareAfter": f"{recommendation.after:.4f}",
+        "recordedReads": str(recommended.reads),
+        "shareBefore": f"{recommended.before:.4f}",
+        "shareAfter": f"{recommended.after:.4f}",
     }
     try:
         version = transaction.commit_properties(OPERATION, parameters)
@@ -146,4 +143,4 @@ def _set(table: ManagedTable, snapshot: TableSnapshot, recommendation: ColumnRec
         raise ConcurrentChangeError(
             f"A concurrent commit changed the table; no index columns were chosen: {text_of(error)}"
         ) from error
-    logger.info("%s: version %d chooses the index columns %s", table.name, version, columns)
+    logger.info("%s: version %d chooses the index columns %s", table.name, version, recommended.columns)

@@ -43,6 +43,10 @@ class Proposal:
     before: float
     after: float
 
+    def is_due(self, now: int) -> bool:
+        """Whether its columns are to be set, if they are still recommended; ``now`` in epoch milliseconds."""
+        return now - self.since >= PROPOSAL_MILLIS
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -52,50 +56,26 @@ class Chosen:
     since: int
 
 
-@dataclass(frozen=True)
-class ColumnRecommendation:
-    """The result of a measurement; see ``Proposal``. Columns are None if no index pays."""
-
-    columns: str | None
-    reads: int
-    before: float
-    after: float
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What becomes of a recommendation.
-
-    Attributes:
-        proposal: the proposal that is in force now; None for none.
-        is_due: whether its columns are to be set.
-    """
-
-    proposal: Proposal | None = None
-    is_due: bool = False
-
-
 def decide(
-    proposal: Proposal | None, recommendation: ColumnRecommendation, chosen: Chosen | None, now: int, period: int
-) -> Decision:
-    """Decides about a recommendation. This function is pure.
+    proposal: Proposal | None, recommended: Proposal | None, chosen: Chosen | None, period: int
+) -> Proposal | None:
+    """Returns the proposal that is in force after a measurement. This function is pure.
 
     Args:
         proposal: the one in force so far.
-        recommendation: what the recorded reads recommend now.
+        recommended: the result of the measurement, as a proposal that begins now; None if no index pays.
         chosen: the index columns that the table has; None for none.
-        now: epoch milliseconds.
         period: milliseconds between two changes of the columns, at least.
     """
-    columns = recommendation.columns
-    if columns is None or (chosen is not None and now - chosen.since < period):
-        return Decision()
-    is_better = recommendation.after <= (1 - _LEAST_SAVING) * recommendation.before
-    if chosen is not None and (_names(columns) == _names(chosen.columns) or not is_better):
-        return Decision()
-    if proposal is None or _names(proposal.columns) != _names(columns) or proposal.since > now:
-        return Decision(Proposal(columns, now, recommendation.reads, recommendation.before, recommendation.after))
-    return Decision(proposal, now - proposal.since >= PROPOSAL_MILLIS)
+    if recommended is None:
+        return None
+    now, names = recommended.since, _names(recommended.columns)
+    if chosen is not None:
+        is_better = recommended.after <= (1 - _LEAST_SAVING) * recommended.before
+        if now - chosen.since < period or not is_better or names == _names(chosen.columns):
+            return None
+    is_same = proposal is not None and names == _names(proposal.columns) and proposal.since <= now
+    return proposal if is_same else recommended
 
 
 def _names(columns: str) -> frozenset[str]:

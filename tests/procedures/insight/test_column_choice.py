@@ -10,8 +10,6 @@ from procedures.insight.recommendation.column_choice import (
     STATE_FILE,
     ChoiceState,
     Chosen,
-    ColumnRecommendation,
-    Decision,
     Proposal,
     choice_state,
     decide,
@@ -22,7 +20,7 @@ HOUR, DAY = 3_600_000, 86_400_000
 NOW, PERIOD = 1_700_000_000_000, 30 * DAY
 COLUMNS = st.sampled_from([None, "a", "b", "A,b:hashing", "b,a"])
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])
-LOOKS = st.lists(st.tuples(st.integers(0, 40), COLUMNS, SHARES, SHARES), max_size=40)
+LOOKS = st.lists(st.tuples(st.integers(1, 40), COLUMNS, SHARES, SHARES), max_size=40)
 
 
 def _names(columns):
@@ -34,10 +32,10 @@ def test_columns_are_set_after_a_day_and_not_changed_within_a_period(looks, peri
     now, proposal, chosen, seen = NOW, None, None, []
     for hours, columns, before, after in looks:
         now += hours * HOUR
-        decision = decide(proposal, ColumnRecommendation(columns, 20, before, after), chosen, now, period)
-        proposal = decision.proposal
+        recommended = None if columns is None else Proposal(columns, now, 20, before, after)
+        proposal = decide(proposal, recommended, chosen, period)
         seen.append((now, columns))
-        if not decision.is_due:
+        if proposal is None or not proposal.is_due(now):
             continue
         assert columns is not None
         if chosen is not None:
@@ -50,37 +48,35 @@ def test_columns_are_set_after_a_day_and_not_changed_within_a_period(looks, peri
         proposal, chosen = None, Chosen(columns, now)
 
 
-def _recommended(columns="a", before=1.0, after=0.1):
-    return ColumnRecommendation(columns, 20, before, after)
+def _recommended(columns="a", after=0, before=1.0, share=0.1):
+    return Proposal(columns, NOW + after, 20, before, share)
 
 
 def test_what_is_recommended_is_proposed_and_set():
-    proposal = decide(None, _recommended(), None, NOW, PERIOD).proposal
-    assert proposal == Proposal("a", NOW, 20, 1.0, 0.1)
-    assert decide(proposal, _recommended(), None, NOW + DAY - 1, PERIOD) == Decision(proposal)
-    assert decide(proposal, _recommended(), None, NOW + DAY, PERIOD) == Decision(proposal, is_due=True)
-    other = decide(proposal, _recommended("a,b"), None, NOW + DAY, PERIOD)
-    assert (other.is_due, other.proposal.columns, other.proposal.since) == (False, "a,b", NOW + DAY)
-    assert decide(proposal, _recommended(None), None, NOW + DAY, PERIOD) == Decision()
+    proposal = decide(None, _recommended(), None, PERIOD)
+    assert proposal == _recommended()
+    assert decide(proposal, _recommended(after=DAY), None, PERIOD) is proposal
+    assert [proposal.is_due(NOW + after) for after in (0, DAY - 1, DAY)] == [False, False, True]
+    assert decide(proposal, _recommended("a,b", DAY), None, PERIOD) == _recommended("a,b", DAY)
+    assert decide(proposal, None, None, PERIOD) is None
     # A clock that was wrong: the day begins again.
-    assert decide(proposal, _recommended(), None, NOW - 1, PERIOD).proposal.since == NOW - 1
+    assert decide(proposal, _recommended(after=-1), None, PERIOD).since == NOW - 1
 
 
 @pytest.mark.parametrize(
-    ("recommendation", "after", "is_proposed"),
+    ("recommended", "is_proposed"),
     [
-        (_recommended("b"), PERIOD - 1, False),
-        (_recommended("b"), PERIOD, True),
-        (_recommended("b", 0.5, 0.45), PERIOD, True),
-        (_recommended("b", 0.5, 0.46), PERIOD, False),
-        (_recommended("A:quantiles"), PERIOD, False),
-        (_recommended(None), PERIOD, False),
-        (_recommended("b"), -DAY, False),
+        (_recommended("b", PERIOD - 1), False),
+        (_recommended("b", PERIOD), True),
+        (_recommended("b", PERIOD, 0.5, 0.45), True),
+        (_recommended("b", PERIOD, 0.5, 0.46), False),
+        (_recommended("A:quantiles", PERIOD), False),
+        (None, False),
+        (_recommended("b", -DAY), False),
     ],
 )
-def test_a_choice_stays_for_a_period_and_until_others_are_better(recommendation, after, is_proposed):
-    decision = decide(None, recommendation, Chosen("a", NOW), NOW + after, PERIOD)
-    assert (decision.proposal is not None, decision.is_due) == (is_proposed, False)
+def test_a_choice_stays_for_a_period_and_until_others_are_better(recommended, is_proposed):
+    assert (decide(None, recommended, Chosen("a", NOW), PERIOD) is not None) == is_proposed
 
 
 @pytest.mark.parametrize(
