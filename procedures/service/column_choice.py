@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 OPERATION = "USE COLUMN CHOICE"
 # Each of them is planned; that many stand for all recorded reads.
-_MOST_QUERIES = 200
+_MOST_QUERIES = 100
 
 
 def look_at_columns(table: ManagedTable, policy: ColumnChoicePolicy, now: int) -> None:

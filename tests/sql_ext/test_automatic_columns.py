@@ -7,6 +7,7 @@ from fake_clock import FakeClock
 from pyspark.errors import AnalysisException
 from tables import DeltaTable, numbers
 
+import procedures.service.column_choice
 import sql_ext
 from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans
 from catalog.jvm.shim_bridge import ShimBridge
@@ -20,7 +21,7 @@ CHOSEN = "use.index.autoColumns"
 
 @pytest.fixture(scope="module")
 def database(spark):
-    defaults = "'use.fleet.enabled' = 'true', 'use.index.columns' = 'auto', 'use.index.targetFileBytes' = '40kb'"
+    defaults = "'use.fleet.enabled' = 'true', 'use.index.columns' = 'auto', 'use.index.targetFileBytes' = '12kb'"
     spark.sql(f"CREATE DATABASE {DATABASE} WITH DBPROPERTIES ({defaults})")
     yield DATABASE
     spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
@@ -51,9 +52,11 @@ def _read_often(spark, table, where, times):
     add_scans(managed, "\n".join(lines), record["finished_at"])
 
 
-def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, database, set_conf):
+def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, database, set_conf, monkeypatch):
+    # Each of them is planned.
+    monkeypatch.setattr(procedures.service.column_choice, "_MOST_QUERIES", 4)
     clock = FakeClock(10 * DAY)
-    table = _table(spark, "reads").append(numbers(spark, 20_000))
+    table = _table(spark, "reads").append(numbers(spark, 6_000))
     set_conf("spark.qbeast.use.service.enabled", "true")
 
     def after(millis):
@@ -67,9 +70,9 @@ def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, data
     with active(Application(clock=clock)):
         service = Service(spark, [table.name])
         assert "after 20 recorded reads" in after(0)
-        _read_often(spark, table, "x BETWEEN 0.2 AND 0.22", 24)
+        _read_often(spark, table, "x BETWEEN 0.2 AND 0.22", 20)
         message = after(HOUR)
-        assert "proposes the index columns x from 24 recorded reads" in message
+        assert "proposes the index columns x from 20 recorded reads" in message
         assert "the service sets them after 1970-01-12T" in message
         version = table.version
         assert "proposes the index columns x" in after(DAY - HOUR)
@@ -80,7 +83,7 @@ def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, data
         assert properties["use.insights.consumption.enabled"] == "true (database)"
         info = table.commit_info(table.version)
         assert info["operation"] == "USE COLUMN CHOICE"
-        assert (info["operationParameters"][CHOSEN], info["operationParameters"]["recordedReads"]) == ("x", "24")
+        assert (info["operationParameters"][CHOSEN], info["operationParameters"]["recordedReads"]) == ("x", "20")
         after(HOUR)
         assert not table.unindexed
         assert table.revisions[1].columns == ("x",)
@@ -93,7 +96,7 @@ def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, data
     assert _properties(spark, table)["use.index.columns"] == "`auto` (chosen from reads)"
     with pytest.raises(AnalysisException, match="USE_INDEXED_COLUMN"):
         table.sql("ALTER TABLE {t} DROP COLUMN auto")
-    copy = _table(spark, "copy", f"TBLPROPERTIES ('{CHOSEN}' = 'y')").append(numbers(spark, 10))
+    copy = _table(spark, "copy", f"TBLPROPERTIES ('{CHOSEN}' = 'y')")
     assert _properties(spark, copy)["use.index.columns"] == "y (chosen from reads)"
 
 
