@@ -39,7 +39,7 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
     def inForce(key: String) = configuration.get(key).orElse(InheritedProperties.value(session, database, key))
     inForce(Property) match {
       case Some(text) => text.trim.equalsIgnoreCase("true")
-      case None => inForce(IndexedRelation.Columns).exists(IndexedRelation.isAutomatic)
+      case None => IndexedRelation.isAutomatic(inForce)
     }
   }
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
 
 /** How a Delta scan looks in a plan, and how its columns are named in the index. */
 object IndexedRelation {
-  val Columns = "use.index.columns"
+  private val Columns = "use.index.columns"
 
   def unapply(relation: LogicalRelation): Option[FileIndex] = relation.relation match {
     case files: HadoopFsRelation => Some(files.location)
@@ -23,10 +23,11 @@ object IndexedRelation {
 
   /** Whether the table is to have an index: it has one, or its owner names the columns. */
   def hasIndex(configuration: Map[String, String]): Boolean =
-    isIndexed(configuration) || configuration.get(Columns).exists(!isAutomatic(_))
+    isIndexed(configuration) || (configuration.contains(Columns) && !isAutomatic(configuration.get))
 
   /** Whether index columns are left to the service, which chooses them from recorded reads. */
-  def isAutomatic(columns: String): Boolean = columns.trim.equalsIgnoreCase("auto")
+  def isAutomatic(property: String => Option[String]): Boolean =
+    property(Columns).exists(_.trim.equalsIgnoreCase("auto"))
 
   /** The column that the index names by its physical name, a nested one by its path `a.b`. */
   def column(relation: LogicalRelation, schema: StructType, physical: String): Option[Expression] =
