@@ -289,7 +289,16 @@ class IndexConfigurationError(UseError):
         """A statement asks for a strategy that needs index columns, for a table that has none."""
         text = (
             f"The table has no index columns, which {strategy} needs: set use.index.columns = 'a,b' in the same "
-            "statement or in one before it."
+            "statement or in one before it. Where the service chooses them ('auto'), set use.fleet.enabled instead."
+        )
+        return cls(text)
+
+    @classmethod
+    def not_chosen(cls) -> IndexConfigurationError:
+        """A write is to be indexed, and the service has not chosen the index columns yet."""
+        text = (
+            "The service has not chosen index columns yet (use.index.columns = 'auto'), so writes cannot be indexed: "
+            "set use.index.onWrite = 'false', write to a table of the format delta, or name the columns."
         )
         return cls(text)
 

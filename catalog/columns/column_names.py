@@ -7,12 +7,15 @@ may hold commas, colons, dots and backquotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pyspark.sql.types import DataType, StructField, StructType
 
 from catalog.errors import UnknownNameError
+
+AUTOMATIC = "auto"
+"""In place of index columns, the word for columns that the service chooses; a column of this name is in backquotes."""
 
 _NEEDS_QUOTES = re.compile(r"[.`*,:]|^\s|\s$|^$")
 # A part of a quoted name, and what ends it.
@@ -102,9 +105,21 @@ def find_column(schema: StructType, name: str) -> FoundColumn | None:
 def written_name(schema: StructType, column: FoundColumn) -> str:
     """The name of a column that ``find_column`` leads back to the column, as properties and procedures take it."""
     resolved = find_column(schema, column.name)
-    if resolved is not None and resolved.path == column.path:
+    if resolved is not None and resolved.path == column.path and column.name.lower() != AUTOMATIC:
         return column.name
     return ".".join(_in_backquotes(part) for part in column.path)
+
+
+def is_in(name: str, columns: Collection[str]) -> bool:
+    """Whether a name may lead to one of some top-level columns, or into it.
+
+    Args:
+        name: as users write it.
+        columns: top-level names in lower case.
+    """
+    lower = name.lower()
+    parts = _quoted_parts(lower)
+    return parts[0] in columns if parts else lower in columns or lower.split(".")[0] in columns
 
 
 def split_names(text: str) -> list[tuple[str, str]]:

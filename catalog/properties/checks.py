@@ -10,13 +10,17 @@ from catalog.columns.key_columns import key_columns, order_column
 from catalog.errors import UseError
 from catalog.properties.declared_stats import declared_stats
 from catalog.properties.index_properties import (
+    AUTO_COLUMNS_KEY,
     COLUMN_STATS_KEY,
     COLUMNS_KEY,
     COMPATIBILITY_KEY,
     CUBE_SIZE_KEY,
     TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
+    column_entries,
+    is_automatic,
 )
+from catalog.properties.inherited import NOTHING_INHERITED
 from catalog.properties.lifecycle_properties import ORDER_BY_KEY, PRIMARY_KEY_KEY
 from catalog.properties.names import declared_property, ignored_property, in_namespace
 from otree.errors import IndexFormatError
@@ -41,7 +45,9 @@ def check_property(key: str, text: str, schema: StructType, partition: tuple[str
     declared = declared_property(key)
     if declared is not None:
         declared.parse(text)
-    if key == COLUMNS_KEY and schema.fields:
+    if key == AUTO_COLUMNS_KEY:
+        column_entries(key, text)
+    elif key == COLUMNS_KEY and schema.fields and not is_automatic(text):
         IndexConfiguration.of({key: text}, schema, None, partition)
     elif key == COLUMN_STATS_KEY and schema.fields:
         declared_stats(text, schema)
@@ -58,7 +64,8 @@ def check_index(configuration: Mapping[str, str], schema: StructType, partition:
         UseError: they do not fit each other or the schema.
         IndexFormatError: a revision cannot be read.
     """
-    IndexConfiguration.of(configuration, schema, newest_revision(configuration), partition)
+    effective = NOTHING_INHERITED.effective(configuration, schema.names)
+    IndexConfiguration.of(effective, schema, newest_revision(configuration), partition)
 
 
 def property_errors(configuration: Mapping[str, str], schema: StructType, partition: tuple[str, ...]) -> list[UseError]:

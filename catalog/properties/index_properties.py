@@ -9,10 +9,18 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import DataType, StringType, StructType
 
-from catalog.columns.column_names import FoundColumn, find_column, find_stored, logical_name, physical_name, split_names
+from catalog.columns.column_names import (
+    AUTOMATIC,
+    FoundColumn,
+    find_column,
+    find_stored,
+    logical_name,
+    physical_name,
+    split_names,
+)
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
-from catalog.settings.setting import BOOLEAN, FRACTIONS, SIZE, TEXT, Setting, choice, whole_number
+from catalog.settings.setting import BOOLEAN, FRACTIONS, SIZE, TEXT, Setting, choice, duration, whole_number
 from otree.data_types import EXTENDED_TYPES, format_data_type
 from otree.hash_types import HASH_TYPES_KEY_PREFIX, hash_type
 from otree.revision import (
@@ -34,6 +42,9 @@ __all__ = [
 ]
 
 COLUMNS_KEY = "use.index.columns"
+# The columns that the service has chosen where the owner leaves the choice to it.
+AUTO_COLUMNS_KEY = "use.index.autoColumns"
+AUTO_PERIOD_KEY = "use.index.autoPeriod"
 AS_INDEXED_KEY = "use.index.columnsAsIndexed"
 # Per revision, what only readers like ours understand of it: columns and their types, as JSON.
 EXTENSIONS_KEY_PREFIX = "use.index.extensions."
@@ -68,6 +79,9 @@ def column_entries(key: str, text: str) -> list[tuple[str, str]]:
     for name, kind in entries:
         if not name:
             raise InvalidArgumentError.of(key, text, expected)
+        if name.lower() == AUTOMATIC and not kind:
+            alone = f"column names, or {COLUMNS_KEY} = '{AUTOMATIC}' alone, with which the service chooses them"
+            raise InvalidArgumentError.of(key, text, f"{alone}; a column of this name is written `{name}`")
         if kind.lower() == "histogram":
             raise InvalidArgumentError.of(key, text, f"histogram is deprecated in the format; use {name}:{QUANTILES}")
         offered = [known.name for known in KINDS.values() if known.offered]
@@ -82,11 +96,28 @@ def column_entries(key: str, text: str) -> list[tuple[str, str]]:
     return [(name, kind.lower()) for name, kind in entries]
 
 
+def is_automatic(text: str | None) -> bool:
+    """Whether a value of ``use.index.columns`` leaves the choice of the columns to the service."""
+    return text is not None and text.strip().lower() == AUTOMATIC
+
+
+def _check_columns(key: str, text: str) -> None:
+    if not is_automatic(text):
+        column_entries(key, text)
+
+
 COLUMNS = Setting(
     COLUMNS_KEY,
     TEXT,
-    "Columns to index, separated by commas, each with its transformation if need be: 'a,b:hashing'.",
-    check=column_entries,
+    "Columns to index, separated by commas, each with its transformation if need be: 'a,b:hashing'; 'auto': those that "
+    "the service chooses from recorded reads.",
+    check=_check_columns,
+)
+AUTO_PERIOD = Setting(
+    AUTO_PERIOD_KEY,
+    duration("a positive duration such as '30 days' or '12 hours'", spark_syntax=False),
+    "With use.index.columns = 'auto', the time between two changes of the chosen columns, at least.",
+    "30 days",
 )
 CUBE_SIZE = Setting(
     CUBE_SIZE_KEY,
@@ -117,6 +148,7 @@ COMPATIBILITY = Setting(
 ON_WRITE = Setting(ON_WRITE_KEY, BOOLEAN, "Whether inserts are indexed as they are written.")
 INDEX_SETTINGS: tuple[Setting[object], ...] = (
     COLUMNS,
+    AUTO_PERIOD,
     CUBE_SIZE,
     TARGET_FILE_BYTES,
     SAMPLE_FRACTIONS,

@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from catalog.errors import InvalidArgumentError, UseError
+from catalog.columns.column_names import is_in
+from catalog.errors import UseError
 from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, Pool, pool_of, with_fleet_defaults
-from catalog.properties.index_properties import COLUMNS_KEY, column_entries
+from catalog.properties.index_properties import (
+    AUTO_COLUMNS_KEY,
+    AUTO_PERIOD,
+    AUTO_PERIOD_KEY,
+    COLUMNS_KEY,
+    column_entries,
+    is_automatic,
+)
+from catalog.properties.insight_properties import CONSUMPTION_ENABLED
 from catalog.properties.names import is_inherited
 from catalog.properties.optimization_properties import AUTO_ENABLED_KEY, TYPE_KEY, has_index
 
 TABLE, DATABASE, SESSION, DEFAULT = "table", "database", "session", "default"
+CHOSEN = "chosen from reads"
+"""The source of index columns that the service has chosen."""
 # One of them decides whether and how a table is optimized: the nearest source that sets one of them has its way.
 _SWITCHES = (AUTO_ENABLED_KEY, TYPE_KEY, FLEET_ENABLED_KEY)
 
@@ -34,6 +45,9 @@ class InheritedProperties:
 
     def effective(self, own: Mapping[str, str], columns: Sequence[str] | None = None) -> dict[str, str]:
         """The properties in force.
+
+        Where the service chooses the index columns, ``use.index.columns`` has those that it has chosen, or is missing,
+        and ``use.index.autoPeriod`` is set; elsewhere, it is not.
 
         Args:
             own: all properties of the table.
@@ -71,9 +85,12 @@ class InheritedProperties:
             for key, text in source.items():
                 if key in merged or not is_inherited(key):
                     continue
-                if (key in _SWITCHES and has_switch) or (key == COLUMNS_KEY and not _has_columns(text, columns)):
+                if (key in _SWITCHES and has_switch) or (
+                    key == COLUMNS_KEY and not is_automatic(text) and not _has_columns(text, columns)
+                ):
                     continue
                 merged[key] = text, name
+        _put_chosen_columns(merged, columns)
         if FLEET_ENABLED_KEY in merged:
             texts = {key: text for key, (text, _) in merged.items()}
             implied = with_fleet_defaults(texts, has_index=has_index(texts))
@@ -91,11 +108,24 @@ def _pool(database: str | None, properties: Mapping[str, str]) -> Pool | None:
         return Pool(database, 0, 1, None)
 
 
+def _put_chosen_columns(merged: dict[str, tuple[str, str]], columns: Sequence[str] | None) -> None:
+    """Replaces ``auto`` by the columns that the service has chosen, if the table still has them all."""
+    text, source = merged.get(COLUMNS_KEY, ("", DEFAULT))
+    if not is_automatic(text):
+        merged.pop(AUTO_PERIOD_KEY, None)
+        return
+    del merged[COLUMNS_KEY]
+    merged.setdefault(AUTO_PERIOD_KEY, (str(AUTO_PERIOD.default), source))
+    # The choice is made from recorded reads.
+    merged.setdefault(CONSUMPTION_ENABLED.name, ("true", source))
+    chosen, _ = merged.get(AUTO_COLUMNS_KEY, ("", DEFAULT))
+    if chosen and _has_columns(chosen, columns):
+        merged[COLUMNS_KEY] = chosen, CHOSEN
+
+
 def _has_columns(text: str, columns: Sequence[str] | None) -> bool:
-    if columns is None:
-        return True
-    known = {column.lower() for column in columns}
+    known = None if columns is None else {column.lower() for column in columns}
     try:
-        return all(name.strip("`").split(".")[0].lower() in known for name, _ in column_entries(COLUMNS_KEY, text))
-    except InvalidArgumentError:
+        return all(known is None or is_in(name, known) for name, _ in column_entries(COLUMNS_KEY, text))
+    except UseError:
         return False

@@ -11,6 +11,7 @@ from catalog.properties.fleet_properties import FLEET_PREFIX, FLEET_SETTINGS
 from catalog.properties.foreign_properties import foreign_property
 from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
+    AUTO_COLUMNS_KEY,
     EXTENSIONS_KEY_PREFIX,
     HASH_TYPES_KEY_PREFIX,
     INDEX_SETTINGS,
@@ -109,7 +110,7 @@ def ignored_property(key: str) -> UnknownNameError | None:
 
 
 def _exists(key: str) -> bool:
-    return key in _known() or key == AS_INDEXED_KEY or _OF_REVISION.fullmatch(key) is not None
+    return key in _known() or key in (AS_INDEXED_KEY, AUTO_COLUMNS_KEY) or _OF_REVISION.fullmatch(key) is not None
 
 
 def _known() -> tuple[str, ...]:

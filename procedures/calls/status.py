@@ -26,6 +26,7 @@ from procedures.declare.declaration import DETAILS, Call
 from procedures.declare.operation import operation
 from procedures.declare.result_rows import StatusRow
 from procedures.declare.runs import AUTOMATIC, Run
+from procedures.insight.recommendation.column_choice import choice_note
 from procedures.process.application import application
 
 IDLE = "idle"
@@ -43,6 +44,7 @@ def status_row(
     mistakes: Sequence[UseError] = (),
     statements: StatementNotes | None = None,
     properties: Mapping[str, str] | None = None,
+    column_choice: str | None = None,
 ) -> StatusRow:
     """Builds one row from the state of a table and of a run on it. This function is pure.
 
@@ -57,6 +59,7 @@ def status_row(
         mistakes: errors in the table's properties.
         statements: what commits say of the statements that made them; None if nobody asked.
         properties: the properties in force, with their sources; None if nobody asked.
+        column_choice: a note about index columns that the service chooses.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
@@ -68,6 +71,7 @@ def status_row(
         state = IDLE if known is None else known.state
     strategy = ",".join(known.strategies) if known is not None and known.strategies else None
     notes = [note for note in (suspension.note if suspension else None, known.note if known else None) if note]
+    notes += [column_choice] if column_choice else []
     if statements is not None and statements.plain_total:
         notes.append(f"statements wrote {counted(statements.plain_total, 'file')} plainly: {statements.reasons}")
     if statements is not None and statements.key_errors_total:
@@ -123,6 +127,7 @@ def _rows(spark: SparkSession, wanted: str | None, *, with_statements: bool) -> 
             mistakes=facts.mistakes,
             statements=facts.statements,
             properties=facts.properties,
+            column_choice=facts.column_choice,
         )
         rows += [row(run, lease if lease and lease.run_id == run.run_id else None) for run in live]
         if lease is not None and all(lease.run_id != run.run_id for run in live):
@@ -142,6 +147,7 @@ class _Facts:
     problem: str | None = None
     statements: StatementNotes | None = None
     properties: Mapping[str, str] | None = None
+    column_choice: str | None = None
 
 
 def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Facts:
@@ -152,7 +158,14 @@ def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Fact
         notes = statement_notes(snapshot) if with_statements else None
         holder = holder_of(table, application().clock.now())
         properties = _in_force(snapshot) if with_statements else None
-        return _Facts(holder, suspension_of(table), snapshot.property_errors, statements=notes, properties=properties)
+        return _Facts(
+            holder,
+            suspension_of(table),
+            snapshot.property_errors,
+            statements=notes,
+            properties=properties,
+            column_choice=choice_note(table, snapshot),
+        )
     except Exception as error:  # noqa: BLE001 - any error of one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
             return _Facts()

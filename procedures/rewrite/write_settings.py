@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql.types import StructType
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError
-from catalog.properties.index_properties import COLUMNS_KEY, ON_WRITE_KEY, IndexConfiguration
+from catalog.properties.index_properties import COLUMNS_KEY, ON_WRITE_KEY, IndexConfiguration, is_automatic
+from catalog.properties.inherited import NOTHING_INHERITED
 from otree.revision import newest_revision
 from procedures.rewrite.write_options import PROPERTIES
 
@@ -40,8 +41,11 @@ def index_settings(
     """
     properties = {PROPERTIES[name]: value for name, value in options.items()}
     latest = None if replaces else newest_revision(configuration)
-    present = IndexConfiguration.of(configuration, schema, latest, partition_columns) if not replaces else None
-    merged = IndexConfiguration.of({**configuration, **properties}, schema, latest, partition_columns)
+    effective = NOTHING_INHERITED.effective(configuration, schema.names)
+    present = IndexConfiguration.of(effective, schema, latest, partition_columns) if not replaces else None
+    merged = IndexConfiguration.of({**effective, **properties}, schema, latest, partition_columns)
+    if merged is None and is_automatic(configuration.get(COLUMNS_KEY)):
+        raise IndexConfigurationError.not_chosen()
     if merged is None and writes:
         raise IndexConfigurationError(
             "The option columnsToIndex is missing: the first write through qbeast needs it, such as 'a,b:hashing', "

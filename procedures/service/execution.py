@@ -44,8 +44,9 @@ from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, ReportRow, passed_over
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import Application
+from procedures.service.column_choice import look_at_columns
 from procedures.service.health_alerts import look
-from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.service.service_metrics import RunTotals
 
 logger = logging.getLogger(__name__)
@@ -218,6 +219,8 @@ class SparkEngine:
             parts = health_of(table, self._app.clock)
             values = {SCORE: float(score_of(parts)), **{part.name: part.value for part in parts}}
             look(table, schedule.alerts, values, self._app.clock.now(), self._app.notifications)
+        if name == COLUMN_CHOICE and schedule.column_choice is not None:
+            look_at_columns(table, schedule.column_choice, self._app.clock.now())
         return True
 
     def _keep_insights(self, table: ManagedTable, insights: InsightsPolicy) -> None:

@@ -14,7 +14,13 @@ from catalog.properties.alert_properties import HEALTH_PREFIX
 from catalog.properties.checks import check_index, check_property
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, with_moved_columns
 from catalog.properties.fleet_properties import BUDGET_KEYS
-from catalog.properties.index_properties import AS_INDEXED_KEY, COLUMNS_KEY, check_distinct
+from catalog.properties.index_properties import (
+    AS_INDEXED_KEY,
+    AUTO_COLUMNS_KEY,
+    COLUMNS_KEY,
+    check_distinct,
+    is_automatic,
+)
 from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
 from catalog.properties.lifecycle_properties import (
     CLUSTERING_PREFIX,
@@ -81,6 +87,9 @@ def checked_change(
         if key in BUDGET_KEYS:
             accepted = "nothing on a table: set it on its database, whose tables share the budget"
             raise InvalidArgumentError.of(key, after.configuration[key], accepted)
+    if AUTO_COLUMNS_KEY in changed and before.schema.fields:
+        text = f"only what USE writes: set {COLUMNS_KEY} to name columns, or unset this property for a new choice"
+        raise InvalidArgumentError.of(AUTO_COLUMNS_KEY, after.configuration[AUTO_COLUMNS_KEY], text)
     moved = _moved_columns(before, after) if before.schema != after.schema and before.schema.fields else {}
     configuration = _with(after.configuration, moved)
     for key in changed:
@@ -161,8 +170,8 @@ def _moved_columns(before: TableMetadata, after: TableMetadata) -> dict[str, str
     configuration = after.configuration
     entries: dict[str, str | None] = {}
     _check_dropped(before, after)
-    for key in (COLUMNS_KEY, AS_INDEXED_KEY, PRIMARY_KEY_KEY, ORDER_BY_KEY):
-        if key in configuration:
+    for key in (COLUMNS_KEY, AUTO_COLUMNS_KEY, AS_INDEXED_KEY, PRIMARY_KEY_KEY, ORDER_BY_KEY):
+        if key in configuration and not (key == COLUMNS_KEY and is_automatic(configuration[key])):
             entries[key] = _moved_text(configuration[key], before.schema, after.schema)
     if COLUMN_STATS_KEY in configuration:
 
@@ -229,6 +238,9 @@ def _indexed(metadata: TableMetadata) -> list[FoundColumn]:
     """The columns that the properties, or else the newest revision, ask to index, as far as they can be found."""
     configuration, schema = metadata.configuration, metadata.schema
     text = configuration.get(COLUMNS_KEY)
+    if is_automatic(text):
+        # A column that is chosen and not indexed yet may go: the service then chooses anew.
+        text = None
     try:
         latest = newest_revision(configuration)
     except IndexFormatError:

@@ -9,6 +9,7 @@ from typing import Any
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.alert_properties import AlertPolicy, alert_policy
+from catalog.properties.column_choice import ColumnChoicePolicy, column_choice_policy
 from catalog.properties.fleet_properties import FLEET_HOURS, pool_of
 from catalog.properties.hours import Hours
 from catalog.properties.insight_properties import InsightsPolicy, insights_policy
@@ -33,7 +34,7 @@ from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 RECLAMATION, LOG_CONSOLIDATION, HEALTH_CHECK = "Reclamation", "LogConsolidation", "HealthCheck"
-INSIGHTS = "Insights"
+INSIGHTS, COLUMN_CHOICE = "Insights", "ColumnChoice"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Schedule:
         alerts: thresholds of health for alerts; None for none.
         insights: records of commits and queries to keep; None for none.
         hours: when runs may start; None for the whole day.
+        column_choice: how index columns are chosen; None if the owner names them, or wants none.
     """
 
     strategies: tuple[str, ...]
@@ -65,6 +67,7 @@ class Schedule:
     alerts: AlertPolicy | None = None
     insights: InsightsPolicy | None = None
     hours: Hours | None = None
+    column_choice: ColumnChoicePolicy | None = None
 
     @classmethod
     def of_table(cls, configuration: Mapping[str, str]) -> Schedule | None:
@@ -78,7 +81,8 @@ class Schedule:
         policies = lifecycle_policies(configuration)
         retention, log = retention_policy(configuration), log_policy(configuration)
         insights, alerts = insights_policy(configuration), alert_policy(configuration)
-        more = tuple(policy for policy in (retention, log, insights, alerts) if policy is not None)
+        column_choice = column_choice_policy(configuration)
+        more = tuple(policy for policy in (retention, log, insights, alerts, column_choice) if policy is not None)
         if properties is None and not policies and not more:
             return None
         quiet_period = configuration.get(QUIET_PERIOD_KEY, QUIET_PERIOD.default)
@@ -90,6 +94,7 @@ class Schedule:
             log=log,
             insights=insights,
             alerts=alerts,
+            column_choice=column_choice,
             hours=FLEET_HOURS.optional_value(configuration),
             parameters={**schedule.parameters, **asked},
         )
@@ -142,6 +147,7 @@ class Schedule:
             RECLAMATION: self.retention is not None,
             LOG_CONSOLIDATION: self.log is not None,
             HEALTH_CHECK: self.alerts is not None,
+            COLUMN_CHOICE: self.column_choice is not None,
         }
         return tuple(name for name, is_asked in asked.items() if is_asked)
 

@@ -50,7 +50,9 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
     unknown = [worker for worker in optimizing if worker not in known]
     # Nobody saves bytes by waiting: without a budget, free runs go to those that have waited longest.
     at_once = [worker for worker in unknown if not has_byte_limit(worker)]
-    return Turns([*maintaining, *order, *at_once], unknown, True)
+    # Nor does anybody pay for rewrites that save little: they come last.
+    last = [worker for worker in known if worker not in order and not has_byte_limit(worker)]
+    return Turns([*maintaining, *order, *at_once, *last], unknown, True)
 
 
 def has_byte_limit(worker: Worker) -> bool:

@@ -13,7 +13,7 @@ from catalog.state.fleet_ledger import Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.service.cluster_load import ClusterLoad, Wait
-from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 
 LONGEST_PAUSE_MILLIS = 86_400_000
 """Time after which a table that keeps failing is tried again, at the latest."""
@@ -128,6 +128,7 @@ class Worker:
             RECLAMATION: None if retention is None else Pace(retention.interval),
             LOG_CONSOLIDATION: None if log is None else log.pace,
             HEALTH_CHECK: None if alerts is None else Pace(alerts.interval),
+            COLUMN_CHOICE: None if self.schedule.column_choice is None else self.schedule.column_choice.pace,
         }
         due = []
         for name, pace in paces.items():

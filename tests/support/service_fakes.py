@@ -10,7 +10,7 @@ from catalog.state.fleet_ledger import FleetLedger
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.offer import Offer
 from procedures.service.execution import Files, RunOutcome, TaskQueue
-from procedures.service.schedule import HEALTH_CHECK, INSIGHTS, RECLAMATION
+from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, RECLAMATION
 from procedures.service.service import Service
 from procedures.service.service_metrics import ServiceMetrics
 
@@ -95,7 +95,7 @@ class FakeEngine:
     def __init__(self, tables):
         self.tables = tables
         self.runs, self.looks, self.reclaimed, self.consolidated = [], [], [], []
-        self.health_checks, self.recorded = [], []
+        self.health_checks, self.recorded, self.looked_at = [], [], []
         self.is_suspended = set()
         self.during = lambda run: None
         self.unsettled = False
@@ -140,6 +140,8 @@ class FakeEngine:
             self.reclaimed.append((run.table, schedule.retention.hours))
         elif name == HEALTH_CHECK:
             self.health_checks.append(run.table)
+        elif name == COLUMN_CHOICE:
+            self.looked_at.append(run.table)
         elif name == INSIGHTS:
             self.recorded.append(run.table)
         else:

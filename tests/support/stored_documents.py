@@ -30,6 +30,7 @@ from catalog.state.protection import protect
 from catalog.state.reclaimed import record_reclaimed
 from catalog.state.suspension import suspend
 from catalog.state.write_records import WriteRecord, record_write
+from procedures.insight.recommendation.column_choice import ChoiceState, Chosen, Proposal
 from procedures.service.health_alerts import look
 
 NOW = 1_700_000_000_000
@@ -90,6 +91,7 @@ def stored_documents() -> dict[str, Any]:
     record_reclaimed(table, TABLE_ID, 5, NOW)
     record_write(table, WriteRecord(WRITE_ID, NOW, ("", "day=1")))
     look(table, _Policy(), {"score": 40.0}, NOW, _NoAlerts())  # type: ignore[arg-type]
+    ChoiceState(120, NOW, Proposal("a,b", NOW, 120, 0.35, 0.041), Chosen("a", NOW)).put(table)
     row = CommitRow(3, NOW, "Spark", None, "WRITE", True, 2, 150, None, 2, 50, 2, 2, 0.5, 60_000)
     table.write_state(f"ingestion/{NOW}-{WRITE_ID}.json", merged_lines([StoredCommit.of(TABLE_ID, row)]).lines[0])
     texts = {_name(path.removeprefix("_use/")): text for path, text in handle.files.items() if isinstance(text, str)}

@@ -28,6 +28,7 @@ from procedures.insight.health.health_parts import fragmentation, unindexed_shar
 from procedures.insight.health.reads import sample_costs
 from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import Part
+from procedures.insight.recommendation.column_choice import choice_note
 
 MAX_CUBES, MAX_EVENTS, MAX_VERSIONS, MAX_ASKED = 5_000, 200, 8, 20
 FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -132,6 +133,7 @@ class TableFacts:
         steps: the advised steps, in order.
         filtered_columns: the columns that recorded scans filter by, most frequent first; None if not recorded.
         statements: what commits in the log say of the statements that made them.
+        column_choice: a note about index columns that the service chooses; None if it does not.
     """
 
     name: str
@@ -156,6 +158,7 @@ class TableFacts:
     steps: tuple[AdviceStep, ...] = ()
     filtered_columns: tuple[FilteredColumns, ...] | None = None
     statements: StatementNotes = field(default_factory=StatementNotes)
+    column_choice: str | None = None
 
 
 def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = None) -> TableFacts:
@@ -201,6 +204,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
             parts=tuple(diagnosis.parts),
             steps=diagnosis.steps,
             filtered_columns=_filtered_columns(table, snapshot),
+            column_choice=choice_note(table, snapshot),
             statements=statement_notes(snapshot),
         )
 

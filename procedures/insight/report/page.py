@@ -70,7 +70,8 @@ def _head(facts: TableFacts) -> str:
         ("version", "rows", "files", "bytes", "indexed columns"),
         [(facts.version, rows, facts.files, human_bytes(facts.bytes), columns)],
     )
-    return f"<h1>{html.escape(facts.name)}</h1><p>Report of {made}, from metadata.</p>{summary}"
+    choice = "" if facts.column_choice is None else f"<p>Index columns: {html.escape(facts.column_choice)}.</p>"
+    return f"<h1>{html.escape(facts.name)}</h1><p>Report of {made}, from metadata.</p>{summary}{choice}"
 
 
 def _health(facts: TableFacts) -> str:

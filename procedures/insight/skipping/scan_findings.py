@@ -10,13 +10,13 @@ from pyspark.sql.types import NumericType, StringType, StructType
 from catalog.columns.column_names import find_stored, logical_name
 from catalog.counted_nouns import agreeing, counted
 from catalog.jvm.skipping_report import PlannedCondition, SkippingScan
+from catalog.properties.index_properties import COLUMNS_KEY
+from catalog.properties.inherited import NOTHING_INHERITED
 from catalog.pruning.read_planning import readable_revisions
 from otree.revision import Revision
 from procedures.insight.health.remedy import sql_text
 from procedures.insight.skipping.condition_findings import IndexedColumns, conjuncts, finding_of
 from procedures.insight.skipping.reasons import Finding, SkippingReason
-
-_INDEX_COLUMNS = "use.index.columns"
 
 
 def findings_of(scan: SkippingScan, *, pruning_enabled: bool) -> list[Finding]:
@@ -60,7 +60,7 @@ def _of_files(
     read = (scan.counts["kept_files"], scan.counts["kept_bytes"])
     table = sql_text(index.table)
     if index.newest is None:
-        if _INDEX_COLUMNS in json.loads(scan.configuration):
+        if COLUMNS_KEY in NOTHING_INHERITED.effective(json.loads(scan.configuration)):
             message = "No file is indexed yet."
             yield Finding(SkippingReason.UNINDEXED_FILES, None, message, *read)
         else:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UseError
-from catalog.properties.index_properties import COLUMNS_KEY
+from catalog.properties.index_properties import AUTO_PERIOD_KEY, COLUMNS_KEY
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED, INGESTION_ENABLED
 from catalog.properties.log_properties import LOG_INTERVAL, log_policy
 from catalog.properties.optimization_properties import AUTO_ENABLED_KEY
@@ -156,7 +156,9 @@ def _index(facts: TableFacts) -> Iterator[Finding]:
     row = facts.overview
     if not row["index_columns"]:
         advice = f"use-spark recommend {facts.options} measures whether one saves bytes"
-        yield Finding("index", OK, f"none: {COLUMNS_KEY} is not set", advice)
+        is_automatic = AUTO_PERIOD_KEY in facts.configuration
+        reason = "the service has not chosen columns yet" if is_automatic else f"{COLUMNS_KEY} is not set"
+        yield Finding("index", OK, f"none: {reason}", advice)
         return
     columns = ", ".join(row["index_columns"])
     yield Finding("index", OK, f"{columns}; {counted(row['revisions'], 'revision')}")

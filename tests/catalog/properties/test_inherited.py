@@ -73,3 +73,48 @@ def test_what_removes_rows_or_history_is_said_by_the_table(key):
 
 def test_a_value_that_is_not_accepted_brings_nothing_in():
     assert InheritedProperties({FLEET: "perhaps"}).effective({}) == {FLEET: "perhaps"}
+
+
+CHOSEN_COLUMNS, PERIOD, RECORDED = "use.index.autoColumns", "use.index.autoPeriod", "use.insights.consumption.enabled"
+UNCHOSEN = {PERIOD: "30 days", RECORDED: "true"}
+
+
+def test_columns_that_are_not_chosen_yet_are_none():
+    inherited = InheritedProperties({COLUMNS: "auto", FLEET: "true"})
+    fleet = {FLEET: "true", CLUSTERING: "true", COMPACTION: "1 hour"}
+    assert inherited.effective({}, ["a"]) == {**UNCHOSEN, **fleet}
+    assert NOTHING_INHERITED.effective({COLUMNS: " Auto "}) == UNCHOSEN
+    assert NOTHING_INHERITED.origin(RECORDED, {COLUMNS: "auto"}) == TABLE
+    assert inherited.effective({RECORDED: "false"}, ["a"])[RECORDED] == "false"
+    # What names columns wins, and the word as a name of a column is in backquotes.
+    assert inherited.effective({COLUMNS: "a", CHOSEN_COLUMNS: "b", PERIOD: "1 day"}, ["a", "b"]) == {
+        COLUMNS: "a",
+        CHOSEN_COLUMNS: "b",
+        FLEET: "true",
+        AUTO: "true",
+    }
+    assert InheritedProperties({COLUMNS: "a"}, {COLUMNS: "auto"}).effective({}, ["b"]) == UNCHOSEN
+    assert NOTHING_INHERITED.effective({COLUMNS: "`auto`"}) == {COLUMNS: "`auto`"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "columns", "in_force"),
+    [
+        ("a,s.x:hashing", ["A", "s"], True),
+        ("`b.c`,`s`.`x`", ["b.c", "s"], True),
+        ("b.c", ["b.c"], True),
+        ("a", None, True),
+        ("a,b", ["a"], False),
+        ("", ["a"], False),
+        ("auto", ["auto"], False),
+        ("`a", ["a"], False),
+        ("a:sorted", ["a"], False),
+    ],
+)
+def test_chosen_columns_count_where_the_table_has_them(chosen, columns, in_force):
+    own = {CHOSEN_COLUMNS: chosen, FLEET: "true"}
+    inherited = InheritedProperties({COLUMNS: "auto"})
+    effective = inherited.effective(own, columns)
+    assert effective.get(COLUMNS) == (chosen if in_force else None)
+    assert (AUTO in effective) == in_force
+    assert inherited.origin(COLUMNS, own, columns) == ("chosen from reads" if in_force else DEFAULT)

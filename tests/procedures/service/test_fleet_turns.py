@@ -121,6 +121,13 @@ def test_a_table_that_gains_nothing_has_no_turn():
     assert "SAVES_TOO_LITTLE: reads would save 0 bytes per day" in _automation("spark_catalog.shop.a").note
 
 
+def test_without_a_budget_what_saves_little_comes_last():
+    fake = _fleet({"a": (0, 40), "b": (90, 40), "c": (50, 40)})
+    fake.conf["spark.qbeast.use.service.max-tables"] = "1"
+    _tick(fake)
+    assert sorted(_ran(fake)) == ["a", "b", "c"]
+
+
 def test_a_table_that_waits_longer_than_a_period_keeps_its_place():
     fake = _fleet({"large": (900, 90), "a": (10, 40)}, budget=100)
     fake.tables.put("spark_catalog.shop.b", {})

@@ -81,6 +81,22 @@ def test_properties_of_a_database_count_without_a_commit_to_the_table():
     assert fake.tables.loads == loads
 
 
+def test_index_columns_are_looked_at_once_in_an_hour_until_the_owner_names_them():
+    fake = FakeService()
+    fake.tables.put("a", {"use.insights.consumption.enabled": "false"})
+    fake.tables.put("b", {"use.index.columns": "x"})
+    fake.tables.of_database = {"use.index.columns": "auto"}
+    for _ in range(13):
+        fake.tick(10 * MINUTE)
+    assert fake.engine.looked_at == ["a"] * 3
+    (known,) = application().automations.all()
+    assert (known.table, known.strategies) == ("a", ("ColumnChoice",))
+    fake.tables.put("a", {"use.index.columns": "x"})
+    fake.tick(60 * MINUTE)
+    assert not states()
+    assert fake.engine.looked_at == ["a"] * 3
+
+
 def test_stop_waits_for_the_group_and_ends_there():
     fake = FakeService(at_once=False)
     fake.tables.put("a", WANTED)

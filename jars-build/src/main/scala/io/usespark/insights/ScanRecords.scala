@@ -31,12 +31,17 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
 
   private val mapper = new ObjectMapper()
 
-  /** Whether the queries that read a table are recorded: it says so, or else its database or the session. */
-  def isEnabled(session: SparkSession, configuration: Map[String, String], database: Option[String]): Boolean =
-    configuration
-      .get(Property)
-      .orElse(InheritedProperties.value(session, database, Property))
-      .exists(_.trim.equalsIgnoreCase("true"))
+  /**
+   * Whether the queries that read a table are recorded: it says so, or else its database or the session. Where none
+   * says anything, they are if the service chooses the index columns from them.
+   */
+  def isEnabled(session: SparkSession, configuration: Map[String, String], database: Option[String]): Boolean = {
+    def inForce(key: String) = configuration.get(key).orElse(InheritedProperties.value(session, database, key))
+    inForce(Property) match {
+      case Some(text) => text.trim.equalsIgnoreCase("true")
+      case None => IndexedRelation.isAutomatic(inForce)
+    }
+  }
 
   /** The records of an executed plan; starts no job. */
   def of(plan: SparkPlan, query: QueryFacts): Seq[ScanRecord] = {

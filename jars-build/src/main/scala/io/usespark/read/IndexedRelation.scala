@@ -11,6 +11,8 @@ import org.apache.spark.sql.types.{StructField, StructType}
 
 /** How a Delta scan looks in a plan, and how its columns are named in the index. */
 object IndexedRelation {
+  private val Columns = "use.index.columns"
+
   def unapply(relation: LogicalRelation): Option[FileIndex] = relation.relation match {
     case files: HadoopFsRelation => Some(files.location)
     case _ => None
@@ -21,7 +23,11 @@ object IndexedRelation {
 
   /** Whether the table is to have an index: it has one, or its owner names the columns. */
   def hasIndex(configuration: Map[String, String]): Boolean =
-    isIndexed(configuration) || configuration.contains("use.index.columns")
+    isIndexed(configuration) || (configuration.contains(Columns) && !isAutomatic(configuration.get))
+
+  /** Whether index columns are left to the service, which chooses them from recorded reads. */
+  def isAutomatic(property: String => Option[String]): Boolean =
+    property(Columns).exists(_.trim.equalsIgnoreCase("auto"))
 
   /** The column that the index names by its physical name, a nested one by its path `a.b`. */
   def column(relation: LogicalRelation, schema: StructType, physical: String): Option[Expression] =
