@@ -23,6 +23,7 @@ from catalog.history.events import (
     event_without_commit,
 )
 from catalog.insights.commit_rows import CommitRow, StoredCommit, merged_lines
+from catalog.state.fleet_ledger import LedgerState, OpenRun, Spending
 from catalog.state.lease import acquire
 from catalog.state.plan_claims import DONE, GroupClaims
 from catalog.state.plan_files import StoredGroup, StoredPlan, store_plan
@@ -30,6 +31,8 @@ from catalog.state.protection import protect
 from catalog.state.reclaimed import record_reclaimed
 from catalog.state.suspension import suspend
 from catalog.state.write_records import WriteRecord, record_write
+from procedures.fleet.outcome_files import store_outcomes
+from procedures.fleet.outcomes import Outcome
 from procedures.insight.recommendation.column_choice import ChoiceState, Chosen, Proposal
 from procedures.service.health_alerts import look
 
@@ -93,6 +96,10 @@ def stored_documents() -> dict[str, Any]:
     look(table, _Policy(), {"score": 40.0}, NOW, _NoAlerts())  # type: ignore[arg-type]
     ChoiceState(120, NOW, Proposal("a,b", NOW, 120, 0.35, 0.041), Chosen("a", NOW)).put(table)
     row = CommitRow(3, NOW, "Spark", None, "WRITE", True, 2, 150, None, 2, 50, 2, 2, 0.5, 60_000)
+    store_outcomes(table, [Outcome(NOW, 150, 0.5, 0.75, 1000.0, 0.25)])
+    open_run = OpenRun(RUN_ID, "spark_catalog.shop.t", "shop", "host:1", NOW + 1)
+    ledger = LedgerState((Spending(NOW, "shop", 150),), (open_run,), frozenset({"database shop"}))
+    table.write_state("<the ledger>/00000000000000000001.json", ledger.to_json())
     table.write_state(f"ingestion/{NOW}-{WRITE_ID}.json", merged_lines([StoredCommit.of(TABLE_ID, row)]).lines[0])
     texts = {_name(path.removeprefix("_use/")): text for path, text in handle.files.items() if isinstance(text, str)}
     return {name: [json.loads(line) for line in text.split("\n")] for name, text in sorted(texts.items())}
