@@ -25,7 +25,7 @@ def save(folder: Path) -> Path:
     Args:
         folder: for the file.
     """
-    mpl.rcParams["svg.hashsalt"] = "fleet"
+    mpl.rcParams.update({"svg.hashsalt": "fleet", "svg.fonttype": "none"})
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     budgets = [100 * budget for budget in results["budgets"]]
     figure = Figure(figsize=(5, 4.6), layout="constrained", facecolor="white")
