@@ -113,7 +113,7 @@ class ScanTotals(NamedTuple):
     share_read: float
 
 
-def scan_totals(table: ManagedTable, since: int, now: int, half_life: float) -> ScanTotals:
+def scan_totals(table: ManagedTable, since: int, now: int, half_life: float, row_bytes: float) -> ScanTotals:
     """Adds up the recorded scans since a time; one Spark job, if there are records.
 
     Args:
@@ -121,9 +121,11 @@ def scan_totals(table: ManagedTable, since: int, now: int, half_life: float) -> 
         since: epoch milliseconds, exclusive.
         now: epoch milliseconds.
         half_life: milliseconds after which a scan counts half as much; infinite = all count alike.
+        row_bytes: bytes of a row: of a file whose pages are skipped, a scan reads the rest; infinite = not known.
     """
     size, time = F.col("table_size.bytes"), F.unix_millis("time")
-    share = (F.col("read.bytes") + F.coalesce("read_for_joins.bytes", F.lit(0))) / size
+    read = F.least("read.bytes", F.coalesce(F.col("rows_read") * F.lit(row_bytes), "read.bytes"))
+    share = (read + F.coalesce("read_for_joins.bytes", F.lit(0))) / size
     weight = F.pow(F.lit(0.5), F.greatest(F.lit(now) - time, F.lit(0)) / F.lit(half_life))
     row = (
         scans_of(table)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from catalog.clock import Clock
+from catalog.files.file_table import UNKNOWN
 from catalog.insights.recorded_scans import scan_totals
 from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import TARGET_FILE_BYTES
@@ -75,8 +76,10 @@ def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: C
     use, factor, is_read = None, 1.0, True
     if records_scans(snapshot.settings):
         with described_jobs(table.spark, f"USE fleet: reads of {table.name}"):
-            use = _recorded_use(table, clock.now())
-            outcomes, is_read = _judged(table, clock.now())
+            rows = snapshot.file_table.rows
+            row_bytes = table_bytes / max(1, int(rows.sum())) if bool((rows != UNKNOWN).all()) else math.inf
+            use = _recorded_use(table, clock.now(), row_bytes)
+            outcomes, is_read = _judged(table, clock.now(), row_bytes)
             factor = correction(outcomes)
     rate = ReadRate.of(use)
     return Appraisal(
@@ -106,13 +109,13 @@ def record_outcome(table: ManagedTable, appraisal: Appraisal, rewritten: int, no
     add_outcome(table, Outcome(now, rewritten, predicted, appraisal.share_read, saving))
 
 
-def _recorded_use(table: ManagedTable, now: int) -> RecordedUse:
-    totals = scan_totals(table, now - READ_DAYS * _MILLIS_PER_DAY, now, HALF_LIFE_DAYS * _MILLIS_PER_DAY)
+def _recorded_use(table: ManagedTable, now: int, row_bytes: float) -> RecordedUse:
+    totals = scan_totals(table, now - READ_DAYS * _MILLIS_PER_DAY, now, HALF_LIFE_DAYS * _MILLIS_PER_DAY, row_bytes)
     days = _DAYS_WITHOUT_READS if totals.first is None else max(0.0, (now - totals.first) / _MILLIS_PER_DAY)
     return RecordedUse(totals.weight, recent_days(days), totals.share_read)
 
 
-def _judged(table: ManagedTable, now: int) -> tuple[list[Outcome], bool]:
+def _judged(table: ManagedTable, now: int, row_bytes: float) -> tuple[list[Outcome], bool]:
     """The outcomes of earlier turns, and whether a scan has read the table since the newest.
 
     The newest is compared with the scans since, once there are enough of them.
@@ -120,7 +123,7 @@ def _judged(table: ManagedTable, now: int) -> tuple[list[Outcome], bool]:
     outcomes = outcomes_of(table)
     if not outcomes or outcomes[-1].measured is not None:
         return outcomes, True
-    totals = scan_totals(table, outcomes[-1].at, now, math.inf)
+    totals = scan_totals(table, outcomes[-1].at, now, math.inf, row_bytes)
     newest = outcomes[-1].judged(totals.scans, totals.share_read)
     if newest is not outcomes[-1]:
         outcomes = [*outcomes[:-1], newest]
