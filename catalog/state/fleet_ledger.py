@@ -13,7 +13,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -108,7 +108,7 @@ class Refusal:
         code: reason code.
         message: the same for people.
         until: when it may be allowed, epoch milliseconds; None = nobody can tell.
-        is_first: whether it is the first refusal since the budget was last used up.
+        is_first: whether it is the first refusal for want of bytes within a period.
     """
 
     code: str
@@ -124,12 +124,12 @@ class LedgerState:
     Attributes:
         spent: what was spent within ``KEPT_MILLIS``.
         runs: the runs under way.
-        used_up: labels of the pools that have refused bytes since they last allowed any.
+        used_up: labels of the pools that have refused bytes, and until when this is no news, epoch milliseconds.
     """
 
     spent: tuple[Spending, ...] = ()
     runs: tuple[OpenRun, ...] = ()
-    used_up: frozenset[str] = field(default=frozenset())
+    used_up: Mapping[str, int] = field(default_factory=dict)
 
     def spent_of(self, database: str | None, since: int) -> int:
         """Bytes that were spent since a time.
@@ -163,11 +163,11 @@ class LedgerState:
         refusing = [pool for pool in pools if self._refusal(pool, size, now) is not None]
         refused = self.refusal(pools, size, now)
         if refused is not None:
-            labels = {pool.label for pool in refusing}
-            is_first = refused.code == USED_UP and not labels <= self.used_up
-            return replace(self, used_up=self.used_up | labels), replace(refused, is_first=is_first)
-        allowed = self.used_up - {pool.label for pool in pools}
-        return replace(self, spent=_thinned((*self.spent, Spending(now, database, size)), now), used_up=allowed), None
+            news = {p.label: now + p.period for p in refusing if self.used_up.get(p.label, 0) <= now}
+            if refused.code != USED_UP or not news:
+                return self, refused
+            return replace(self, used_up={**self.used_up, **news}), replace(refused, is_first=True)
+        return replace(self, spent=_thinned((*self.spent, Spending(now, database, size)), now)), None
 
     def begin(self, pools: Sequence[Pool], run: OpenRun, now: int) -> tuple[LedgerState, Refusal | None]:
         """Adds a run, or refuses to.
@@ -238,7 +238,7 @@ class LedgerState:
             {
                 "spent": [[s.at, s.database, s.bytes] for s in self.spent],
                 "runs": [asdict(run) for run in self.runs],
-                "used_up": sorted(self.used_up),
+                "used_up": dict(self.used_up),
             },
             separators=(",", ":"),
         )
@@ -251,7 +251,7 @@ class LedgerState:
             lambda fields: cls(
                 tuple(_spending(entry) for entry in fields.entries("spent")),
                 tuple(_run(entry) for entry in fields.entries("runs")),
-                frozenset(fields.strings("used_up")),
+                fields.times("used_up"),
             ),
         )
 

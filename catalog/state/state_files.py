@@ -139,6 +139,17 @@ class Fields:
             raise FieldError(f"'{name}' is {_shown(value)}, expected a list")
         return value
 
+    def times(self, name: str) -> dict[str, int]:
+        """Epoch milliseconds by name.
+
+        Raises:
+            FieldError: missing, of another type, or with a value that is no time.
+        """
+        value = self._node.get(name)
+        if not isinstance(value, dict):
+            raise FieldError(f"'{name}' is {_shown(value)}, expected an object")
+        return {key: Fields(value).whole_number(key) for key in value}
+
     def flag(self, name: str) -> bool:
         """Whether something holds.
 

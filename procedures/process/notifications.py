@@ -18,8 +18,7 @@ class Notification:
 
     Attributes:
         kind: ``alert``: a threshold of health is crossed. ``recovered``: it no longer is. ``run_failed``: a run of the
-            service failed. ``budget_used_up``: a budget of the fleet is used up; told once, until it allows
-            rewrites again.
+            service failed. ``budget_used_up``: a budget of the fleet is used up; told once in a period.
         table: full name of the table.
         at: epoch milliseconds.
         message: one sentence.

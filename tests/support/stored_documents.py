@@ -98,7 +98,7 @@ def stored_documents() -> dict[str, Any]:
     row = CommitRow(3, NOW, "Spark", None, "WRITE", True, 2, 150, None, 2, 50, 2, 2, 0.5, 60_000)
     store_outcomes(table, [Outcome(NOW, 150, 0.5, 0.75, 1000.0, 0.25)])
     open_run = OpenRun(RUN_ID, "spark_catalog.shop.t", "shop", "host:1", NOW + 1)
-    ledger = LedgerState((Spending(NOW, "shop", 150),), (open_run,), frozenset({"database shop"}))
+    ledger = LedgerState((Spending(NOW, "shop", 150),), (open_run,), {"database shop": NOW})
     table.write_state("<the ledger>/00000000000000000001.json", ledger.to_json())
     table.write_state(f"ingestion/{NOW}-{WRITE_ID}.json", merged_lines([StoredCommit.of(TABLE_ID, row)]).lines[0])
     texts = {_name(path.removeprefix("_use/")): text for path, text in handle.files.items() if isinstance(text, str)}

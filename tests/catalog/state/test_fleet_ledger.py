@@ -43,8 +43,9 @@ def test_bytes_are_spent_until_the_budget_is_used_up():
     assert not _spend(ledger, [SHOP], "shop", 60, NOW + HOUR).is_first
     assert _spend(ledger, [SHOP], "shop", 40, NOW + HOUR) is None
     assert _spend(ledger, [SHOP], "shop", 60, NOW + DAY) is None
-    # Once it has allowed bytes, the next refusal is the first one again.
-    assert _spend(ledger, [SHOP], "shop", 60, NOW + DAY).is_first
+    assert not _spend(ledger, [SHOP], "shop", 60, NOW + DAY).is_first
+    # A period later, a refusal is news again.
+    assert _spend(ledger, [SHOP], "shop", 60, NOW + DAY + HOUR).is_first
 
 
 def test_both_budgets_count():
@@ -138,7 +139,15 @@ def test_old_texts_are_deleted():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"spent":[[1,2,3]],"runs":[],"used_up":[]}', '{"spent":[],"runs":[1]}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"spent":[[1,2,3]],"runs":[],"used_up":{}}',
+        '{"spent":[],"runs":[1],"used_up":{}}',
+        '{"spent":[],"runs":[],"used_up":{"a":"b"}}',
+    ],
 )
 def test_a_damaged_text_is_passed_over(text):
     texts = FakeTexts()
