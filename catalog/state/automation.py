@@ -35,7 +35,8 @@ class Automation:
     Attributes:
         table: full name.
         location: the table's root in its one spelling; see ``log_probe.qualified``.
-        state: ``scheduled``, ``waiting`` (due, while the cluster is busy), ``running``, ``suspended`` or ``failed``.
+        state: ``scheduled``, ``waiting`` (due, and waits for the cluster, its hours, a budget or its turn),
+            ``running``, ``suspended`` or ``failed``.
         strategies: names, in order of priority; the text of the property if it is invalid.
         last_run: end of the last run, epoch milliseconds.
         next_run: when the next one is due, epoch milliseconds; None when it depends on a trigger of the table.

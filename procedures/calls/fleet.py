@@ -46,7 +46,7 @@ def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> lis
     if database is not None and not spark.catalog.databaseExists(database):
         raise UnknownNameError.of("schema", database, [row.name for row in spark.catalog.listDatabases()])
     members = members_of(spark, app.automations, app.clock.now(), database)
-    members = in_order(_appraised(spark, member) for member in members)
+    members = in_order(member if interrupted(spark) else _appraised(spark, member) for member in members)
     done: dict[str, FleetRow] = {}
     for member in () if dry_run else members:
         if member.offer is None or not member.offer.is_worthwhile:
@@ -64,9 +64,9 @@ def _ledger(spark: SparkSession) -> FleetLedger:
 
 
 def _appraised(spark: SparkSession, member: Member) -> Member:
-    """The member with what it offers, as it is now; a table with a problem, or with a run, is left as it is."""
+    """The member with what it offers, as it is now; one that is suspended, has a problem or a run is left as it is."""
     is_running = member.automation is not None and member.automation.state == RUNNING
-    if member.schedule is None or member.problem is not None or is_running:
+    if member.schedule is None or member.problem or member.suspension or is_running:
         return member
     table, clock = member.table, application().clock
     budget = RunBudget(partial(_ledger, spark), table.pools, table.database, clock)

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from catalog.epoch_millis import moment
 from catalog.properties.fleet_properties import Pool
-from catalog.state.automation import Automation, Automations
+from catalog.state.automation import SUSPENDED, Automation, Automations
 from catalog.state.fleet_ledger import LedgerState
+from catalog.state.suspension import suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.result_rows import FleetRow
@@ -40,6 +41,7 @@ class Member:
         offer: the worth and the cost of its next turn; None if it has none, or nobody has looked.
         waited: milliseconds for which it has waited for its turn.
         problem: why it cannot be looked at.
+        suspension: why it has no turn; None if it is not suspended.
         automation: its state in the service of this process.
         outcomes: of its earlier turns.
     """
@@ -50,6 +52,7 @@ class Member:
     offer: Offer | None = None
     waited: int = 0
     problem: str | None = None
+    suspension: str | None = None
     automation: Automation | None = None
     outcomes: Sequence[Outcome] = ()
 
@@ -80,7 +83,10 @@ def _member(spark: SparkSession, table: KnownTable, automation: Automation | Non
         return None
     member = Member(table, schedule, automation=automation)
     try:
-        member = replace(member, outcomes=outcomes_of(ManagedTable.find(spark, table.name)))
+        found = ManagedTable.find(spark, table.name)
+        suspension = suspension_of(found)
+        note = None if suspension is None else suspension.note
+        member = replace(member, outcomes=outcomes_of(found), suspension=note)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
         return replace(member, problem=error_text(error))
     facts = None if automation is None else automation.offer
@@ -125,6 +131,8 @@ def _row(number: int, member: Member, ledger: LedgerState, now: int) -> FleetRow
     reason: str | None = None
     if member.problem is not None:
         state, reason = FAILED, member.problem
+    elif member.suspension is not None:
+        state, reason = SUSPENDED, member.suspension
     elif automation is not None:
         state, reason = automation.state, automation.last_error or automation.note
     elif offer is not None:

@@ -55,6 +55,11 @@ def test_the_best_table_has_its_turn_within_the_budget(spark, shop):
     assert sums.cost_bytes == sum(row.cost_bytes for row in tables)
     assert (sums.budget_bytes, sums.spent_day) == (None, 0)
     first, second = tables
+    suspended = shop["small"]
+    suspended.sql("CALL use.suspend('{t}')")
+    tables, _ = _fleet(spark, "dry_run => true")
+    assert {row.table: row.state for row in tables}[suspended.name] == "suspended"
+    suspended.sql("CALL use.resume('{t}')")
     _budget(spark, maxBytes=4 * sums.cost_bytes)
     tables, sums = _fleet(spark)
     assert {row.state for row in tables} == {"optimized"}
