@@ -1,4 +1,4 @@
-"""Two services share a budget, and one of them is killed in the middle of a run, again and again.
+"""Two services share a budget, and the one that has begun a run is killed in its middle, again and again.
 
     make soak-fleet KILLS=10
 
@@ -93,8 +93,14 @@ class Process:
         self._line("ready")
 
     def ask(self, command: str) -> dict:
+        self.send(command)
+        return self.answer()
+
+    def send(self, command: str) -> None:
         self.process.stdin.write(f"{command}\n")
         self.process.stdin.flush()
+
+    def answer(self) -> dict:
         return json.loads(self._line("{"))
 
     def kill(self) -> None:
@@ -150,22 +156,28 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="use-fleet-"))
     writer = Process(folder, arguments, 0, is_writer=True)
     writer.ask("append")
-    remaining = Process(folder, arguments, 1)
+    services = [Process(folder, arguments, number) for number in (1, 2)]
     seconds = []
     for kill in range(arguments.kills):
-        victim = Process(folder, arguments, 2 + kill)
-        mine = f":{victim.process.pid}"
-        writer.ask("append")
-        deadline, held = time.time() + 120, []
-        while not held and time.time() < deadline:
-            held = [f"t{n}" for n in range(arguments.tables) if holder(folder, n).endswith(mine)]
+        writer.send("append")
+        victim, table = None, ""
+        deadline = time.time() + 300
+        while victim is None and time.time() < deadline:
+            for number in range(arguments.tables):
+                pid = holder(folder, number).rpartition(":")[2]
+                victim, table = next(
+                    ((s, f"t{number}") for s in services if str(s.process.pid) == pid), (victim, table)
+                )
+        if victim is None:
+            raise SystemExit("no service has begun a run")
         victim.kill()
         killed = time.time()
+        writer.answer()
         while time.time() < killed + 400 and any(t["unindexed"] for t in writer.ask("look").values()):
             time.sleep(1)
         seconds.append(round(time.time() - killed, 1))
-        under_way = ", ".join(held) or "nothing"
-        print(f"kill {kill + 1}: {under_way} was under way; all is indexed {seconds[-1]} s later", flush=True)
+        print(f"kill {kill + 1}: {table} was under way; all is indexed {seconds[-1]} s later", flush=True)
+        services = [*(s for s in services if s is not victim), Process(folder, arguments, 3 + kill)]
     answers = writer.ask("check")
     spent, committed = spendings(folder), committed_bytes(folder, arguments.tables)
     above = windows_above(spent, arguments.budget)
@@ -174,7 +186,7 @@ def run(arguments: argparse.Namespace) -> int:
     total = sum(size for *_, size in spent)
     print(f"{arguments.kills} kills; spent {total} bytes, of which {committed} were committed; windows above: {above}")
     print(f"rows of the tables: {kinds}; tables that are not indexed: {left}")
-    for process in (writer, remaining):
+    for process in (writer, *services):
         process.kill()
     expected = (arguments.kills + 1) * ROWS
     is_good = len(kinds) == 1 and str(expected) in str(next(iter(kinds))) and not left and not above
