@@ -21,6 +21,7 @@ class KnownTable:
         configuration: its properties of USE that are in force.
         own: those that it sets itself.
         columns: names of its columns.
+        modified: when the log file of this version was written, epoch milliseconds; -1 if unknown.
     """
 
     name: str
@@ -30,6 +31,7 @@ class KnownTable:
     configuration: Mapping[str, str]
     own: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
+    modified: int = -1
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class FakeTables:
     def look(self, questions):
         return [self._look(*question) for question in questions]
 
-    def _look(self, place, version):
+    def _look(self, place, version, modified=None):
         if place not in self.versions:
             return Sighting("missing")
         self.probes += 1
