@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 # Each table has its turn in one of so many looks: it is then checked fully. It is never looked at more seldom.
 FULL_CHECK_EVERY = 8
-# So many tables are listed and looked at in each look, whether or not they change.
 SMALL_FLEET = 500
 # A table that has not changed for ten looks longer than it takes to look at it again is looked at more seldom.
 _LOOKS_OF_REST = 10
@@ -26,10 +25,13 @@ class LookTimes:
 
     A table is looked at in every look, or in every second, fourth or eighth one. The looks of a longer period are also
     looks of the shorter ones, so that the longest period is never exceeded while a period grows.
+
+    Args:
+        small_fleet: number of tables that are listed and looked at in each look, whether or not they change.
     """
 
-    def __init__(self) -> None:
-        """Starts without tables, before the first look."""
+    def __init__(self, small_fleet: int = SMALL_FLEET) -> None:
+        self._small_fleet = small_fleet
         self._look = 0
         self._tables: dict[str, _Table] = {}
         self._late: set[str] = set()
@@ -41,7 +43,7 @@ class LookTimes:
         Args:
             known: number of tables of the last list.
         """
-        return known <= SMALL_FLEET or self._look % FULL_CHECK_EVERY == 0
+        return known <= self._small_fleet or self._look % FULL_CHECK_EVERY == 0
 
     def due(
         self, locations: Collection[str], now: int, interval: int, wanted: Collection[str] = frozenset()
@@ -57,7 +59,7 @@ class LookTimes:
         Returns:
             The tables to look at, those first that an earlier look did not come to; and whether each is checked fully.
         """
-        is_small, due = len(locations) <= SMALL_FLEET, dict.fromkeys(self._late.intersection(locations), False)
+        is_small, due = len(locations) <= self._small_fleet, dict.fromkeys(self._late.intersection(locations), False)
         for location in locations:
             table = self._tables.get(location)
             rest = 0 if table is None else (self._look - table.turn) % FULL_CHECK_EVERY
