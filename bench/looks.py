@@ -2,8 +2,8 @@
 
 The tables are tiny, and their logs are copies of one. Their last commits are spread over time, 50 minutes ago on
 average, as in a fleet of which 1 % changes in each look. The clock of the service goes on by an interval between two
-looks, and commits are written as files. Automatic optimization is on, but runs do nothing, because only the looks are
-measured; ``--plain`` leaves it off.
+looks, and commits are written as files. Automatic optimization is on, but only the looks are measured: the first run of
+a table does nothing, and the next one is due on the next day. ``--plain`` leaves it off.
 
     make bench-looks ARGS="--tables 10000 --json bench/results/looks.json"
 """
@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from bench_session import start_session
 from pyspark.sql import SparkSession
@@ -60,15 +61,15 @@ class FleetClock:
 class IdleEngine(SparkEngine):
     """An engine whose runs find nothing to do, and whose tables are not suspended."""
 
-    def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:
+    def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:  # noqa: ARG002
         """See ``Engine.run``."""
         return RunOutcome(0)
 
-    def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
+    def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:  # noqa: ARG002
         """See ``Engine.maintain``."""
         return True
 
-    def suspended(self, location: str) -> bool:
+    def suspended(self, location: str) -> bool:  # noqa: ARG002
         """See ``Engine.suspended``."""
         return False
 
@@ -102,7 +103,8 @@ class Fleet:
 
     def __init__(self, spark: SparkSession, folder: Path, count: int, declared: str) -> None:
         self._folder = folder
-        spark.sql(f"CREATE TABLE pattern (id BIGINT, day DATE, note STRING) USING delta LOCATION '{folder}/pattern' {declared}")
+        columns = "id BIGINT, day DATE, note STRING"
+        spark.sql(f"CREATE TABLE pattern ({columns}) USING delta LOCATION '{folder}/pattern' {declared}")
         for _ in range(COMMITS):
             spark.sql("INSERT INTO pattern VALUES (1, DATE'2026-01-01', 'one')").collect()
         self._log = folder / "pattern" / "_delta_log"
@@ -113,11 +115,27 @@ class Fleet:
             # Commits of a table are independent, so the time since the last one has this distribution.
             written = time.time() - self._random.expovariate(1 / (100 * INTERVAL / 1000))
             os.utime(self._file(number, COMMITS), (written, written))
-        for number in range(count):
-            spark.sql(f"CREATE TABLE t{number} USING delta LOCATION '{folder}/t{number}'")
-        spark.sql("DROP TABLE pattern")
+        self._register(spark, count)
         # As in an application that has just started.
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+    def _register(self, spark: SparkSession, count: int) -> None:
+        """Enters the tables into the metastore, as ``CREATE TABLE`` does after it has looked at their logs."""
+        jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog().externalCatalog()
+        pattern = catalog.getTable("default", "pattern")
+
+        def fields_of(value: Any) -> list[Any]:
+            return [value.productElement(index) for index in range(value.productArity())]
+
+        classes = jvm.org.apache.spark.sql.catalyst
+        name, storage, rest = map(fields_of, (pattern.identifier(), pattern.storage(), pattern))
+        for number in range(count):
+            name[0] = f"t{number}"
+            storage[0] = jvm.scala.Some(jvm.java.net.URI(f"file:{self._folder}/t{number}"))
+            rest[0] = classes.TableIdentifier(*name)
+            rest[2] = classes.catalog.CatalogStorageFormat(*storage)
+            catalog.createTable(classes.catalog.CatalogTable(*rest), False)
+        spark.sql("DROP TABLE pattern")
 
     def commit(self, count: int) -> None:
         """Adds a commit to some tables."""
@@ -146,9 +164,7 @@ class Meter:
         """Runs a round and measures it."""
         jobs, python, jvm, started = self._jobs(), time.process_time(), self._cpu(), time.monotonic()
         service.tick()
-        return Look(
-            time.process_time() - python, self._cpu() - jvm, time.monotonic() - started, self._jobs() - jobs
-        )
+        return Look(time.process_time() - python, self._cpu() - jvm, time.monotonic() - started, self._jobs() - jobs)
 
     def memory(self) -> dict[str, int]:
         """Megabytes of the heap that are in use, and of Python."""
@@ -171,6 +187,7 @@ def measured(spark: SparkSession, fleet: Fleet, changed: int, looks: int, warm: 
     """Yields the figures of the first look, of the looks, and of the memory."""
     meter, clock = Meter(spark), FleetClock()
     spark.conf.set("spark.qbeast.use.service.enabled", "true")
+    spark.conf.set("spark.qbeast.use.optimization-interval", "1 day")
     service = Service(spark, clock=clock, engine=IdleEngine(spark, application()))
     before = meter.memory()
     yield "first look", asdict(meter.of(service))

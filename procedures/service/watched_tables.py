@@ -132,7 +132,7 @@ class SparkTables:
         return locations
 
     def _place_or_none(self, name: str, location: str, qualified: Callable[[str], str]) -> str | None:
-        """Returns the normalized location; None if that fails, for example because the file system is not configured."""
+        """Returns the normalized location; None if that fails, for example without such a file system."""
         try:
             return qualified(location)
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others

@@ -40,60 +40,62 @@ object LogProbe {
    *   the names of the `columns`; `detail` where the check failed
    */
   def look(session: SparkSession, questions: String, millis: Long): String = {
-    val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)
     val classicSession = session.asInstanceOf[classic.SparkSession]
     val conf = classicSession.sessionState.newHadoopConf()
-    hanging.values().removeIf(!_.isRunning)
+    hanging.values().removeIf(_.isEnded)
     // Without a free thread, all others of the file system would wait until the end.
     val hangingByStore = hanging.values().asScala.groupBy(_.store)
     val looks = mapper.readTree(questions).elements().asScala.map(new Look(classicSession, conf, _)).toVector
+    val asked = looks.filter(look => !look.isHanging && hangingByStore.get(look.store).forall(_.size < Threads))
+    val latch = new CountDownLatch(asked.size)
+    val queues = asked.groupBy(_.store).map { case (store, looks) => store -> new ConcurrentLinkedQueue(looks.asJava) }
+    for ((store, queue) <- queues; _ <- 1 to math.min(Threads, queue.size)) poolOf(store).execute { () =>
+      Iterator.continually(queue.poll()).takeWhile(_ != null).foreach { look =>
+        look.run()
+        latch.countDown()
+      }
+    }
+    latch.await(millis, TimeUnit.MILLISECONDS)
+    queues.values.foreach(_.clear())
     val results = mapper.createArrayNode()
-    looks.filter(look => hangingByStore.get(look.store).forall(_.size < Threads)).foreach(_.begin())
-    for ((look, index) <- looks.zipWithIndex; answer <- look.answer(end, millis)) results.add(answer.put("index", index))
+    for ((look, index) <- looks.zipWithIndex; answer <- look.answer(millis)) results.add(answer.put("index", index))
     results.toString
   }
 
+  private def poolOf(store: String): ThreadPoolExecutor =
+    pools.computeIfAbsent(store, _ => ThreadUtils.newDaemonCachedThreadPool("use-log-probe", Threads, 10))
+
   /** The look at one table, in a thread of its file system. */
-  final private class Look(session: classic.SparkSession, conf: Configuration, question: JsonNode)
-      extends Callable[Option[ObjectNode]] {
+  final private class Look(session: classic.SparkSession, conf: Configuration, question: JsonNode) {
     private val location = question.get(0).asText()
     private val path = new Path(location)
-    val store: String = s"${path.toUri.getScheme}://${path.toUri.getAuthority}"
     private val log = new Path(path, "_delta_log")
-    @volatile private var running = false
-    private var future: Option[Future[Option[ObjectNode]]] = None
+    val store: String = s"${path.toUri.getScheme}://${path.toUri.getAuthority}"
+    @volatile private var began = 0L
+    @volatile private var result: Option[Option[ObjectNode]] = None
 
-    def isRunning: Boolean = running
+    def isEnded: Boolean = result.isDefined
 
-    def begin(): Unit =
-      if (!hanging.containsKey(location)) {
-        val pool = pools.computeIfAbsent(store, _ => ThreadUtils.newDaemonCachedThreadPool("use-log-probe", Threads, 10))
-        future = Some(pool.submit(this))
+    /** A location whose earlier look hangs would only keep one more thread. */
+    val isHanging: Boolean = hanging.containsKey(location)
+
+    def answer(millis: Long): Option[ObjectNode] = {
+      val seconds = (System.nanoTime() - began) / 1e9
+      result.getOrElse {
+        if (began != 0) hanging.put(location, this)
+        if (isHanging) failed("an earlier look at it has not ended")
+        else if (began != 0 && seconds > millis / 2000.0) failed(f"no answer within $seconds%.1f s")
+        else state("late")
       }
+    }
 
-    def answer(end: Long, millis: Long): Option[ObjectNode] =
-      try
-        future match {
-          case Some(result) => result.get(math.max(end - System.nanoTime(), 0), TimeUnit.NANOSECONDS)
-          case None if hanging.containsKey(location) => failed("an earlier look at it has not ended")
-          case None => state("late")
-        }
-      catch {
-        case _: TimeoutException =>
-          // It is not interrupted: tables of a store that does not answer then wait for this thread, not the loop.
-          future.foreach(_.cancel(false))
-          if (running) {
-            hanging.put(location, this)
-            failed(s"no answer within ${millis / 1000.0} s")
-          } else state("late")
-        case error: ExecutionException => failed(String.valueOf(error.getCause))
-      }
-
-    override def call(): Option[ObjectNode] = {
-      running = true
-      try compared(question.get(1).asLong(), question.get(2).asLong())
-      catch { case NonFatal(error) => failed(String.valueOf(error.getMessage)) }
-      finally running = false
+    def run(): Unit = {
+      began = System.nanoTime()
+      // Whatever it throws, the look has ended.
+      result = Some(
+        try compared(question.get(1).asLong(), question.get(2).asLong())
+        catch { case error: Throwable => failed(String.valueOf(error.getMessage)) }
+      )
     }
 
     private def compared(known: Long, modified: Long): Option[ObjectNode] = {
