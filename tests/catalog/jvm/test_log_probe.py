@@ -86,6 +86,9 @@ def test_a_table_that_does_not_answer_holds_up_no_other(spark, new_table, tmp_pa
     sightings = look(spark, questions, LIMIT)
     assert [sighting.state for sighting in sightings] == ["failed", "unchanged", "unchanged"]
     assert sightings[0].detail.startswith("no answer within ")
+    # An odd location is the failure of its table alone.
+    odd, fine = look(spark, [Question("file:relative"), questions[2]])
+    assert (odd.state, fine.state) == ("failed", "unchanged")
     # It is not asked again, and nothing waits for it.
     (again, *_) = look(spark, questions, 60)
     assert (again.state, again.detail) == ("failed", "an earlier look at it has not ended")

@@ -3,6 +3,7 @@ package org.apache.spark.sql.delta.usespark
 import java.io.{FileNotFoundException, InputStream}
 import java.util.concurrent._
 
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 import scala.util.control.NonFatal
@@ -25,6 +26,7 @@ object LogProbe {
 
   /** Log files that are looked for one by one; beyond them, Delta lists the log. */
   private val MaxSteps = 100
+  private val SchemeAndServer = "^[^/]*(//[^/]*)?".r
   private val mapper = new ObjectMapper()
   private val pools = new ConcurrentHashMap[String, ThreadPoolExecutor]()
   private val hanging = new ConcurrentHashMap[String, Look]()
@@ -44,12 +46,16 @@ object LogProbe {
     val conf = classicSession.sessionState.newHadoopConf()
     hanging.values().removeIf(_.isEnded)
     // Without a free thread, all others of the file system would wait until the end.
-    val hangingByStore = hanging.values().asScala.groupBy(_.store)
-    val looks = mapper.readTree(questions).elements().asScala.map(new Look(classicSession, conf, _)).toVector
-    val asked = looks.filter(look => !look.isHanging && hangingByStore.get(look.store).forall(_.size < Threads))
+    val hangingByStore = hanging.values().asScala.groupBy(_.store.name)
+    val stores = mutable.HashMap.empty[String, Store]
+    val looks = mapper.readTree(questions).elements().asScala.map { question =>
+      val name = SchemeAndServer.findFirstIn(question.get(0).asText()).getOrElse("")
+      new Look(classicSession, stores.getOrElseUpdate(name, new Store(name, conf)), question)
+    }.toVector
+    val asked = looks.filter(look => !look.isHanging && hangingByStore.get(look.store.name).forall(_.size < Threads))
     val latch = new CountDownLatch(asked.size)
     val queues = asked.groupBy(_.store).map { case (store, looks) => store -> new ConcurrentLinkedQueue(looks.asJava) }
-    for ((store, queue) <- queues; _ <- 1 to math.min(Threads, queue.size)) poolOf(store).execute { () =>
+    for ((store, queue) <- queues; _ <- 1 to math.min(Threads, queue.size)) poolOf(store.name).execute { () =>
       Iterator.continually(queue.poll()).takeWhile(_ != null).foreach { look =>
         look.run()
         latch.countDown()
@@ -65,12 +71,21 @@ object LogProbe {
   private def poolOf(store: String): ThreadPoolExecutor =
     pools.computeIfAbsent(store, _ => ThreadUtils.newDaemonCachedThreadPool("use-log-probe", Threads, 10))
 
+  /** A file system in one look. Its own threads look it up, because its server may not answer. */
+  final private class Store(val name: String, conf: Configuration) {
+    @volatile private var kept: FileSystem = _
+
+    def files(path: Path): FileSystem = {
+      if (kept == null) kept = path.getFileSystem(conf)
+      kept
+    }
+  }
+
   /** The look at one table, in a thread of its file system. */
-  final private class Look(session: classic.SparkSession, conf: Configuration, question: JsonNode) {
+  final private class Look(session: classic.SparkSession, val store: Store, question: JsonNode) {
     private val location = question.get(0).asText()
-    private val path = new Path(location)
-    private val log = new Path(path, "_delta_log")
-    val store: String = s"${path.toUri.getScheme}://${path.toUri.getAuthority}"
+    private lazy val path = new Path(location)
+    private lazy val log = new Path(path, "_delta_log")
     @volatile private var began = 0L
     @volatile private var result: Option[Option[ObjectNode]] = None
 
@@ -99,7 +114,7 @@ object LogProbe {
     }
 
     private def compared(known: Long, modified: Long): Option[ObjectNode] = {
-      val files = path.getFileSystem(conf)
+      val files = store.files(path)
       val isSame = known >= 0 && (modified < 0 || modifiedAt(files, known).contains(modified))
       if (isSame && !files.exists(commit(known + 1))) None
       else {
