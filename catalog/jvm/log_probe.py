@@ -1,10 +1,12 @@
-"""Detects changes of many tables at the cost of one file lookup per table."""
+"""Detects changes of many tables at the cost of one or two file lookups per table."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -12,7 +14,24 @@ from catalog.jvm.java_values import java_class, jvm_session
 from catalog.locations import place_of
 
 _PROBE = "org.apache.spark.sql.delta.usespark.LogProbe"
-UNCHANGED, CHANGED, MISSING, FAILED = "unchanged", "changed", "missing", "failed"
+UNCHANGED, CHANGED, MISSING, FAILED, LATE = "unchanged", "changed", "missing", "failed", "late"
+# A look at all tables ends after this time.
+LOOK_SECONDS = 10.0
+
+
+class Question(NamedTuple):
+    """A table to look at, and what is known of it.
+
+    Attributes:
+        location: the table's root.
+        version: version last seen; None reads the newest state in any case.
+        modified: when the log file of this version was written, as ``Sighting.modified``. If another file is there now,
+            another table is. None does not compare it.
+    """
+
+    location: str
+    version: int | None = None
+    modified: int | None = None
 
 
 @dataclass(frozen=True)
@@ -20,12 +39,14 @@ class Sighting:
     """The result of one look at a table's log.
 
     Attributes:
-        state: ``unchanged``, ``changed``, ``missing`` (no Delta table is there) or ``failed`` (nobody can tell).
+        state: ``unchanged``, ``changed``, ``missing`` (no Delta table is there), ``failed`` (nobody can tell), or
+            ``late`` (the look ended before it was this table's turn).
         version: newest version; -1 unless it changed.
         table_id: Delta's metadata id; '' unless it changed.
         configuration: properties of the table itself; empty unless it changed.
         columns: names of its columns; empty unless it changed.
         detail: why looking failed.
+        modified: when the log file of this version was written, epoch milliseconds; -1 unless it changed.
     """
 
     state: str
@@ -34,34 +55,51 @@ class Sighting:
     configuration: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
     detail: str = ""
+    modified: int = -1
 
 
-def look(spark: SparkSession, tables: Sequence[tuple[str, int | None]]) -> list[Sighting]:
-    """Looks at the logs of tables, several at a time.
+_UNCHANGED = Sighting(UNCHANGED)
+
+
+def look(spark: SparkSession, questions: Sequence[Question], seconds: float = LOOK_SECONDS) -> list[Sighting]:
+    """Looks at the logs of tables, several at a time; the existence of the next log file tells whether one changed.
+
+    A table that does not answer in time is ``failed``, and is not asked again until its earlier look has ended. It
+    keeps a thread of its file system; other file systems have their own threads.
 
     Args:
         spark: session whose file systems are used.
-        tables: location and version last seen; the existence of the next log file decides whether the table changed.
-            Without a version, the table's newest state is read in any case.
+        questions: the tables.
+        seconds: when the look ends.
 
     Returns:
         One sighting per table, in the same order.
     """
-    if not tables:
+    if not questions:
         return []
-    questions = [{"location": place, "version": -1 if version is None else version} for place, version in tables]
-    answers = java_class(spark, _PROBE).look(jvm_session(spark), json.dumps(questions))
-    return [Sighting(**answer) for answer in json.loads(answers)]
+    rows = [[q.location, *(-1 if number is None else number for number in q[1:])] for q in questions]
+    answers = java_class(spark, _PROBE).look(jvm_session(spark), json.dumps(rows), int(seconds * 1000))
+    sightings = [_UNCHANGED] * len(questions)
+    for answer in json.loads(answers):
+        index = answer.pop("index")
+        sightings[index] = Sighting(**answer)
+    return sightings
 
 
 def qualified(spark: SparkSession, location: str) -> str:
     """The one spelling of a location; see ``place_of``."""
+    return qualifier(spark)(location)
 
+
+def qualifier(spark: SparkSession) -> Callable[[str], str]:
+    """Gives locations their one spelling, and asks the JVM at most once."""
+
+    @cache
     def default_file_system() -> str:
         hadoop = jvm_session(spark).sessionState().newHadoopConf()
         return str(java_class(spark, "org.apache.hadoop.fs.FileSystem").getDefaultUri(hadoop).toString())
 
-    return place_of(location, default_file_system)
+    return lambda location: place_of(location, default_file_system)
 
 
 def exists(spark: SparkSession, location: str, file: str) -> bool:

@@ -24,6 +24,7 @@ class KnownTable:
         columns: names of its columns.
         database: its database; None if it is named by its path.
         pools: the budgets that it shares with other tables.
+        modified: when the log file of this version was written, epoch milliseconds; -1 if unknown.
     """
 
     name: str
@@ -35,6 +36,7 @@ class KnownTable:
     columns: Sequence[str] = ()
     database: str | None = None
     pools: tuple[Pool, ...] = ()
+    modified: int = -1
 
 
 @dataclass(frozen=True)

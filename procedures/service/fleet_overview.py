@@ -69,8 +69,9 @@ def members_of(spark: SparkSession, automations: Automations, now: int, database
     tables = SparkTables(spark)
     listed = tables.listed()
     registry = Registry()
-    registry.update(listed, tables.look(registry.questions(listed, True)), True, tables.inherited(listed.values()))
-    known = (table for table in registry.tables() if database is None or table.database == database)
+    due = dict.fromkeys(listed, True)
+    registry.update(due, listed, tables.look(registry.questions(due)), tables.inherited(listed.values()))
+    known = (table for table in registry.take_updated() if database is None or table.database == database)
     members = [_member(spark, table, automations.get(table.location), now) for table in known]
     return [member for member in members if member is not None]
 

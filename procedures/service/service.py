@@ -14,11 +14,14 @@ from pyspark.sql import SparkSession
 from catalog.clock import Clock
 from catalog.jvm.application_metrics import ApplicationMetrics
 from catalog.jvm.java_errors import known_error
+from catalog.jvm.log_probe import LATE
 from catalog.jvm.shim_bridge import ShimBridge
+from catalog.properties.inherited import InheritedProperties
 from procedures.process.application import Application, application
 from procedures.process.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
 from procedures.service.actions import Action
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
+from procedures.service.look_times import LookTimes
 from procedures.service.service_metrics import ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_registry import Registry
@@ -28,9 +31,6 @@ from procedures.service.workers import Spawn, Workers, spawn_thread
 logger = logging.getLogger(__name__)
 
 Exchange: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
-
-# Every tenth check loads all tables, because another process may have recreated a table at the same place.
-FULL_CHECK_EVERY = 10
 
 
 class Service:
@@ -74,7 +74,7 @@ class Service:
         self._clock = clock or app.clock
         self._tables = source or SparkTables(background, tables)
         self._pending_changes: deque[CatalogChange] = deque()
-        self._registry = Registry()
+        self._forget_tables()
         self._wake = threading.Event()
         self._ending = threading.Event()
         self._automations = app.automations
@@ -86,7 +86,6 @@ class Service:
         )
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
-        self._checks = 0
         self._paused = False
 
     # ----------------------------------------------------------------------------------------------- start and stop
@@ -158,12 +157,13 @@ class Service:
         while self._pending_changes:
             actions += self._guarded(partial(self._process_change, self._pending_changes.popleft()))
         if look:
-            # If the metastore is unavailable, the known tables are still optimized.
+            # If the metastore is unavailable, the known tables are still looked at and optimized.
+            actions += self._guarded(self._list)
             actions += self._guarded(self._look)
             self._workers.stop_suspended_runs()
         for action in actions:
             self._guarded(partial(_apply, action, self._workers))
-        for table in self._registry.tables():
+        for table in self._registry.take_updated():
             self._workers.update(table.name, table.location, table.version, table.database, table.pools)
         self._workers.start_due(self._settings)
 
@@ -184,17 +184,40 @@ class Service:
     def _pause(self) -> None:
         if not self._paused:
             self._paused = True
-            self._registry = Registry()
+            self._forget_tables()
             self._workers.stop_all("SERVICE_DISABLED", "the optimization service was turned off")
         self._pending_changes.clear()
 
+    def _forget_tables(self) -> None:
+        self._registry, self._looks = Registry(), LookTimes()
+        self._listed: dict[str, str] = {}
+
+    def _list(self) -> list[Action]:
+        if self._looks.lists_tables(len(self._listed)):
+            self._listed = dict(self._tables.listed())
+            self._looks.keep_only(self._listed)
+        return []
+
     def _look(self) -> list[Action]:
-        full = self._checks % FULL_CHECK_EVERY == 0
-        self._checks += 1
-        listed = self._tables.listed()
-        actions = self._registry.keep_only(listed)
-        sightings = self._tables.look(self._registry.questions(listed, full))
-        return actions + self._registry.update(listed, sightings, full, self._tables.inherited(listed.values()))
+        inherited = self._tables.inherited(self._listed.values())
+        actions = self._registry.refresh(self._listed, inherited)
+        now, interval = self._clock.now(), self._settings.listener_interval
+        # A run is skipped if its table is not known to have changed.
+        runs = (table.location for table in self._automations.all() if now < (table.next_run or 0) <= now + interval)
+        return actions + self._check(self._looks.due(self._listed, now, interval, set(runs)), inherited)
+
+    def _check(self, due: Mapping[str, bool], inherited: Callable[[str], InheritedProperties]) -> list[Action]:
+        sightings = self._tables.look(self._registry.questions(due))
+        actions, now = self._registry.update(due, self._listed, sightings, inherited), self._clock.now()
+        for location, sighting in zip(due, sightings, strict=True):
+            table = self._registry.updated(location)
+            if sighting.state == LATE:
+                self._looks.record_late(location)
+            elif table is None:
+                self._looks.record(location, None, now)
+            else:
+                self._looks.record(location, now if table.modified < 0 else table.modified, now)
+        return actions
 
     def _process_change(self, change: CatalogChange) -> list[Action]:
         place = self._tables.add(change.name, change.location) if change.location else None
@@ -205,11 +228,11 @@ class Service:
         known = self._registry.location_of(change.before or change.name)
         actions: list[Action] = []
         if change.kind in (DROPPED, RENAMED) and known is not None and known != place:
-            actions += self._registry.keep_only(t.location for t in self._registry.tables() if t.location != known)
+            self._listed.pop(known, None)
+            actions += self._registry.remove(known)
         if place is not None:
-            listed = {place: change.name}
-            sightings = self._tables.look(self._registry.questions(listed, True))
-            actions += self._registry.update(listed, sightings, inherited=self._tables.inherited(listed.values()))
+            self._listed[place] = change.name
+            actions += self._check({place: True}, self._tables.inherited([change.name]))
         return actions
 
     # --------------------------------------------------------------------------------------------------------- loop

@@ -158,9 +158,9 @@ class ServiceMetrics:
         """
         with self._lock:
             counts = Counter(self._counts)
-        for table in tables:
-            counts[TABLES.name, table.state] += 1
-            counts[QUEUED_TABLES.name, None] += _is_queued(table, now)
+        for state, count in Counter(table.state for table in tables).items():
+            counts[TABLES.name, state] += count
+        counts[QUEUED_TABLES.name, None] += sum(_is_queued(table, now) for table in tables)
         return [Sample(m, value, counts[m.name, value]) for m, value in _series(SERVICE_METRICS)]
 
 

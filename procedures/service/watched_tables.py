@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import TableError
-from catalog.jvm.log_probe import FAILED, Sighting, look, qualified
+from catalog.jvm.log_probe import FAILED, LATE, Question, Sighting, look, qualifier
 from catalog.jvm.metastore import database_of, properties_of_databases, tables_of
 from catalog.properties.inherited import InheritedProperties
 from catalog.system_tables.system_table import error_text
@@ -33,13 +35,30 @@ class Tables(Protocol):
         """
         ...
 
-    def look(self, questions: Sequence[tuple[str, int | None]]) -> list[Sighting]:
+    def look(self, questions: Sequence[Question]) -> list[Sighting]:
         """See ``log_probe.look``."""
         ...
 
     def inherited(self, names: Collection[str]) -> Callable[[str], InheritedProperties]:
-        """Returns what gives the inherited properties of each of some tables."""
+        """Returns what gives the inherited properties of each of some tables; equal as long as they are the same."""
         ...
+
+
+@dataclass(frozen=True)
+class InheritedByName:
+    """Gives the inherited properties of tables by their full names.
+
+    Attributes:
+        session: properties of the session.
+        databases: those of each database.
+    """
+
+    session: Mapping[str, str] = field(default_factory=dict)
+    databases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> InheritedProperties:
+        """Returns those of a table."""
+        return InheritedProperties(self.databases.get(_database(name) or "", {}), self.session)
 
 
 class SparkTables:
@@ -66,17 +85,17 @@ class SparkTables:
         """See ``Tables.listed``; lists the metastore once and reads no table."""
         if self._only is not None:
             return self._locations_of(self._only)
-        listed = dict(self._by_path)
+        listed, qualified = dict(self._by_path), qualifier(self._spark)
         for table in sorted(tables_of(self._spark), key=lambda t: t.full_name, reverse=True):
             # Tables that share a location are one table; the first name is used.
-            place = self._place_or_none(table.full_name, table.location)
+            place = self._place_or_none(table.full_name, table.location, qualified)
             if place is not None:
                 listed[place] = table.full_name
         return listed
 
     def add(self, name: str, location: str) -> str | None:
         """See ``Tables.add``."""
-        place = self._place_or_none(name, location)
+        place = self._place_or_none(name, location, qualifier(self._spark))
         if place is None:
             return None
         if self._only is not None:
@@ -85,25 +104,23 @@ class SparkTables:
             self._by_path[place] = name
         return place
 
-    def look(self, questions: Sequence[tuple[str, int | None]]) -> list[Sighting]:
+    def look(self, questions: Sequence[Question]) -> list[Sighting]:
         """See ``Tables.look``."""
         sightings = look(self._spark, questions)
-        for (location, _), sighting in zip(questions, sightings, strict=True):
+        for question, sighting in zip(questions, sightings, strict=True):
             if sighting.state == FAILED:
-                self._log_unreadable(location, sighting.detail)
-            else:
-                self._unreadable.discard(location)
+                self._log_unreadable(question.location, sighting.detail)
+            elif sighting.state != LATE:
+                self._unreadable.discard(question.location)
         return sightings
 
     def inherited(self, names: Collection[str]) -> Callable[[str], InheritedProperties]:
         """See ``Tables.inherited``; asks the metastore once for each database."""
-        databases = {name: database_of(name) for name in names}
-        wanted = {database for database in databases.values() if database is not None}
-        session, of_databases = properties_of_databases(self._spark, wanted)
-        return lambda name: InheritedProperties(of_databases.get(databases[name] or "", {}), session)
+        databases = {database for name in names if (database := _database(name)) is not None}
+        return InheritedByName(*properties_of_databases(self._spark, databases))
 
     def _locations_of(self, names: Sequence[str]) -> dict[str, str]:
-        locations = {}
+        locations, qualified = {}, qualifier(self._spark)
         for name in names:
             try:
                 table = ManagedTable.find(self._spark, name)
@@ -111,13 +128,13 @@ class SparkTables:
                 if not (isinstance(error, TableError) and error.is_missing):
                     self._log_unreadable(name, error_text(error))
                 continue  # it was dropped or is unreadable, and may come back
-            locations[self._place(table.location)] = table.name
+            locations[qualified(table.location)] = table.name
         return locations
 
-    def _place_or_none(self, name: str, location: str) -> str | None:
-        """Returns ``_place``; None if that fails, for example because the file system is not configured."""
+    def _place_or_none(self, name: str, location: str, qualified: Callable[[str], str]) -> str | None:
+        """Returns the normalized location; None if that fails, for example without such a file system."""
         try:
-            return self._place(location)
+            return qualified(location)
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             self._log_unreadable(name, error_text(error))
             return None
@@ -127,8 +144,9 @@ class SparkTables:
             self._unreadable.add(table)
             logger.warning("The service skips %s, which cannot be read: %s", table, reason)
 
-    def _place(self, location: str) -> str:
-        return qualified(self._spark, location)
+
+# Each look asks this of all tables.
+_database = lru_cache(maxsize=65_536)(database_of)
 
 
 def _is_path(name: str) -> bool:

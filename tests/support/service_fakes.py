@@ -22,7 +22,11 @@ class FakeTables:
 
     def __init__(self):
         self.names, self.versions, self.properties, self.ids = {}, {}, {}, {}
-        self.probes, self.loads = 0, 0
+        self.probes, self.loads, self.lists = 0, 0, 0
+        # How long ago the last commit of each table is at the start; None if that is not known.
+        self.rest = None
+        # Tables that a look does not come to.
+        self.late = set()
         self.of_database, self.of_session = {}, {}
 
     def put(self, name, properties, location=None):
@@ -45,6 +49,7 @@ class FakeTables:
         return next(place for place, known in self.names.items() if known == name)
 
     def listed(self):
+        self.lists += 1
         return dict(self.names)
 
     def add(self, name, location):
@@ -56,14 +61,17 @@ class FakeTables:
     def look(self, questions):
         return [self._look(*question) for question in questions]
 
-    def _look(self, place, version):
+    def _look(self, place, version, modified=None):
+        if place in self.late:
+            return Sighting("late")
         if place not in self.versions:
             return Sighting("missing")
         self.probes += 1
         if version == self.versions[place]:
             return Sighting("unchanged")
         self.loads += 1
-        return Sighting("changed", self.versions[place], self.ids[place], dict(self.properties[place]))
+        facts = self.versions[place], self.ids[place], dict(self.properties[place])
+        return Sighting("changed", *facts, modified=-1 if self.rest is None else FakeClock().now() - self.rest)
 
 
 class FakeTexts:

@@ -13,6 +13,7 @@ from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_rows import committed_events, history_of
 from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, reconcile
 from catalog.history.events import EVENT_KEY, LISTS_FOLDER, OPERATION
+from catalog.jvm.log_probe import Question
 from catalog.state.automation import Automation
 from catalog.state.lease import LEASE_FILE, read_lease
 from catalog.state.suspension import SUSPENSION_FILE
@@ -182,7 +183,7 @@ def test_commits_of_other_writers_that_look_like_ours(spark):
 def test_the_service_names_a_table_without_a_file_system_once(spark, caplog):
     looked = SparkTables(spark)
     far = looked.add("far", "nowhere://x/y")
-    questions = [(far, None), (looked.add("near", "/tmp/near"), None)]
+    questions = [Question(far), Question(looked.add("near", "/tmp/near"))]
     states = [[seen.state for seen in looked.look(questions)] for _ in range(2)]
     assert states == [["failed", "missing"]] * 2
     assert sum("nowhere://x/y" in message for message in caplog.messages) == 1

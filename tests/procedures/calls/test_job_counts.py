@@ -3,6 +3,7 @@
 import pytest
 from spark_jobs import at_most
 
+from catalog.jvm.log_probe import Question
 from procedures.service.watched_tables import SparkTables
 
 APPENDS = 10
@@ -68,5 +69,5 @@ def test_an_idle_table_starts_no_job(spark, appended):
     (location,) = tables.listed()
     with at_most(spark, 0):
         for _ in range(3):
-            (sighting,) = tables.look([(location, appended.version)])
+            (sighting,) = tables.look([Question(location, appended.version)])
     assert sighting.state == "unchanged"

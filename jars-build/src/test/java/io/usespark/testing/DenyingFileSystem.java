@@ -1,9 +1,12 @@
 package io.usespark.testing;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.net.URI;
 import java.nio.file.FileAlreadyExistsException;
+import java.util.concurrent.CountDownLatch;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
@@ -11,7 +14,7 @@ import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.util.Progressable;
 
 /**
- * The local file system under {@code deny://}, which on demand denies writes, or fails after them.
+ * The local file system under {@code deny://}, which on demand denies writes, fails after them, or does not answer.
  *
  * <p>File permissions would not do: tests may run as root, whom they do not stop.
  */
@@ -21,6 +24,8 @@ public final class DenyingFileSystem extends RawLocalFileSystem {
   private static volatile String denied;
   private static volatile String failing;
   private static volatile String existing;
+  private static volatile String silent;
+  private static volatile CountDownLatch answers = new CountDownLatch(0);
 
   /** Denies every write to a path that contains the text; null allows all again. */
   public static void deny(String text) {
@@ -38,6 +43,26 @@ public final class DenyingFileSystem extends RawLocalFileSystem {
    */
   public static void existAfterRename(String text) {
     existing = text;
+  }
+
+  /** Lets questions about files whose path contains the text wait until it is called again; null answers all. */
+  public static void beSilent(String text) {
+    CountDownLatch waiting = answers;
+    silent = text;
+    answers = new CountDownLatch(1);
+    waiting.countDown();
+  }
+
+  @Override
+  public FileStatus getFileStatus(Path path) throws IOException {
+    awaitAnswer(path);
+    return super.getFileStatus(path);
+  }
+
+  @Override
+  public boolean exists(Path path) throws IOException {
+    awaitAnswer(path);
+    return super.exists(path);
   }
 
   @Override
@@ -97,6 +122,17 @@ public final class DenyingFileSystem extends RawLocalFileSystem {
   public boolean delete(Path path, boolean recursive) throws IOException {
     check("delete", path);
     return super.delete(path, recursive);
+  }
+
+  private static void awaitAnswer(Path path) throws IOException {
+    String text = silent;
+    if (text != null && path.toString().contains(text)) {
+      try {
+        answers.await();
+      } catch (InterruptedException error) {
+        throw new InterruptedIOException(error.getMessage());
+      }
+    }
   }
 
   private static void check(String operation, Path path) throws IOException {
