@@ -77,8 +77,9 @@ class Registry:
                 effective = inherited(name).effective(sighting.configuration, sighting.columns)
                 facts = sighting.table_id, sighting.version, effective, sighting.configuration, sighting.columns
                 actions += self._put(before, KnownTable(name, location, *facts, sighting.modified), full)
-            elif before is not None and full and location in self._invalid:
-                actions += self._put(before, before, full)
+            elif before is not None and (before.name != name or (full and location in self._invalid)):
+                effective = inherited(name).effective(before.own, before.columns)
+                actions += self._put(before, replace(before, name=name, configuration=effective), full)
         return actions
 
     def refresh(self, names: Mapping[str, str], inherited: Callable[[str], InheritedProperties]) -> list[Action]:

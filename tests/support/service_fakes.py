@@ -65,6 +65,7 @@ class FakeTables:
             return Sighting("missing")
         self.probes += 1
         if version == self.versions[place]:
+            # With ``modified``, the log file of the version is the same one as before.
             return Sighting("unchanged")
         self.loads += 1
         facts = self.versions[place], self.ids[place], dict(self.properties[place])
