@@ -109,6 +109,10 @@ class Turn:
 class Engine(Protocol):
     """All operations that access a table or the cluster."""
 
+    def prepare(self, pool: str) -> None:
+        """Prepares the calling thread for the other methods."""
+        ...
+
     def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:
         """Optimizes the table."""
         ...
@@ -168,6 +172,10 @@ class SparkEngine:
         self._spark = spark
         self._app = app
         self._ledgers: dict[str | None, FleetLedger] = {}
+
+    def prepare(self, pool: str) -> None:
+        """See ``Engine.prepare``."""
+        prepare_thread(self._spark, pool)
 
     def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:
         """See ``Engine.run``; must be called in a separate thread."""

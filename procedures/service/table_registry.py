@@ -82,8 +82,9 @@ class Registry:
                 identity = name, location, sighting.table_id, sighting.version, facts.configuration, own, columns
                 table = KnownTable(*identity, facts.database, facts.pools, sighting.modified)
                 actions += self._put(before, table, full)
-            elif before is not None and full and location in self._invalid:
-                actions += self._put(before, before, full)
+            elif before is not None and (before.name != name or (full and location in self._invalid)):
+                facts = _in_force(name, before.own, before.columns, inherited)
+                actions += self._put(before, replace(before, name=name, **facts._asdict()), full)
         return actions
 
     def refresh(self, names: Mapping[str, str], inherited: Callable[[str], InheritedProperties]) -> list[Action]:

@@ -40,7 +40,7 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
     if len(optimizing) <= free and not any(has_byte_limit(worker) for worker in optimizing):
         return Turns(due, (), False)
     maintaining = [worker for worker in due if not worker.due_strategies(now)]
-    known = [worker for worker in optimizing if worker.is_appraised(now, interval)]
+    known = {worker: None for worker in optimizing if worker.is_appraised(now, interval)}
     held = _held(waiting, now)
     allowed = [w for w in known if all(_priority(w, now) >= held.get(pool.label, 0.0) for pool in w.pools)]
     order = ranked(allowed, lambda worker: (_offer(worker), _waited(worker, now)))
@@ -51,7 +51,8 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
     # Nobody saves bytes by waiting: without a budget, free runs go to those that have waited longest.
     at_once = [worker for worker in unknown if not has_byte_limit(worker)]
     # Nor does anybody pay for rewrites that save little: they come last.
-    last = [worker for worker in known if worker not in order and not has_byte_limit(worker)]
+    first = set(order)
+    last = [worker for worker in known if worker not in first and not has_byte_limit(worker)]
     return Turns([*maintaining, *order, *at_once, *last], unknown, True)
 
 

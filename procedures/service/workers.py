@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from catalog.clock import Clock
-from catalog.errors import ConcurrentChangeError, UseError
+from catalog.errors import ConcurrentChangeError, FileSystemError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.fleet_properties import Pool
 from catalog.state import automation
@@ -30,6 +30,8 @@ from procedures.service.worker import Worker
 logger = logging.getLogger(__name__)
 
 _Outcome = TypeVar("_Outcome")
+CHECK_SECONDS = 10
+"""A check of a table, such as whether it is suspended, ends after so long."""
 # Tables that are appraised at the same time; each is planned, and nothing is rewritten.
 _APPRAISALS = 4
 # A budget that does not say when it may allow more, and a lease of another process, are asked again after this time:
@@ -80,6 +82,7 @@ class Workers:
         self._threads: dict[str, threading.Thread] = {}
         self._interval = ServiceSettings().optimization_interval
         self._ledger_folder: str | None = None
+        self._pool = ServiceSettings().pool
         self.is_silent: Callable[[], bool] = lambda: False
         """Whether to suppress errors, because Spark has stopped."""
 
@@ -157,18 +160,18 @@ class Workers:
         """Starts runs of due tables, up to the limit; tables that have waited longest come first."""
         now = self._clock.now()
         self._interval, self._ledger_folder = settings.optimization_interval, settings.fleet_location
+        self._pool = settings.pool
         with self._lock:
             for worker in self._workers.values():
                 worker.stop_after_hours(now)
             due = sorted((w for w in self._workers.values() if w.is_due(now)), key=lambda w: (w.due_at, w.name))
             due = [worker for worker in due if not worker.waits_for_hours(now)]
             idle = [worker for worker in self._workers.values() if worker.run is None]
-            turns = next_turns(due, idle, settings.max_tables - self._running(now), now, self._interval)
+            free = settings.max_tables - self._running(now)
+            turns = next_turns(due, idle, free, now, self._interval)
         load: ClusterLoad | None = None
         for worker in turns.start:
-            with self._lock:
-                running = self._running(now)
-            if running >= settings.max_tables:
+            if free <= 0:
                 break
             strategies, maintenance = worker.due_strategies(now), worker.due_maintenance(now)
             chosen = strategies if strategies and self._is_time(worker, now) else ()
@@ -178,13 +181,15 @@ class Workers:
                 with self._lock:
                     waits = worker.waits_for(load, now, self._interval)
                 if not waits:
+                    free -= 1
                     self._begin(worker, chosen, maintenance, settings.pool, is_ranked=turns.is_ranked)
             elif not strategies:
                 with self._lock:
                     worker.skip_turn(now, self._interval)
         self._appraise_some([worker for worker in turns.appraise if worker.is_due(now)], settings)
         with self._lock:
-            waiting = any(w.run is None and (w.is_appraising or w in due) for w in idle)
+            still_due = set(due)
+            waiting = any(w.run is None and (w.is_appraising or w in still_due) for w in idle)
             if waiting and self._running(now) >= settings.max_tables:
                 self._make_room(now)
 
@@ -194,7 +199,7 @@ class Workers:
             running = [worker for worker in self._workers.values() if worker.run is not None]
         for worker in running:
             try:
-                suspended = self._engine.suspended(worker.location)
+                suspended = self._in_time(partial(self._engine.suspended, worker.location))
             except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
                 logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, _text(error))
                 continue
@@ -211,7 +216,8 @@ class Workers:
         """Whether a due worker has something to do; reads the table only if necessary."""
 
         def check() -> tuple[bool, bool, bool]:
-            suspended = self._engine.suspended(worker.location)
+            # What is settled needs no look at the table.
+            suspended = self._engine.suspended(worker.location) if not worker.is_settled else worker.suspended
             idle = suspended or worker.is_settled
             return suspended, idle, not idle and (not worker.by_triggers or self._is_reached(worker))
 
@@ -267,15 +273,39 @@ class Workers:
             or (triggers.small_files is not None and files.small_files >= triggers.small_files)
         )
 
-    def _checked(self, worker: Worker, check: Callable[[], _Outcome]) -> _Outcome | None:
+    def _checked(self, worker: Worker, check: Callable[[], _Outcome], *, in_time: bool = True) -> _Outcome | None:
         """The result of a check of a table; None if it failed, which the state of the table shows."""
         try:
-            return check()
+            return self._in_time(check) if in_time else check()
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             with self._lock:
                 if self._workers.get(worker.location) is worker:
                     worker.record_failed_check(_text(error), self._clock.now(), self._interval)
             return None
+
+    def _in_time(self, check: Callable[[], _Outcome]) -> _Outcome:
+        """The result of a check in a thread of its own, so that a file system without an answer blocks no other table.
+
+        Raises:
+            FileSystemError: there is none in time.
+        """
+        results: list[_Outcome | BaseException] = []
+
+        def work() -> None:
+            try:
+                self._engine.prepare(self._pool)
+                results.append(check())
+            except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+                results.append(error)
+
+        thread = threading.Thread(target=work, name="use-check", daemon=True)
+        thread.start()
+        thread.join(CHECK_SECONDS)
+        if not results:
+            raise FileSystemError(f"No answer within {CHECK_SECONDS} seconds; other tables do not wait for it.")
+        if isinstance(results[0], BaseException):
+            raise results[0]
+        return results[0]
 
     def _running(self, now: int) -> int:
         """How many runs are under way, apart from those without progress for too long."""
@@ -303,7 +333,8 @@ class Workers:
             run = Run(worker.name, worker.location, AUTOMATIC, worker.schedule.parameters, now)
             return self._engine.appraise(run, worker.schedule.only(strategies), pool, budget.group_bytes)
 
-        appraisal = self._checked(worker, check)
+        # It has a thread of its own, and may take long.
+        appraisal = self._checked(worker, check, in_time=False)
         with self._lock:
             if appraisal is not None and self._workers.get(worker.location) is worker:
                 worker.end_appraisal(appraisal, self._clock.now(), self._interval)

@@ -68,6 +68,7 @@ class FakeTables:
             return Sighting("missing")
         self.probes += 1
         if version == self.versions[place]:
+            # With ``modified``, the log file of the version is the same one as before.
             return Sighting("unchanged")
         self.loads += 1
         facts = self.versions[place], self.ids[place], dict(self.properties[place])
@@ -114,6 +115,9 @@ class FakeEngine:
         self.queued, self.queue_looks = TaskQueue(0, 4), []
         self.appraised, self.offers = [], {}
         self.of_fleet = FleetLedger(FakeTexts())
+
+    def prepare(self, pool):
+        """Its threads need nothing."""
 
     def appraise(self, run, schedule, pool, group_bytes):
         self.appraised.append(run.table)

@@ -1,5 +1,6 @@
 """Budgets that tables share, and whose turn it is: the best saving per byte first, within what budgets allow."""
 
+import threading
 from itertools import pairwise
 
 import pytest
@@ -157,6 +158,22 @@ def test_failures_in_a_row_are_tried_less_and_less_often():
         fake.tick(10 * MINUTE)
     assert "QUARANTINED" not in (_automation("spark_catalog.shop.a").note or "")
     assert _automation("spark_catalog.shop.a").state == "scheduled"
+
+
+def test_a_file_system_without_an_answer_blocks_no_other_table(monkeypatch):
+    monkeypatch.setattr("procedures.service.workers.CHECK_SECONDS", 0.05)
+    fake = _fleet({"a": (10, 40), "b": (90, 40)})
+    suspended, answer = fake.engine.suspended, threading.Event()
+
+    def hanging(location):
+        return answer.wait(10) if location.endswith("a") else suspended(location)
+
+    fake.engine.suspended = hanging
+    _tick(fake, 2)
+    assert _ran(fake) == ["b"]
+    failed = _automation("spark_catalog.shop.a")
+    assert (failed.state, failed.last_error.split(":")[0]) == ("failed", "USE_FILE_SYSTEM")
+    answer.set()
 
 
 def test_a_run_without_progress_holds_up_nobody():

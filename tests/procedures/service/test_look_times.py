@@ -118,7 +118,9 @@ def large(monkeypatch):
         fake.tables.put(f"t{number}", {})
     fake.tick()
     assert (fake.tables.loads, fake.tables.lists) == (len(FLEET), 1)
-    return fake
+    yield fake
+    for known in application().automations.all():
+        application().automations.remove(known.location)
 
 
 def test_a_look_at_a_large_fleet_asks_few_tables_and_lists_none(large):
@@ -154,6 +156,17 @@ def test_changes_of_this_process_in_a_large_fleet(large):
     large.tick(INTERVAL)
     assert [automation.table for automation in application().automations.all()] == ["t4"]
     assert large.tables.lists == 1
+
+
+def test_a_renamed_table_keeps_its_place(large):
+    place = large.tables.put("t4", AUTOMATIC)
+    large.service.notify(CatalogChange("changed", "t4", place))
+    large.tick(look=False)
+    large.tables.names[place] = "renamed"
+    large.service.notify(CatalogChange("renamed", "renamed", place, "t4"))
+    large.tick(look=False)
+    assert [automation.table for automation in application().automations.all()] == ["renamed"]
+    assert len(large.engine.runs) == 1
 
 
 def test_properties_of_the_database_take_effect_in_the_next_look(large):

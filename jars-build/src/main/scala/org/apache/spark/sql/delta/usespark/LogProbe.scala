@@ -48,10 +48,15 @@ object LogProbe {
     // Without a free thread, all others of the file system would wait until the end.
     val hangingByStore = hanging.values().asScala.groupBy(_.store.name)
     val stores = mutable.HashMap.empty[String, Store]
-    val looks = mapper.readTree(questions).elements().asScala.map { question =>
-      val name = SchemeAndServer.findFirstIn(question.get(0).asText()).getOrElse("")
-      new Look(classicSession, stores.getOrElseUpdate(name, new Store(name, conf)), question)
-    }.toVector
+    val looks = mapper
+      .readTree(questions)
+      .elements()
+      .asScala
+      .map { question =>
+        val name = SchemeAndServer.findFirstIn(question.get(0).asText()).getOrElse("")
+        new Look(classicSession, stores.getOrElseUpdate(name, new Store(name, conf)), question)
+      }
+      .toVector
     val asked = looks.filter(look => !look.isHanging && hangingByStore.get(look.store.name).forall(_.size < Threads))
     val latch = new CountDownLatch(asked.size)
     val queues = asked.groupBy(_.store).map { case (store, looks) => store -> new ConcurrentLinkedQueue(looks.asJava) }
