@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from catalog.clock import Clock
 from catalog.errors import ConcurrentChangeError
-from catalog.state.lease import LEASE_MILLIS, Acquired, HeldBy, Lease
+from catalog.state.lease import Acquired, HeldBy, Lease
 
 SECONDS_BETWEEN_LOOKS = 5
 # The lease of a killed run expires within one lease time.
-MOST_SECONDS = 5 * LEASE_MILLIS // 1000
+MOST_SECONDS = 300
 
 
 class LeaseWait:
