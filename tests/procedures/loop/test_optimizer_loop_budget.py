@@ -1,0 +1,52 @@
+"""The loop asks a budget for the bytes of each group, before the group begins."""
+
+from optimizer_fakes import FakeOptimizer, committed, outcome
+
+from procedures.declare.runs import Stop
+
+
+class Budget:
+    """Allows groups as long as their bytes fit."""
+
+    def __init__(self, left):
+        self.left = left
+        self.asked = []
+
+    def __call__(self, size):
+        self.asked.append(size)
+        if size > self.left:
+            return Stop("BUDGET_USED_UP", "nothing is left")
+        self.left -= size
+        return None
+
+
+def _optimizer(left, *sizes, **limits):
+    fake = FakeOptimizer(sizes, **limits)
+    fake.spend = Budget(left)
+    return fake
+
+
+def test_a_run_ends_when_the_budget_is_used_up():
+    fake = _optimizer(25, 10, 10, 10)
+    assert outcome(fake.optimize()) == [committed(1), committed(2), (3, "skipped", "BUDGET_USED_UP")]
+    assert fake.table.rewritten == [("f0",), ("f1",)]
+
+
+def test_only_groups_that_the_budget_pays_for_are_rewritten():
+    fake = _optimizer(30, 20, 15, 10, parallelism=3)
+    report = outcome(fake.optimize())
+    assert sorted(fake.table.rewritten) == [("f0",), ("f2",)]
+    assert report[-1][1:] == ("skipped", "BUDGET_USED_UP")
+
+
+def test_a_dry_run_spends_nothing():
+    fake = _optimizer(30, 20, dry_run=True)
+    fake.optimize()
+    assert fake.spend.asked == []
+
+
+def test_nothing_is_spent_while_another_run_holds_the_lease():
+    fake = _optimizer(30, 20)
+    fake.lease.other = fake.lease_of_another()
+    fake.optimize()
+    assert fake.spend.asked == []
