@@ -6,8 +6,17 @@ from itertools import pairwise
 import pytest
 from service_fakes import MINUTE, FakeService
 
+from catalog.properties.fleet_properties import Pool
+from catalog.properties.optimization_properties import Triggers
+from catalog.state.automation import Automations
+from catalog.state.fleet_ledger import USED_UP, Refusal
+from procedures.fleet.appraisal import Appraisal
+from procedures.fleet.offer import Offer
 from procedures.process.application import application
 from procedures.process.notifications import BUDGET_USED_UP
+from procedures.service.schedule import Schedule
+from procedures.service.turns import next_turns
+from procedures.service.worker import Worker
 
 DAY = 24 * 60 * MINUTE
 ON = {"use.fleet.enabled": "true", "use.index.columns": "x", "use.optimization.quietPeriod": "0"}
@@ -129,16 +138,21 @@ def test_without_a_budget_what_saves_little_comes_last():
     assert sorted(_ran(fake)) == ["a", "b", "c"]
 
 
-def test_a_table_that_waits_longer_than_a_period_keeps_its_place():
-    fake = _fleet({"large": (900, 90), "a": (10, 40)}, budget=100)
-    fake.tables.put("spark_catalog.shop.b", {})
-    fake.engine.offers["spark_catalog.shop.large"] = (25, 90)
-    fake.engine.offers["spark_catalog.shop.b"] = (20, 40)
-    for _ in range(24 * 30):
-        fake.tick(60 * MINUTE)
-        for name in "ab":
-            fake.tables.commit(f"spark_catalog.shop.{name}")
-    assert "large" in _ran(fake)
+def _worker(name, saving, waits_since, refusal=None):
+    worker = Worker(f"t.{name}", f"file:/{name}", Schedule(("UnindexedFiles",), {}, Triggers(), {}), 0, Automations())
+    worker.pools = (Pool("shop", 100, DAY, None),)
+    worker.version, worker.waits_since, worker.refusal = 1, waits_since, refusal
+    worker.appraisal = Appraisal(1, Offer(saving, 40, is_recorded=True), 40)
+    return worker
+
+
+@pytest.mark.parametrize(("waited", "saving", "may_start"), [(0, 10, True), (2, 10, False), (2, 100, True)])
+def test_a_table_that_waits_longer_than_a_period_keeps_its_place(waited, saving, may_start):
+    now = 100 * DAY
+    large = _worker("large", 50, now - waited * DAY, Refusal(USED_UP, "no bytes are left", now + DAY))
+    small = _worker("small", saving, now)
+    turns = next_turns([small], [large, small], 2, now, MINUTE)
+    assert list(turns.start) == ([small] if may_start else [])
 
 
 def test_failures_in_a_row_are_tried_less_and_less_often():
