@@ -30,8 +30,8 @@ from procedures.service.worker import Worker
 logger = logging.getLogger(__name__)
 
 _Outcome = TypeVar("_Outcome")
-CHECK_SECONDS = 10
-"""A check of a table, such as whether it is suspended, ends after so long."""
+CHECK_SECONDS, FILES_SECONDS = 10.0, 60.0
+"""A check of a table, such as whether it is suspended, ends after so long; one that lists its files takes longer."""
 # Tables that are appraised at the same time; each is planned, and nothing is rewritten.
 _APPRAISALS = 4
 # A budget that does not say when it may allow more, and a lease of another process, are asked again after this time:
@@ -199,7 +199,7 @@ class Workers:
             running = [worker for worker in self._workers.values() if worker.run is not None]
         for worker in running:
             try:
-                suspended = self._in_time(partial(self._engine.suspended, worker.location))
+                suspended = self._in_time(partial(self._engine.suspended, worker.location), CHECK_SECONDS)
             except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
                 logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, _text(error))
                 continue
@@ -214,20 +214,24 @@ class Workers:
 
     def _is_time(self, worker: Worker, now: int) -> bool:
         """Whether a due worker has something to do; reads the table only if necessary."""
+        if worker.is_settled:
+            with self._lock:
+                worker.skip_turn(now, self._interval)
+            return False
 
-        def check() -> tuple[bool, bool, bool]:
-            # What is settled needs no look at the table.
-            suspended = self._engine.suspended(worker.location) if not worker.is_settled else worker.suspended
-            idle = suspended or worker.is_settled
-            return suspended, idle, not idle and (not worker.by_triggers or self._is_reached(worker))
+        def check() -> tuple[bool, bool]:
+            suspended = self._engine.suspended(worker.location)
+            return suspended, not suspended and (not worker.by_triggers or self._is_reached(worker))
 
-        checked = self._checked(worker, check)
+        # The first list of files of a large table takes longer.
+        seconds = FILES_SECONDS if worker.schedule.triggers.of_files else CHECK_SECONDS
+        checked = self._checked(worker, check, seconds)
         if checked is None:
             return False
-        suspended, idle, reached = checked
+        suspended, reached = checked
         with self._lock:
             worker.suspended = suspended
-            if idle:
+            if suspended:
                 worker.skip_turn(now, self._interval)
             elif not reached:
                 worker.record_not_reached()
@@ -245,7 +249,7 @@ class Workers:
 
     def _may_maintain(self, worker: Worker, now: int) -> bool:
         """Whether the table is not suspended; maintenance does not need new commits."""
-        suspended = self._checked(worker, lambda: self._engine.suspended(worker.location))
+        suspended = self._checked(worker, lambda: self._engine.suspended(worker.location), CHECK_SECONDS)
         if suspended is None:
             return False
         with self._lock:
@@ -273,17 +277,17 @@ class Workers:
             or (triggers.small_files is not None and files.small_files >= triggers.small_files)
         )
 
-    def _checked(self, worker: Worker, check: Callable[[], _Outcome], *, in_time: bool = True) -> _Outcome | None:
+    def _checked(self, worker: Worker, check: Callable[[], _Outcome], seconds: float | None) -> _Outcome | None:
         """The result of a check of a table; None if it failed, which the state of the table shows."""
         try:
-            return self._in_time(check) if in_time else check()
+            return check() if seconds is None else self._in_time(check, seconds)
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             with self._lock:
                 if self._workers.get(worker.location) is worker:
                     worker.record_failed_check(_text(error), self._clock.now(), self._interval)
             return None
 
-    def _in_time(self, check: Callable[[], _Outcome]) -> _Outcome:
+    def _in_time(self, check: Callable[[], _Outcome], seconds: float) -> _Outcome:
         """The result of a check in a thread of its own, so that a file system without an answer blocks no other table.
 
         Raises:
@@ -300,9 +304,9 @@ class Workers:
 
         thread = threading.Thread(target=work, name="use-check", daemon=True)
         thread.start()
-        thread.join(CHECK_SECONDS)
+        thread.join(seconds)
         if not results:
-            raise FileSystemError(f"No answer within {CHECK_SECONDS} seconds; other tables do not wait for it.")
+            raise FileSystemError(f"No answer within {seconds:g} seconds; other tables do not wait for it.")
         if isinstance(results[0], BaseException):
             raise results[0]
         return results[0]
@@ -334,7 +338,7 @@ class Workers:
             return self._engine.appraise(run, worker.schedule.only(strategies), pool, budget.group_bytes)
 
         # It has a thread of its own, and may take long.
-        appraisal = self._checked(worker, check, in_time=False)
+        appraisal = self._checked(worker, check, None)
         with self._lock:
             if appraisal is not None and self._workers.get(worker.location) is worker:
                 worker.end_appraisal(appraisal, self._clock.now(), self._interval)
