@@ -3,8 +3,7 @@
     make bench-fleet-tables
 
 Every policy sees the same events in the same order: 3 writers append to some tables more than to others, and 2 readers
-ask some tables more often than others, for ranges of the indexed column. The clock of the service is simulated, 20
-minutes; its runs, the appends and the queries are real. Bytes are those of Spark's input metrics.
+ask some tables more often than others, for ranges of the indexed column. The clock of the service is simulated; its runs, the appends and the queries are real. Bytes are those of Spark's input metrics.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from procedures.process.application import Application  # noqa: E402
 from procedures.service import workers  # noqa: E402
 from procedures.service.execution import ledger_of  # noqa: E402
 from procedures.service.service import Service  # noqa: E402
+from procedures.service.service_settings import ENABLED  # noqa: E402
 from procedures.service.turns import Turns, next_turns  # noqa: E402
 
 DATABASE = "fleet"
 ROWS, IDS = 4_000, 1_000_000
 FIRST_FILES = 6
-SECONDS = 20 * 60
 WRITE_EVERY, READ_EVERY, LOOK_EVERY = 6, 4, 20
 WRITERS, READERS = 3, 2
 SKEW = 1.1
@@ -46,7 +45,8 @@ SETTINGS = {
     **COUNTED_READS,
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.qbeast.use.service.enabled": "true",
+    # No service of the session: each policy has one of its own.
+    ENABLED.name: "false",
     "spark.qbeast.use.optimization-interval": "1 minute",
     "spark.qbeast.use.listener-interval": "1s",
 }
@@ -74,14 +74,14 @@ class Event:
     low: int
 
 
-def events(tables: int, seed: int) -> list[Event]:
-    """The events of all writers and readers; they depend on nothing but the seed."""
+def events(tables: int, seconds: int, seed: int) -> list[Event]:
+    """The events of all writers and readers; they depend on nothing but the arguments."""
     chance = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, tables + 1) ** SKEW
     weights /= weights.sum()
     written, read = chance.permutation(tables), chance.permutation(tables)
     made = []
-    for second in range(SECONDS):
+    for second in range(seconds):
         for count, every, order in ((WRITERS, WRITE_EVERY, written), (READERS, READ_EVERY, read)):
             if second % every == 0:
                 for table in order[chance.choice(tables, count, p=weights)]:
@@ -131,10 +131,11 @@ def measured(spark: SparkSession, folder: Path, policy: str, arguments: argparse
     clock.go_on(int(time.time() * 1000) - clock.now())
     service = None
     if turns is not None:
+        spark.conf.set(ENABLED.name, "true")
         workers.next_turns = turns
         service = Service(spark, clock=clock, app=Application(clock=clock), spawn=_at_once)
     size, queries, rows = 0, 0, 0
-    for second, happening in _by_second(events(arguments.tables, arguments.seed)):
+    for second, happening in _by_second(events(arguments.tables, arguments.minutes * 60, arguments.seed)):
         clock.go_on(1000)
         for event in happening:
             name = f"{DATABASE}.t{event.table}"
@@ -149,6 +150,7 @@ def measured(spark: SparkSession, folder: Path, policy: str, arguments: argparse
     spent = ledger_of(spark, str(folder / "ledger")).state().spent_of(None, 0)
     if service is not None:
         service.stop()
+        spark.conf.set(ENABLED.name, "false")
     workers.next_turns = next_turns
     spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
     return {"read_bytes": size, "queries": queries, "rows": rows, "rewritten_bytes": spent}
@@ -162,7 +164,7 @@ def _by_second(made: Sequence[Event]) -> Iterator[tuple[int, list[Event]]]:
     of_second: dict[int, list[Event]] = {}
     for event in made:
         of_second.setdefault(event.second, []).append(event)
-    for second in range(SECONDS):
+    for second in range(max(of_second) + 1):
         yield second, of_second.get(second, [])
 
 
@@ -170,6 +172,7 @@ def main() -> None:
     """Measures all policies and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=300)
+    parser.add_argument("--minutes", type=int, default=20, help="of the simulated clock")
     parser.add_argument("--budget", type=int, default=20_000_000, help="bytes within 10 minutes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
@@ -185,7 +188,13 @@ def main() -> None:
     if len({result["rows"] for result in results.values()}) != 1:
         raise SystemExit("the policies do not give the same rows")
     if arguments.json is not None:
-        facts = {"tables": arguments.tables, "budget": arguments.budget, "seed": arguments.seed, "policies": results}
+        facts = {
+            "tables": arguments.tables,
+            "minutes": arguments.minutes,
+            "budget": arguments.budget,
+            "seed": arguments.seed,
+            "policies": results,
+        }
         arguments.json.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
