@@ -3,7 +3,8 @@
     make bench-fleet-tables
 
 Every policy sees the same events in the same order: 3 writers append to some tables more than to others, and 2 readers
-ask some tables more often than others, for ranges of the indexed column. The clock of the service is simulated; its runs, the appends and the queries are real. Bytes are those of Spark's input metrics.
+ask some tables more often than others, for ranges of the indexed column. The clock of the service is simulated; its
+runs, the appends and the queries are real. Bytes are those of Spark's input metrics.
 """
 
 from __future__ import annotations
@@ -188,13 +189,8 @@ def main() -> None:
     if len({result["rows"] for result in results.values()}) != 1:
         raise SystemExit("the policies do not give the same rows")
     if arguments.json is not None:
-        facts = {
-            "tables": arguments.tables,
-            "minutes": arguments.minutes,
-            "budget": arguments.budget,
-            "seed": arguments.seed,
-            "policies": results,
-        }
+        asked = {name: getattr(arguments, name) for name in ("tables", "minutes", "budget", "seed")}
+        facts = {**asked, "policies": results}
         arguments.json.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
