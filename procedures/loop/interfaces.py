@@ -111,10 +111,6 @@ class GroupThreads(Protocol):
         ...
 
 
-def unlimited(_: int) -> None:
-    """Allows any number of bytes; see ``OptimizerParts.spend``."""
-
-
 @dataclass(frozen=True)
 class OptimizerParts:
     """The surroundings of one run.
@@ -131,7 +127,8 @@ class OptimizerParts:
         interrupted: whether the caller was asked to stop, as a cancelled JDBC statement asks.
         runs: the runs of this process.
         clock: the time.
-        spend: asks a budget for the bytes of a group that is about to begin; returns why they are refused.
+        spend: asks a budget for the bytes of a group that is about to begin; returns why they are refused. None = there
+            is no budget.
     """
 
     table: str
@@ -145,4 +142,4 @@ class OptimizerParts:
     interrupted: Callable[[], bool]
     runs: Runs
     clock: Clock
-    spend: Callable[[int], Stop | None] = unlimited
+    spend: Callable[[int], Stop | None] | None = None

@@ -232,9 +232,12 @@ class Optimizer:
 
     def _affordable(self, groups: Sequence[Group]) -> tuple[tuple[Group, ...], Stop | None]:
         """The groups that the budget pays for, and why it does not pay for all."""
+        spend = self._parts.spend
+        if spend is None:
+            return tuple(groups), None
         paid, refusal = [], None
         for group in groups:
-            refused = self._parts.spend(group.bytes)
+            refused = spend(group.bytes)
             if refused is None:
                 paid.append(group)
             refusal = refusal or refused

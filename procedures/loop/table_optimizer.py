@@ -18,7 +18,7 @@ from procedures.declare.runs import Run, Stop
 from procedures.groups.group import Group
 from procedures.layout.step import StepObserver, ignore_step
 from procedures.loop.group_runs import SparkThreads
-from procedures.loop.interfaces import OptimizerParts, unlimited
+from procedures.loop.interfaces import OptimizerParts
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.optimizer import Limits, Optimizer
 from procedures.loop.planner import TablePlanner
@@ -100,7 +100,7 @@ def optimizer_of(
     observe: StepObserver = ignore_step,
     app: Application | None = None,
     stored_plan: StoredPlanRun | None = None,
-    spend: Callable[[int], Stop | None] = unlimited,
+    spend: Callable[[int], Stop | None] | None = None,
 ) -> Optimizer:
     """The optimizer of a table, in the caller's session.
 
@@ -144,7 +144,7 @@ def optimize(
     run: Run,
     observe: StepObserver = ignore_step,
     app: Application | None = None,
-    spend: Callable[[int], Stop | None] = unlimited,
+    spend: Callable[[int], Stop | None] | None = None,
 ) -> list[ReportRow]:
     """Optimizes a table; see ``Optimizer.optimize`` and, for the parameters, ``optimizer_of``."""
     if settings.plan is None:

@@ -19,7 +19,7 @@ from procedures.process.application import application
 from procedures.process.running_services import RunningServices
 from procedures.service.watched_tables import SparkTables
 
-ALREADY_THERE = {"help", "cancel", "explain_skipping", "approximate"}  # the procedures without a table
+ALREADY_THERE = {"help", "cancel", "explain_skipping", "approximate", "fleet"}  # the procedures without a table
 MORE = {
     "index": {"columns": "id"},
     "quantiles": {"column": "id"},

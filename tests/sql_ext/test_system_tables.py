@@ -31,7 +31,8 @@ def _summary(spark, table, columns="*"):
 def test_they_are_listed_and_nothing_else_is(spark):
     assert [r[0] for r in spark.sql("SHOW NAMESPACES IN use_catalog").collect()] == ["system_lake_tables"]
     shown = spark.sql("SHOW TABLES IN use_catalog.system_lake_tables").collect()
-    assert sorted(r.tableName for r in shown) == ["consumption", "ingestion", "metastore_summary", "optimizations"]
+    names = ["consumption", "fleet", "ingestion", "metastore_summary", "optimizations"]
+    assert sorted(r.tableName for r in shown) == names
     with pytest.raises(AnalysisException) as missing:
         spark.sql("SELECT * FROM use_catalog.system_lake_tables.metastore_sumary")
     assert missing.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"

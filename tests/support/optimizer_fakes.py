@@ -11,7 +11,7 @@ from catalog.state.lease import Acquired, HeldBy, Lease
 from procedures.declare.runs import Run, Runs
 from procedures.groups.group import InputFile, Relayout
 from procedures.groups.plan import Plan
-from procedures.loop.interfaces import OptimizerParts, unlimited
+from procedures.loop.interfaces import OptimizerParts
 from procedures.loop.optimizer import Limits, Optimizer
 from procedures.rewrite.results import RewriteResult
 
@@ -181,7 +181,7 @@ class FakeOptimizer:
         self.lease, self.progress = FakeLease(self.steps), FakeProgress(self.steps)
         self.threads, self.runs = PlainThreads(), Runs()
         self.interrupted = False
-        self.spend = unlimited
+        self.spend = None
         self.run = Run("t", "file:/t", "call", {}, self.clock.now())
         self._limits, self._dry_run = Limits(**limits), dry_run
 
