@@ -146,7 +146,14 @@ def test_a_table_has_properties_of_its_database(story):
     assert row.properties["use.optimization.autoOptimize.enabled"] == "true (database)"
     with pytest.raises(AnalysisException, match="USE_UNKNOWN_PROPERTY"):
         story.sql("ALTER DATABASE smoke SET DBPROPERTIES ('use.index.colums' = 'x')")
-    assert {done.state for done in story.sql("CALL use.optimize('smoke.t')").collect()} == {"committed"}
+    story.sql("ALTER DATABASE smoke SET DBPROPERTIES ('use.fleet.maxBytes' = '1GB')")
+    # No statement of this session changes the table any more, and the files of recent ones are left alone.
+    story.sql("ALTER DATABASE smoke SET DBPROPERTIES ('use.optimization.quietPeriod' = '0')")
+    *_, database, total = story.sql("CALL use.fleet('smoke')").collect()
+    assert (database.budget_bytes, total.spent_day > 0) == (1 << 30, True)
+    shown = story.table("use_catalog.system.fleet").where("table IS NULL AND database = 'smoke'").first()
+    assert shown.spent_day == database.spent_day > 0
+    assert story.sql("SELECT count(*) FROM smoke.t.index_files WHERE revision_id = 0").first()[0] == 0
     story.sql("DROP DATABASE smoke CASCADE")
 
 
