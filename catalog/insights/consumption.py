@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import uuid
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import InvalidArgumentError
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, merged_lines, parse_scans, scan_rows
 from catalog.jvm.local_rows import local_data_frame
+from catalog.jvm.shared_texts import SharedTexts
 from catalog.properties.insight_properties import ScanRetention
 from catalog.state.line_folder import LineFolder
 from catalog.state.state_files import Unreadable
-from catalog.table.managed_table import ManagedTable
+from catalog.table.managed_table import STATE_FOLDER, ManagedTable
 
 CONSUMPTION_FOLDER = "consumption"
 # If there are more files than this, they are merged into one.
@@ -64,6 +65,17 @@ def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:
             table.delete_state(f"{CONSUMPTION_FOLDER}/{name}")
             deleted += 1
     return deleted
+
+
+def newest_record(spark: SparkSession, location: str) -> int | None:
+    """Returns when the newest recorded query finished, epoch milliseconds, by the names of files; None without any.
+
+    Args:
+        spark: session whose file systems are used.
+        location: root of the table, which is not read.
+    """
+    names = SharedTexts(spark, f"{location}/{STATE_FOLDER}/{CONSUMPTION_FOLDER}").names()
+    return max((int(match[1]) for name in names if (match := _COUNTED.fullmatch(name))), default=None)
 
 
 def scans_of(table: ManagedTable) -> DataFrame:

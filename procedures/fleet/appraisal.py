@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.clock import Clock
 from catalog.files.file_table import UNKNOWN
@@ -14,7 +14,7 @@ from catalog.properties.insight_properties import records_scans
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run
 from procedures.fleet.offer import Offer, saved_per_scan
-from procedures.fleet.outcome_files import add_outcome, outcomes_of, store_outcomes
+from procedures.fleet.outcome_files import TurnRecord, store_turns, turns_of
 from procedures.fleet.outcomes import Outcome, correction
 from procedures.fleet.reads import HALF_LIFE_DAYS, ReadRate, RecordedUse, recent_days
 from procedures.loop.interfaces import PlanRequest
@@ -24,8 +24,6 @@ from procedures.loop.table_optimizer import planner_of
 _MILLIS_PER_DAY = 86_400_000
 # Reads of so many days count.
 READ_DAYS = 30
-# Where nothing was recorded in so many days, a table counts as hardly read.
-_DAYS_WITHOUT_READS = 7
 # A turn of a table has so many groups and bytes at most; then tables are ranked again.
 MOST_GROUPS = 64
 MOST_BYTES = 10 * 1024**3
@@ -78,9 +76,8 @@ def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: C
         with described_jobs(table.spark, f"USE fleet: reads of {table.name}"):
             rows = snapshot.file_table.rows
             row_bytes = table_bytes / max(1, int(rows.sum())) if bool((rows != UNKNOWN).all()) else math.inf
-            use = _recorded_use(table, clock.now(), row_bytes)
-            outcomes, is_read = _judged(table, clock.now(), row_bytes)
-            factor = correction(outcomes)
+            record, is_read = _judged(table, clock.now(), row_bytes)
+            use, factor = _recorded_use(table, record, clock.now(), row_bytes), correction(record.outcomes)
     rate = ReadRate.of(use)
     return Appraisal(
         plan.version,
@@ -106,26 +103,30 @@ def record_outcome(table: ManagedTable, appraisal: Appraisal, rewritten: int, no
         return
     done = min(1.0, rewritten / max(offer.cost, 1))
     predicted, saving = appraisal.saved_share * done, offer.saving * done
-    add_outcome(table, Outcome(now, rewritten, predicted, appraisal.share_read, saving))
+    outcome = Outcome(now, rewritten, predicted, appraisal.share_read, saving)
+    record = turns_of(table)
+    store_turns(table, replace(record, outcomes=(*record.outcomes, outcome)))
 
 
-def _recorded_use(table: ManagedTable, now: int, row_bytes: float) -> RecordedUse:
+def _recorded_use(table: ManagedTable, record: TurnRecord, now: int, row_bytes: float) -> RecordedUse:
     totals = scan_totals(table, now - READ_DAYS * _MILLIS_PER_DAY, now, HALF_LIFE_DAYS * _MILLIS_PER_DAY, row_bytes)
-    days = _DAYS_WITHOUT_READS if totals.first is None else max(0.0, (now - totals.first) / _MILLIS_PER_DAY)
-    return RecordedUse(totals.weight, recent_days(days), totals.share_read)
+    # Until somebody has looked for a while, a table without records counts as is assumed.
+    since = min(time for time in (totals.first, record.since, now) if time is not None)
+    return RecordedUse(totals.weight, recent_days((now - since) / _MILLIS_PER_DAY), totals.share_read)
 
 
-def _judged(table: ManagedTable, now: int, row_bytes: float) -> tuple[list[Outcome], bool]:
-    """The outcomes of earlier turns, and whether a scan has read the table since the newest.
+def _judged(table: ManagedTable, now: int, row_bytes: float) -> tuple[TurnRecord, bool]:
+    """What is kept of earlier turns, and whether a scan has read the table since the newest.
 
-    The newest is compared with the scans since, once there are enough of them.
+    The newest outcome is compared with the scans since, once there are enough of them.
     """
-    outcomes = outcomes_of(table)
-    if not outcomes or outcomes[-1].measured is not None:
-        return outcomes, True
-    totals = scan_totals(table, outcomes[-1].at, now, math.inf, row_bytes)
-    newest = outcomes[-1].judged(totals.scans, totals.share_read)
-    if newest is not outcomes[-1]:
-        outcomes = [*outcomes[:-1], newest]
-        store_outcomes(table, outcomes)
-    return outcomes, totals.scans > 0
+    known = turns_of(table)
+    record, is_read = known if known.since is not None else replace(known, since=now), True
+    if record.outcomes and record.outcomes[-1].measured is None:
+        *earlier, newest = record.outcomes
+        totals = scan_totals(table, newest.at, now, math.inf, row_bytes)
+        is_read = totals.scans > 0
+        record = replace(record, outcomes=(*earlier, newest.judged(totals.scans, totals.share_read)))
+    if record != known:
+        store_turns(table, record)
+    return record, is_read

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
@@ -18,26 +18,39 @@ _MOST_BYTES = 2**62
 _ADVICE = "What became of earlier rewrites is not taken into account. The next rewrite replaces the file."
 
 
-def outcomes_of(table: ManagedTable) -> list[Outcome]:
-    """Returns the outcomes of a table, the oldest first; none if they cannot be read."""
-    outcomes = read(table, OUTCOMES_FILE, parse_outcomes, _ADVICE)
-    return [] if isinstance(outcomes, (Missing, Unreadable)) else outcomes
+@dataclass(frozen=True)
+class TurnRecord:
+    """What is kept of the turns of a table.
+
+    Attributes:
+        since: when somebody looked at its recorded reads first, epoch milliseconds; None = nobody has.
+        outcomes: the outcomes of its turns, the oldest first.
+    """
+
+    since: int | None = None
+    outcomes: tuple[Outcome, ...] = ()
 
 
-def add_outcome(table: ManagedTable, outcome: Outcome) -> None:
-    """Adds the newest outcome."""
-    store_outcomes(table, [*outcomes_of(table), outcome])
+def turns_of(table: ManagedTable) -> TurnRecord:
+    """Returns what is kept of a table; nothing if it cannot be read."""
+    record = read(table, OUTCOMES_FILE, parse_turns, _ADVICE)
+    return TurnRecord() if isinstance(record, (Missing, Unreadable)) else record
 
 
-def store_outcomes(table: ManagedTable, outcomes: Sequence[Outcome]) -> None:
-    """Replaces the outcomes; the oldest of too many are left out."""
-    entries = [asdict(outcome) for outcome in outcomes[-MOST_OUTCOMES:]]
-    table.write_state(OUTCOMES_FILE, json.dumps({"outcomes": entries}))
+def store_turns(table: ManagedTable, record: TurnRecord) -> None:
+    """Replaces what is kept; the oldest of too many outcomes are left out."""
+    entries = [asdict(outcome) for outcome in record.outcomes[-MOST_OUTCOMES:]]
+    table.write_state(OUTCOMES_FILE, json.dumps({"since": record.since, "outcomes": entries}))
 
 
-def parse_outcomes(text: str) -> list[Outcome] | Unreadable:
-    """The outcomes of a file's text, or why there are none; total."""
-    return parse(text, lambda fields: [_outcome(entry) for entry in fields.entries("outcomes")])
+def parse_turns(text: str) -> TurnRecord | Unreadable:
+    """What a file's text says, or why it says nothing; total."""
+    return parse(
+        text,
+        lambda fields: TurnRecord(
+            fields.whole_or_none("since"), tuple(_outcome(entry) for entry in fields.entries("outcomes"))
+        ),
+    )
 
 
 def _outcome(entry: Any) -> Outcome:

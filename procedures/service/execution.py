@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from catalog.history.events import OPERATION
-from catalog.insights.consumption import trim_scans
+from catalog.insights.consumption import newest_record, trim_scans
 from catalog.insights.ingestion import record_commits
 from catalog.jvm.log_probe import commits_since
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
@@ -128,6 +128,10 @@ class Engine(Protocol):
         """
         ...
 
+    def read_since(self, location: str, since: int) -> bool:
+        """Whether a scan of the table was recorded after a time, epoch milliseconds."""
+        ...
+
     def ledger(self, folder: str | None) -> FleetLedger:
         """Returns the ledger of budgets; see ``ledger_of``."""
         ...
@@ -201,6 +205,10 @@ class SparkEngine:
         prepare_thread(self._spark, pool)
         settings = schedule.settings().within(group_bytes)
         return appraise(ManagedTable.find(self._spark, run.table), settings, run, self._app.clock)
+
+    def read_since(self, location: str, since: int) -> bool:
+        """See ``Engine.read_since``; lists a folder and reads no table."""
+        return (newest_record(self._spark, location) or 0) > since
 
     def ledger(self, folder: str | None) -> FleetLedger:
         """See ``Engine.ledger``."""

@@ -17,7 +17,7 @@ from catalog.table.managed_table import ManagedTable
 from procedures.declare.result_rows import FleetRow
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.offer import Offer
-from procedures.fleet.outcome_files import outcomes_of
+from procedures.fleet.outcome_files import turns_of
 from procedures.fleet.outcomes import Outcome, correction
 from procedures.fleet.ranking import ranked
 from procedures.service.action import KnownTable
@@ -87,7 +87,7 @@ def _member(spark: SparkSession, table: KnownTable, automation: Automation | Non
         found = ManagedTable.find(spark, table.name)
         suspension = suspension_of(found)
         note = None if suspension is None else suspension.note
-        member = replace(member, outcomes=outcomes_of(found), suspension=note)
+        member = replace(member, outcomes=turns_of(found).outcomes, suspension=note)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
         return replace(member, problem=error_text(error))
     facts = None if automation is None else automation.offer

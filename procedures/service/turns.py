@@ -37,7 +37,7 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
         interval: time between the starts of two runs, milliseconds.
     """
     optimizing = [worker for worker in due if worker.due_strategies(now)]
-    if len(optimizing) <= free and not any(has_byte_limit(worker) for worker in optimizing):
+    if len(optimizing) <= free and not any(worker.has_byte_limit for worker in optimizing):
         return Turns(due, (), False)
     maintaining = [worker for worker in due if not worker.due_strategies(now)]
     known = {worker: None for worker in optimizing if worker.is_appraised(now, interval)}
@@ -46,19 +46,14 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
     order = ranked(allowed, lambda worker: (_offer(worker), _waited(worker, now)))
     if len(known) < len(optimizing) or any(worker.is_appraising for worker in waiting):
         # What is not known yet may be worth more: a budget waits for it, for one interval at most.
-        order = [w for w in order if not has_byte_limit(w) or _waited(w, now) >= interval]
+        order = [w for w in order if not w.has_byte_limit or _waited(w, now) >= interval]
     unknown = [worker for worker in optimizing if worker not in known]
     # Nobody saves bytes by waiting: without a budget, free runs go to those that have waited longest.
-    at_once = [worker for worker in unknown if not has_byte_limit(worker)]
+    at_once = [worker for worker in unknown if not worker.has_byte_limit]
     # Nor does anybody pay for rewrites that save little: they come last.
     first = set(order)
-    last = [worker for worker in known if worker not in first and not has_byte_limit(worker)]
+    last = [worker for worker in known if worker not in first and not worker.has_byte_limit]
     return Turns([*maintaining, *order, *at_once, *last], unknown, True)
-
-
-def has_byte_limit(worker: Worker) -> bool:
-    """Whether the table of a worker shares a budget of bytes."""
-    return any(pool.max_bytes is not None for pool in worker.pools)
 
 
 def _held(waiting: Collection[Worker], now: int) -> dict[str, float]:

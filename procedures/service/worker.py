@@ -19,6 +19,8 @@ LONGEST_PAUSE_MILLIS = 86_400_000
 """Time after which a table that keeps failing is tried again, at the latest."""
 HANGING_MILLIS = 3_600_000
 """Other tables do not wait for a run without any progress for so long."""
+MOST_DOUBLINGS_OF_LOOKS = 4
+"""A table that is not worth a turn is looked at again after 16 intervals at the latest."""
 QUARANTINE_FAILURES = 5
 """After so many failures in a row, the state of the table says that it is in quarantine."""
 
@@ -72,7 +74,8 @@ class Worker:
         """Runs and checks that failed in a row."""
         self._progress = now, ""
         """When it was last seen what the run does, and what that was."""
-        self._appraised_at = 0
+        self.appraised_at = 0
+        self._looks_in_vain = 0
         self._turn: tuple[Appraisal | None, int | None, dict[str, tuple[int, int]]] = (None, None, {})
         """What was known before the current run, in case a budget refuses it."""
         self.is_outside_hours = False
@@ -237,20 +240,34 @@ class Worker:
                 self.settled, self.retries = appraisal.version, False
             self.skip_turn(now, interval)
             return
-        self.appraisal, self._appraised_at = appraisal, now
+        is_news = appraisal is not self.appraisal
+        self.appraisal, self.appraised_at = appraisal, now
         self.waits_since = now if self.waits_since is None else self.waits_since
+        if not appraisal.offer.is_worthwhile and self.has_byte_limit:
+            # The longer nobody reads it, the less often somebody looks.
+            self._looks_in_vain = 0 if is_news else self._looks_in_vain + 1
+            self.due_at = now + (interval << min(self._looks_in_vain, MOST_DOUBLINGS_OF_LOOKS))
         self.publish()
 
+    @property
+    def has_byte_limit(self) -> bool:
+        """Whether the table shares a budget of bytes."""
+        return any(pool.max_bytes is not None for pool in self.pools)
+
     def is_appraised(self, now: int, interval: int) -> bool:
-        """Whether it is known what the table offers: for its newest version, or for one of the last interval.
+        """Whether it is known what the table offers: by its newest version, or by a look in the last interval.
+
+        Reads may make an offer worthwhile that was not.
 
         Args:
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
         """
-        if self.appraisal is None:
+        appraisal = self.appraisal
+        if appraisal is None or appraisal.offer is None:
             return False
-        return self.appraisal.version >= (self.version or 0) or now - self._appraised_at < interval
+        is_current = appraisal.version >= (self.version or 0) and appraisal.offer.is_worthwhile
+        return is_current or now - self.appraised_at < interval
 
     def record_not_reached(self) -> None:
         """Records that no trigger was reached; the next commit may reach one."""

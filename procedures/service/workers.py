@@ -333,6 +333,10 @@ class Workers:
         def check() -> Appraisal | None:
             if not self._is_time(worker, now):
                 return None
+            known = worker.appraisal
+            is_same = known is not None and known.version == worker.version
+            if is_same and not self._engine.read_since(worker.location, worker.appraised_at):
+                return known
             strategies = worker.due_strategies(now)
             run = Run(worker.name, worker.location, AUTOMATIC, worker.schedule.parameters, now)
             return self._engine.appraise(run, worker.schedule.only(strategies), pool, budget.group_bytes)

@@ -113,7 +113,7 @@ class FakeEngine:
         self.commits_of_others = 0
         self.of_files = Files(0, 0, 0)
         self.queued, self.queue_looks = TaskQueue(0, 4), []
-        self.appraised, self.offers = [], {}
+        self.appraised, self.offers, self.is_read = [], {}, set()
         self.of_fleet = FleetLedger(FakeTexts())
 
     def prepare(self, pool):
@@ -126,6 +126,9 @@ class FakeEngine:
         saving, cost = self.offers.get(run.table, (100.0, 10))
         offer = Offer(saving, cost, is_recorded=True) if cost else None
         return Appraisal(self.tables.versions[run.location], offer, cost)
+
+    def read_since(self, location, since):
+        return location in self.is_read
 
     def ledger(self, folder):
         return self.of_fleet

@@ -31,7 +31,7 @@ from catalog.state.protection import protect
 from catalog.state.reclaimed import record_reclaimed
 from catalog.state.suspension import suspend
 from catalog.state.write_records import WriteRecord, record_write
-from procedures.fleet.outcome_files import store_outcomes
+from procedures.fleet.outcome_files import TurnRecord, store_turns
 from procedures.fleet.outcomes import Outcome
 from procedures.insight.recommendation.column_choice import ChoiceState, Chosen, Proposal
 from procedures.service.health_alerts import look
@@ -96,7 +96,7 @@ def stored_documents() -> dict[str, Any]:
     look(table, _Policy(), {"score": 40.0}, NOW, _NoAlerts())  # type: ignore[arg-type]
     ChoiceState(120, NOW, Proposal("a,b", NOW, 120, 0.35, 0.041), Chosen("a", NOW)).put(table)
     row = CommitRow(3, NOW, "Spark", None, "WRITE", True, 2, 150, None, 2, 50, 2, 2, 0.5, 60_000)
-    store_outcomes(table, [Outcome(NOW, 150, 0.5, 0.75, 1000.0, 0.25)])
+    store_turns(table, TurnRecord(NOW, (Outcome(NOW, 150, 0.5, 0.75, 1000.0, 0.25),)))
     open_run = OpenRun(RUN_ID, "spark_catalog.shop.t", "shop", "host:1", NOW + 1)
     ledger = LedgerState((Spending(NOW, "shop", 150),), (open_run,), {"database shop": NOW})
     table.write_state("<the ledger>/00000000000000000001.json", ledger.to_json())

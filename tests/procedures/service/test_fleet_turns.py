@@ -131,6 +131,20 @@ def test_a_table_that_gains_nothing_has_no_turn():
     assert "SAVES_TOO_LITTLE: reads would save 0 bytes per day" in _automation("spark_catalog.shop.a").note
 
 
+def test_reads_make_an_offer_worthwhile():
+    fake = _fleet({"a": (0, 40)}, budget=1000)
+    for _ in range(3):
+        fake.tick(10 * MINUTE)
+    looked = len(fake.engine.appraised)
+    assert (looked, _ran(fake)) == (1, [])
+    # It is looked at again, less and less often, and judged again once somebody has read it.
+    fake.engine.offers["spark_catalog.shop.a"] = (90, 40)
+    fake.engine.is_read.add("file:/spark_catalog.shop.a")
+    for _ in range(17):
+        fake.tick(10 * MINUTE)
+    assert (len(fake.engine.appraised) > looked, "a" in _ran(fake)) == (True, True)
+
+
 def test_without_a_budget_what_saves_little_comes_last():
     fake = _fleet({"a": (0, 40), "b": (90, 40), "c": (50, 40)})
     fake.conf["spark.qbeast.use.service.max-tables"] = "1"
