@@ -175,12 +175,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=int, default=20, help="of events")
     parser.add_argument("--budget", type=int, default=20_000_000, help="bytes in all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="use-fleet-tables-"))
     spark = start_session("fleet tables", home, "3g", SETTINGS)
     results = {}
-    for number, policy in enumerate(POLICIES):
+    for number, policy in enumerate(arguments.policies):
         folder = home / str(number)
         folder.mkdir()
         results[policy] = measured(spark, folder, policy, arguments)
