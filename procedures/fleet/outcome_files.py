@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 from procedures.fleet.outcomes import Outcome
+
+logger = logging.getLogger(__name__)
 
 OUTCOMES_FILE = "fleet.json"
 # So many of the newest are kept.
@@ -38,9 +44,15 @@ def turns_of(table: ManagedTable) -> TurnRecord:
 
 
 def store_turns(table: ManagedTable, record: TurnRecord) -> None:
-    """Replaces what is kept; the oldest of too many outcomes are left out."""
+    """Replaces what is kept; the oldest of too many outcomes are left out.
+
+    Who may not write there, as in a dry run by a reader, is not refused: the next turn only knows less.
+    """
     entries = [asdict(outcome) for outcome in record.outcomes[-MOST_OUTCOMES:]]
-    table.write_state(OUTCOMES_FILE, json.dumps({"since": record.since, "outcomes": entries}))
+    try:
+        table.write_state(OUTCOMES_FILE, json.dumps({"since": record.since, "outcomes": entries}))
+    except (Py4JError, PySparkException, OSError) as error:
+        logger.info("%s: what became of its turns cannot be kept: %s", table.name, access_problem(error))
 
 
 def parse_turns(text: str) -> TurnRecord | Unreadable:

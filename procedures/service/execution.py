@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from catalog.history.events import OPERATION
@@ -27,7 +24,6 @@ from catalog.properties.optimization_properties import QUIET_PERIOD
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
 from catalog.settings.session_settings import PROGRESS
 from catalog.state.fleet_ledger import LEDGER_FOLDER, FleetLedger
-from catalog.state.state_files import access_problem
 from catalog.state.suspension import is_suspended
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run
@@ -48,8 +44,6 @@ from procedures.service.column_choice import look_at_columns
 from procedures.service.health_alerts import look
 from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 from procedures.service.service_metrics import RunTotals
-
-logger = logging.getLogger(__name__)
 
 # Reasons without a strategy on which an owner can act.
 _NOTED_REASONS = (LEASE_HELD, "NO_PROGRESS", CHANGED)
@@ -188,17 +182,9 @@ class SparkEngine:
         try:
             rows = optimize(table, turn.settings(schedule), run, app=self._app, spend=turn.budget.spend)
         finally:
-            self._record(table, run, turn)
+            if turn.appraisal is not None:
+                record_outcome(table, turn.appraisal, run.committed_bytes, self._app.clock.now())
         return RunOutcome(settled_version(rows, run), note_of(rows), totals_of(rows))
-
-    def _record(self, table: ManagedTable, run: Run, turn: Turn) -> None:
-        """Keeps what was predicted; that it cannot be kept is no failure of the run."""
-        if turn.appraisal is None:
-            return
-        try:
-            record_outcome(table, turn.appraisal, run.committed_bytes, self._app.clock.now())
-        except (Py4JError, PySparkException, OSError) as error:
-            logger.info("%s: the outcome of the run cannot be kept: %s", run.table, access_problem(error))
 
     def appraise(self, run: Run, schedule: Schedule, pool: str, group_bytes: int | None) -> Appraisal:
         """See ``Engine.appraise``; must be called in a separate thread."""
