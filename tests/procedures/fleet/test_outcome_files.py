@@ -18,7 +18,7 @@ outcomes = st.builds(
 
 @given(st.builds(TurnRecord, st.none() | st.integers(0, 10**13), st.lists(outcomes, max_size=3).map(tuple)))
 def test_what_is_stored_is_read(record):
-    table = folder_table(Path("/t"), MemoryHandle())
+    table = folder_table(Path("/t"), MemoryHandle({}))
     store_turns(table, record)
     assert turns_of(table) == record
 
@@ -29,7 +29,7 @@ def test_any_other_text_is_unreadable(text):
 
 
 def test_the_oldest_of_too_many_are_left_out():
-    table = folder_table(Path("/t"), MemoryHandle())
+    table = folder_table(Path("/t"), MemoryHandle({}))
     store_turns(table, TurnRecord(1, tuple(Outcome(at, 1, 0.0, 0.0, 0.0) for at in range(MOST_OUTCOMES + 5))))
     assert [outcome.at for outcome in turns_of(table).outcomes] == list(range(5, MOST_OUTCOMES + 5))
 
@@ -39,6 +39,6 @@ def test_a_denied_write_is_no_error():
         def write_text(self, file, text):
             raise OSError("denied")
 
-    table = folder_table(Path("/t"), Denying())
+    table = folder_table(Path("/t"), Denying({}))
     store_turns(table, TurnRecord(1))
     assert turns_of(table) == TurnRecord()
