@@ -78,6 +78,8 @@ def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: C
             row_bytes = table_bytes / max(1, int(rows.sum())) if bool((rows != UNKNOWN).all()) else math.inf
             record, is_read = _judged(table, clock.now(), row_bytes)
             use, factor = _recorded_use(table, record, clock.now(), row_bytes), correction(record.outcomes)
+            # A budget is not spent on tables that nobody has read, as far as anybody knows.
+            is_read = is_read and use.scans > 0
     rate = ReadRate.of(use)
     return Appraisal(
         plan.version,

@@ -77,7 +77,7 @@ class Offer:
     def objection(self) -> str | None:
         """Why the rewrite is not worth its bytes: a reason code, and the same for people; None if it is."""
         if not self.is_read:
-            return f"{NOT_READ}: no read was recorded since the last turn"
+            return f"{NOT_READ}: no read was recorded yet, or since the last turn"
         if self.saving_per_byte < LEAST_SAVING_PER_BYTE:
             saved = f"reads would save {self.saving_per_byte:.2g} bytes per day for each byte rewritten"
             return f"{TOO_LITTLE}: {saved}, and a turn needs {LEAST_SAVING_PER_BYTE:g}"
