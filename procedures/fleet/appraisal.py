@@ -39,7 +39,6 @@ class Appraisal:
         first_bytes: bytes of the first group.
         saved_share: share of the table's bytes that a scan will not read afterwards, as predicted.
         share_read: share of them that a scan reads today.
-        correction: by how much earlier predictions were wrong.
         is_settled: without an offer, whether nothing will be to do until the table changes.
     """
 
@@ -48,7 +47,6 @@ class Appraisal:
     first_bytes: int = 0
     saved_share: float = 0.0
     share_read: float = 0.0
-    correction: float = 1.0
     is_settled: bool = True
 
 
@@ -87,7 +85,6 @@ def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: C
         plan.groups[0].bytes,
         saved_per_scan(plan.groups, rate.share_read, table_bytes, target_bytes) / table_bytes,
         rate.share_read,
-        factor,
     )
 
 
@@ -112,7 +109,7 @@ def record_outcome(table: ManagedTable, appraisal: Appraisal, rewritten: int, no
 
 def _recorded_use(table: ManagedTable, record: TurnRecord, now: int, row_bytes: float) -> RecordedUse:
     totals = scan_totals(table, now - READ_DAYS * _MILLIS_PER_DAY, now, HALF_LIFE_DAYS * _MILLIS_PER_DAY, row_bytes)
-    # Until somebody has looked for a while, a table without records counts as is assumed.
+    # Reads were recorded before the first of them, as far as somebody has looked.
     since = min(time for time in (totals.first, record.since, now) if time is not None)
     return RecordedUse(totals.weight, recent_days((now - since) / _MILLIS_PER_DAY), totals.share_read)
 

@@ -104,7 +104,8 @@ def in_order(members: Iterable[Member]) -> list[Member]:
     """The members with an offer in the order of the ranking, then the others by name."""
     members = list(members)
     order = ranked([m for m in members if m.offer is not None], lambda m: (m.offer or _NO_OFFER, m.waited))
-    rest = sorted((m for m in members if m not in order), key=lambda m: m.table.name)
+    placed = set(map(id, order))
+    rest = sorted((m for m in members if id(m) not in placed), key=lambda m: m.table.name)
     return [*order, *rest]
 
 

@@ -9,7 +9,7 @@ from catalog.properties.fleet_properties import Pool
 from catalog.properties.lifecycle_properties import Pace
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations, OfferFacts
-from catalog.state.fleet_ledger import Refusal
+from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.service.cluster_load import ClusterLoad, Wait
@@ -185,7 +185,7 @@ class Worker:
         if self.run is not None and hours is not None and not hours.contains(now):
             self.run.request_stop("OUTSIDE_HOURS", f"the hours of runs, {hours}, have ended")
 
-    def end_turn(self, refusal: Refusal | None, rewritten: int, now: int, retry: int) -> None:
+    def end_turn(self, refusal: Refusal | None, rewritten: int, now: int, retry: int, interval: int) -> None:
         """Records the end of a run that took a turn, after ``end``; the state of the table shows what it waits for.
 
         Args:
@@ -193,11 +193,13 @@ class Worker:
             rewritten: bytes that the run has rewritten.
             now: epoch milliseconds.
             retry: milliseconds until the next attempt, where a budget does not say when it may allow more.
+            interval: the same for a group that no budget of this size will ever allow.
         """
         appraisal, waits_since, last_runs = self._turn
         self.refusal = refusal
         if refusal is not None:
-            self.due_at = max(now + 1, refusal.until or now + retry)
+            pause = interval if refusal.code == TOO_LARGE else retry
+            self.due_at = max(now + 1, refusal.until or now + pause)
             self.retries = True
             if not rewritten:
                 self.appraisal, self.waits_since, self._last_runs = appraisal, waits_since, last_runs

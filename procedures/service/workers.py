@@ -410,7 +410,7 @@ class Workers:
                 now = self._clock.now()
                 worker.end(outcome.settled, problem, now, self._interval, outcome.note, maintained=maintained)
                 retry = min(self._interval, _RETRY_MILLIS)
-                worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry)
+                worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
                 if outcome.totals.lease_held:
                     worker.due_at = min(worker.due_at, now + retry)
         self._wake()

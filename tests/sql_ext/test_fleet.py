@@ -103,7 +103,7 @@ def test_mistakes_are_named(spark, shop):
             spark.sql(statement)
 
 
-def test_two_services_share_the_budget_and_one_that_ends_is_replaced(spark, shop, set_conf):
+def test_two_services_share_the_budget(spark, shop, set_conf):
     set_conf("spark.qbeast.use.service.enabled", "true")
     clock = FakeClock()
     _, sums = _fleet(spark, "dry_run => true")

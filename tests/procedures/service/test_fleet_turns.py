@@ -74,6 +74,16 @@ def test_a_used_up_budget_lets_tables_wait_and_says_so_once():
     assert _ran(fake).count("a") == 2
 
 
+def test_a_group_larger_than_the_budget_is_not_planned_again_and_again():
+    fake = _fleet({"a": (90, 140)}, budget=100)
+    _tick(fake)
+    planned = len(fake.engine.runs)
+    for _ in range(9):
+        fake.tick(MINUTE)
+    assert (planned, len(fake.engine.runs)) == (1, 1)
+    assert "GROUP_LARGER_THAN_BUDGET" in _automation("spark_catalog.shop.a").note
+
+
 def test_a_budget_of_all_tables_counts_too():
     fake = _fleet({"a": (10, 40), "b": (90, 40)}, budget=1000)
     fake.tables.of_session = {"use.fleet.maxBytes": "50"}
