@@ -28,8 +28,9 @@ from pyspark.sql import SparkSession
 
 from catalog.clock import SYSTEM_CLOCK
 from procedures.declare.runs import Run
+from procedures.fleet.appraisal import Appraisal
 from procedures.process.application import application
-from procedures.service.execution import RunOutcome, SparkEngine
+from procedures.service.execution import RunOutcome, SparkEngine, Turn
 from procedures.service.schedule import Schedule
 from procedures.service.service import Service
 
@@ -61,9 +62,13 @@ class FleetClock:
 class IdleEngine(SparkEngine):
     """An engine whose runs find nothing to do, and whose tables are not suspended."""
 
-    def run(self, run: Run, schedule: Schedule, pool: str) -> RunOutcome:  # noqa: ARG002
+    def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:  # noqa: ARG002
         """See ``Engine.run``."""
         return RunOutcome(0)
+
+    def appraise(self, run: Run, schedule: Schedule, pool: str, group_bytes: int | None) -> Appraisal:  # noqa: ARG002
+        """See ``Engine.appraise``."""
+        return Appraisal(0, None)
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:  # noqa: ARG002
         """See ``Engine.maintain``."""
