@@ -6,8 +6,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from catalog.errors import nearest_name
-from catalog.jvm.metastore import quoted
-from catalog.table.near_names import name_parts, near_table
+from catalog.sql_names import name_parts, quoted
+from catalog.table.near_names import near_table
 from catalog.virtual_tables import VIRTUAL_TABLES
 
 # Where these errors have the name: the second one is about a name with a database and a virtual table.
