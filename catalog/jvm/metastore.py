@@ -68,7 +68,7 @@ def tables_of_schema(spark: SparkSession, schema: str) -> list[KnownTable]:
     Raises:
         UnknownNameError: there is no such database.
     """
-    parts = _parts_of(schema)
+    parts = name_parts(schema)
     if len(parts) > 1 and parts[0].lower() == SESSION_CATALOG:
         parts = parts[1:]
     if len(parts) != 1 or not spark.catalog.databaseExists(f"{SESSION_CATALOG}.{quoted(parts[0])}"):
