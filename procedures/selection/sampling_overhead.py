@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.files.file_table import FileTable
-from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY, TARGET_FILE_BYTES
+from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.settings.setting import SHARE, Setting
 from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
