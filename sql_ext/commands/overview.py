@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from catalog.epoch_millis import moment
 from catalog.history.event_files import StoredEvent
-from catalog.history.event_store import newest_event
+from catalog.history.recent_events import newest_event
 from catalog.jvm.session import described_jobs
 from catalog.properties.optimization_properties import effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED

@@ -8,7 +8,9 @@ from folders import folder_table
 
 from catalog.history import event_store
 from catalog.history.event_files import StoredEvent, parse_event
-from catalog.history.event_store import EVENTS_FOLDER, MOST_FILES, merge, newest_event
+from catalog.history.event_store import MOST_FILES, merge
+from catalog.history.events import EVENTS_FOLDER
+from catalog.history.recent_events import newest_event
 from catalog.state.line_folder import GRACE_MILLIS
 
 NOW = 10_000_000

@@ -15,7 +15,7 @@ from tables import NUMBERS, checksum, numbers
 
 import sql_ext
 from catalog.errors import InvalidArgumentError
-from catalog.history.event_store import newest_event
+from catalog.history.recent_events import newest_event
 from catalog.jvm.table_vacuum import TableVacuum
 from procedures.calls import vacuum as module
 from procedures.calls.vacuum import VACUUM
