@@ -23,7 +23,7 @@ from procedures.lifecycle.vacuum import vacuum_run
 from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
 from procedures.process.application import Application, active
 from sql_ext.commands import runner
-from sql_ext.commands.sessions import SessionSettings
+from sql_ext.commands.session_settings import SessionSettings
 
 
 @pytest.fixture
