@@ -6,8 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from pyspark.sql.types import DataType, StringType, StructType
+from typing import TYPE_CHECKING
 
 from catalog.columns.column_names import (
     AUTOMATIC,
@@ -31,6 +30,9 @@ from otree.revision import (
 )
 from otree.transformation import KINDS, DeclaredStats, kinds_for
 from otree.transformer import EMPTY, QUANTILES, Transformer
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = [
     "COLUMN_STATS_KEY",
@@ -235,9 +237,7 @@ class IndexConfiguration:
 
 def indexable_type(data_type: DataType) -> str | None:
     """The format's name of a Spark type; None when it cannot be indexed."""
-    if isinstance(data_type, StringType):
-        # Equality under another collation is not equality of bytes, which hashing relies on.
-        return format_data_type("string") if data_type.simpleString() == "string" else None
+    # A string with a collation has a name of its own: its equality is not that of bytes, which hashing relies on.
     return format_data_type(data_type.simpleString())
 
 

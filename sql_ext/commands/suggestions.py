@@ -14,20 +14,6 @@ from catalog.virtual_tables import VIRTUAL_TABLES
 _NAMES = {"TABLE_OR_VIEW_NOT_FOUND": "relationName", "REQUIRES_SINGLE_PART_NAMESPACE": "identifier"}
 
 
-class SuggestedNameError(Exception):
-    """An error of Spark about an unknown table, with a similar name.
-
-    Attributes:
-        error: the error of Spark.
-        name: the similar name.
-    """
-
-    def __init__(self, error: AnalysisException, name: str) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.name = name
-
-
 def suggestion(spark: SparkSession, error: AnalysisException) -> str | None:
     """Returns the name that the user probably meant; None if there is none.
 

@@ -97,7 +97,7 @@ class DeltaFiles:
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError
         except ImportError as error:
-            raise MissingPackageError.of("deltalake", "readers") from error
+            raise MissingPackageError.of("deltalake") from error
         try:
             table = DeltaTable(location, version=version, storage_options=dict(storage_options))
         except (DeltaError, OSError, ValueError) as error:

@@ -5,24 +5,14 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from catalog.errors import InvalidArgumentError, MissingPackageError, UseError
 from procedures.service.service_metrics import COUNTER, METRICS, Sample
+from sql_ext.server.metrics_address import MetricsAddress
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
-
-DEFAULT_HOST = "127.0.0.1"
-
-
-@dataclass(frozen=True)
-class MetricsAddress:
-    """The address of the endpoint; port 0 is a free port."""
-
-    port: int
-    host: str = DEFAULT_HOST
 
 
 @contextmanager
