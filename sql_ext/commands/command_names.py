@@ -7,6 +7,7 @@ PROGRAM = "use-spark"
 SECTIONS = {
     "Start": {
         "sql": "Runs SQL statements, including CALL use.…",
+        "diagnose": "Says without Spark what an index would change for tables.",
         "doctor": "Checks the installation, or a table, and says how to fix problems.",
         "conf": "Prints the settings that spark-submit --properties-file needs.",
         "completion": "Prints a shell script that completes commands and options.",
@@ -52,6 +53,18 @@ SECTIONS = {
 
 FILES = {
     name: f"sql_ext.commands.{name}"
-    for name in ("check", "completion", "conf", "doctor", "inspect", "optimize", "service", "sql", "thrift", "vacuum")
+    for name in (
+        "check",
+        "completion",
+        "conf",
+        "diagnose",
+        "doctor",
+        "inspect",
+        "optimize",
+        "service",
+        "sql",
+        "thrift",
+        "vacuum",
+    )
 }
 """Modules of the commands that have a file of their own; the others are made from the registry of procedures."""

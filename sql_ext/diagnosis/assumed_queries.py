@@ -23,7 +23,9 @@ from sql_ext.readers.table_columns import Column, TableColumns
 SHARE = 0.01
 """Share of the rows that a range, a box and a sample have."""
 
-_PLACES = 7
+PLACES = 7
+"""Number of ranges of a column, evenly spaced, of which a mean is taken."""
+
 # Without queries, so many columns are candidates for an index.
 _MOST_COLUMNS = 6
 _TIMES, _MEASURES = ("date", "timestamp", "timestamp_ntz"), ("float", "double")
@@ -31,52 +33,55 @@ _TIMES, _MEASURES = ("date", "timestamp", "timestamp_ntz"), ("float", "double")
 _TIME_WEIGHT = 2.0
 
 
-def range_queries(name: str, column: SampledColumn, share: float = SHARE) -> tuple[WorkloadQuery, ...]:
-    """Returns ranges of a column with a share of its values each, evenly spaced; none without values."""
-    return tuple(WorkloadQuery(number, part) for number, part in enumerate(_ranges(name, column, share), 1))
+def range_queries(name: str, column: SampledColumn, places: int = PLACES) -> tuple[WorkloadQuery, ...]:
+    """Returns ranges of a column with 1 % of its values each, evenly spaced; none without values."""
+    return tuple(WorkloadQuery(number, part) for number, part in enumerate(_ranges(name, column, SHARE, places), 1))
 
 
-def box_queries(columns: Mapping[str, SampledColumn], names: Sequence[str]) -> tuple[WorkloadQuery, ...]:
+def box_queries(
+    columns: Mapping[str, SampledColumn], names: Sequence[str], places: int = PLACES
+) -> tuple[WorkloadQuery, ...]:
     """Returns boxes with 1 % of the rows if the columns are independent; each column begins at another place.
 
     Args:
         columns: sampled values by name.
         names: columns of the boxes.
+        places: number of boxes.
     """
-    sides = [_ranges(name, columns[name], SHARE ** (1 / len(names))) for name in names]
+    sides = [_ranges(name, columns[name], SHARE ** (1 / len(names)), places) for name in names]
     sides = [side for side in sides if side]
     # Neighbouring boxes of all columns would lie on a diagonal, where correlated columns have their rows.
     parts = (
-        AllOf(tuple(side[(place * (n + 1) + n) % len(side)] for n, side in enumerate(sides)))
-        for place in range(_PLACES)
+        AllOf(tuple(side[(place * (n + 1) + n) % len(side)] for n, side in enumerate(sides))) for place in range(places)
     )
     return tuple(WorkloadQuery(number, part) for number, part in enumerate(parts, 1)) if sides else ()
 
 
-def _ranges(name: str, column: SampledColumn, share: float) -> list[QueryCondition]:
+def _ranges(name: str, column: SampledColumn, share: float, places: int) -> list[QueryCondition]:
     values = column.quantiles
     if not values:
         return []
     last = len(values) - 1
     width = share * last
-    starts = [(last - width) * (place + 0.5) / _PLACES for place in range(_PLACES)]
+    starts = [(last - width) * (place + 0.5) / places for place in range(places)]
     ends = [(values[round(start)], values[round(start + width)]) for start in starts]
     return [AllOf((Comparison(name, ">=", (low,)), Comparison(name, "<=", (high,)))) for low, high in ends]
 
 
-def assumed_workload(sample: TableSample, columns: Sequence[Column]) -> Workload:
+def assumed_workload(sample: TableSample, columns: Sequence[Column], places: int = PLACES) -> Workload:
     """Returns ranges of the columns that people filter most: times, then keys and names, then other numbers.
 
     Args:
         sample: a sample of the table.
         columns: columns that may be indexed, in the order of the table.
+        places: number of ranges per column.
     """
     usable = [column for column in columns if len(sample.columns[column.name].distinct) > 1]
     chosen = sorted(usable, key=lambda column: _order(column.sql_type))[:_MOST_COLUMNS]
     queries: list[WorkloadQuery] = []
     for column in chosen:
         weight = _TIME_WEIGHT if column.sql_type in _TIMES else 1.0
-        for query in range_queries(column.name, sample.columns[column.name]):
+        for query in range_queries(column.name, sample.columns[column.name], places):
             queries.append(WorkloadQuery(len(queries) + 1, query.condition, weight=weight))
     return Workload(tuple(queries))
 

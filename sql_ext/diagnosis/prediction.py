@@ -102,12 +102,14 @@ class Prediction:
         workload_today: share that the workload reads today.
         workload_indexed: share that it would read; that of today without index columns.
         files: the simulated files; None without index columns.
+        places: number of ranges and boxes of which means are taken.
     """
 
     columns: tuple[str, ...]
     workload_today: float
     workload_indexed: float
     files: SimulatedFiles | None
+    places: int
 
     def shares(self, layout: PresentLayout, queries: Sequence[WorkloadQuery]) -> ReadShares:
         """Returns what some queries read.
@@ -122,12 +124,12 @@ class Prediction:
 
     def range_shares(self, layout: PresentLayout, sample: TableSample, name: str) -> ReadShares | None:
         """Returns what ranges of a column with 1 % of its values read; None for a column without values."""
-        queries = range_queries(name, sample.columns[name])
+        queries = range_queries(name, sample.columns[name], self.places)
         return self.shares(layout, queries) if queries else None
 
     def box_shares(self, layout: PresentLayout, sample: TableSample) -> ReadShares | None:
         """Returns what boxes of all index columns read; None without index columns."""
-        queries = box_queries(sample.columns, self.columns) if self.columns else ()
+        queries = box_queries(sample.columns, self.columns, self.places) if self.columns else ()
         return self.shares(layout, queries) if queries else None
 
     def sample_shares(self, layout: PresentLayout) -> ReadShares:
@@ -140,7 +142,9 @@ def sample_query() -> WorkloadQuery:
     return WorkloadQuery(1, AllOf(()), SHARE)
 
 
-def predict(layout: PresentLayout, sample: TableSample, workload: Workload, indexable: Sequence[str]) -> Prediction:
+def predict(
+    layout: PresentLayout, sample: TableSample, workload: Workload, indexable: Sequence[str], places: int
+) -> Prediction:
     """Chooses index columns for a workload by a simulation on sampled rows.
 
     Args:
@@ -148,17 +152,18 @@ def predict(layout: PresentLayout, sample: TableSample, workload: Workload, inde
         sample: a sample of the table.
         workload: the queries.
         indexable: columns that may be indexed.
+        places: number of ranges and boxes of which means are taken.
 
     Returns:
         Without index columns if none saves enough; ``candidates`` has the limits.
     """
     today = _mean(layout, workload)
     if not workload.queries or sample.rows <= sample.target_rows:
-        return Prediction((), today, today, None)
+        return Prediction((), today, today, None, places)
     best = ranked_candidates(sample, workload, indexable, today)[0]
     if not best.columns:
-        return Prediction((), today, today, None)
-    return Prediction(best.columns, today, best.share, indexed_files(sample, best.columns))
+        return Prediction((), today, today, None, places)
+    return Prediction(best.columns, today, best.share, indexed_files(sample, best.columns), places)
 
 
 def _mean(layout: PresentLayout, workload: Workload) -> float:

@@ -23,8 +23,6 @@ from sql_ext.readers.spark_hash import hash_of
 from sql_ext.readers.table_columns import Column, arrow_type, as_read
 
 _SEED = 42
-# Rows at the beginning of a row group are its neighbours: more groups are worth more than more rows of one.
-_GROUPS = 32
 _MOST_DECODED_ROWS = 2_000_000
 _LEAST_ROWS_OF_GROUP = 8_192
 _FILES_WITH_PAGES = 16
@@ -66,11 +64,13 @@ class Wanted:
 
     Attributes:
         rows: number of rows.
+        groups: number of row groups, of different files where there are so many.
         bytes: of column chunks to read at most.
         target_file_bytes: size of the files that an index would have.
     """
 
     rows: int
+    groups: int
     bytes: int
     target_file_bytes: int
 
@@ -90,8 +90,8 @@ def take_row_sample(
     Raises:
         UseError: no file could be read.
     """
-    chosen = _chosen_files(files)
-    groups = -(-_GROUPS // len(chosen))
+    chosen = _chosen_files(files, wanted.groups)
+    groups = -(-wanted.groups // len(chosen))
     reader = _FileReader(table, files, tuple(columns), tuple(partitions), groups, len(chosen), wanted)
     with ThreadPoolExecutor(_THREADS) as pool:
         parts = list(pool.map(reader.read, chosen, range(len(chosen))))
@@ -107,12 +107,12 @@ def take_row_sample(
     )
 
 
-def _chosen_files(files: FileBounds) -> list[int]:
+def _chosen_files(files: FileBounds, most: int) -> list[int]:
     """Random files, larger ones more probably."""
     chance, sizes = np.random.default_rng(_SEED), files.sizes.astype(np.float64) + 1.0
-    if files.count <= _GROUPS:
+    if files.count <= most:
         return list(range(files.count))
-    return [int(n) for n in chance.choice(files.count, _GROUPS, replace=False, p=sizes / sizes.sum())]
+    return [int(n) for n in chance.choice(files.count, most, replace=False, p=sizes / sizes.sum())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,8 @@ class _FileReader:
         """How many rows of the sample are those of a file."""
         if self.chosen < self.files.count:
             return max(1, self.wanted.rows // self.chosen)
-        return max(1, round(self.wanted.rows * self.files.sizes[file] / max(self.files.bytes, 1)))
+        share = float(self.files.sizes[file]) / max(self.files.bytes, 1)
+        return max(1, round(self.wanted.rows * share))
 
 
 def _bytes_of(parquet: pq.ParquetFile, group: int, names: Sequence[str]) -> int:

@@ -16,7 +16,7 @@ from otree.transformation import kinds_for
 from procedures.insight.recommendation.candidates import named, transformation_of, unusable_note
 from procedures.insight.recommendation.simulated_layout import TableSample
 from procedures.insight.recommendation.workload import Workload
-from sql_ext.diagnosis.assumed_queries import assumed_workload, parsed_queries, with_values
+from sql_ext.diagnosis.assumed_queries import PLACES, assumed_workload, parsed_queries, with_values
 from sql_ext.diagnosis.file_bounds import FileBounds
 from sql_ext.diagnosis.log_facts import LogFacts, deleted_rows, log_facts
 from sql_ext.diagnosis.ordered_values import has_order
@@ -28,10 +28,30 @@ from sql_ext.readers.delta_files import DeltaFiles
 from sql_ext.readers.table_columns import Column, arrow_type
 
 DEFAULT_BUDGET_BYTES = 256_000_000
-SAMPLE_ROWS = 50_000
 # Delta collects statistics of so many columns by default. More would make the sample and the page longer.
 _MOST_COLUMNS = 32
 _SMALL_SHARE = 4
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How exact a diagnosis is.
+
+    Attributes:
+        rows: rows of the sample.
+        groups: row groups that they are from. The rows of a group are neighbours: more groups are worth more than more
+            rows.
+        places: number of ranges per column of which a mean is taken.
+        is_brief: whether a table that fits into one file of the target size is not sampled.
+    """
+
+    rows: int
+    groups: int
+    places: int
+    is_brief: bool = False
+
+
+FULL = Effort(50_000, 32, PLACES)
 
 
 @dataclass(frozen=True)
@@ -40,17 +60,17 @@ class Request:
 
     Attributes:
         budget_bytes: of column chunks to read at most.
-        sample_rows: rows of the sample.
         target_file_bytes: size of the files of an index; None for that of the table, or the default.
         queries: SELECT statements, separated by semicolons; None for assumed ones.
         storage_options: for object stores, as deltalake takes them.
+        effort: how exact it is.
     """
 
     budget_bytes: int = DEFAULT_BUDGET_BYTES
-    sample_rows: int = SAMPLE_ROWS
     target_file_bytes: int | None = None
     queries: str | None = None
     storage_options: Mapping[str, str] | None = None
+    effort: Effort = FULL
 
 
 @dataclass(frozen=True)
@@ -174,18 +194,21 @@ class _Diagnosing:
 
     def result(self) -> TableDiagnosis:
         """Takes the sample and judges the table by it."""
-        if self._files.count == 0:
-            empty = PresentLayout(self._files, {}, 1.0)
-            return self._result(empty, Prediction((), 1.0, 1.0, None), None)
-        wanted = Wanted(self._request.sample_rows, self._request.budget_bytes, self._target)
+        effort = self._request.effort
+        if self._files.count == 0 or (effort.is_brief and self._files.bytes <= self._target):
+            layout = PresentLayout(self._files, {}, self._index.sample_share)
+            return self._result(layout, Prediction((), 1.0, 1.0, None, effort.places), None)
+        wanted = Wanted(effort.rows, effort.groups, self._request.budget_bytes, self._target)
         sample = take_row_sample(self._table, self._files, self._columns, self._partitions, wanted)
         layout = PresentLayout(self._files, sample.pages, self._index.sample_share)
         indexable = [column for column in self._columns if _kinds(column)]
         if self._parsed:
             workload = Workload(tuple(with_values(query, self._table.columns) for query in self._parsed))
         else:
-            workload = assumed_workload(sample.table, indexable)
-        prediction = predict(layout, sample.table, workload, [column.name for column in indexable])
+            workload = assumed_workload(sample.table, indexable, effort.places)
+        prediction = predict(
+            layout, sample.table, workload, [column.name for column in indexable], self._request.effort.places
+        )
         return self._result(layout, prediction, sample, workload)
 
     def _result(

@@ -6,7 +6,8 @@ import enum
 import shlex
 from dataclasses import dataclass
 
-from sql_ext.diagnosis.numbers import percent, size
+from sql_ext.commands.readable_values import size_text
+from sql_ext.diagnosis.numbers import percent
 
 
 class Gain(str, enum.Enum):
@@ -114,7 +115,7 @@ def _index(facts: VerdictFacts) -> Verdict:
     what = "Ranges of the usual columns" if facts.are_assumed else "Your queries"
     text = (
         f"{what} read {percent(facts.today)} of the bytes today, and about {percent(facts.indexed)} with an index on "
-        f"{_names(facts.columns)}. It is written once: {size(facts.bytes)}."
+        f"{_names(facts.columns)}. It is written once: {size_text(facts.bytes)}."
     )
     target = "" if facts.has_default_target else f" --target-file-bytes {facts.target_file_bytes}"
     columns = shlex.quote(facts.columns_text)
@@ -126,7 +127,7 @@ def _why_nothing(facts: VerdictFacts) -> str:
     if facts.files == 0:
         return "the table is empty"
     if facts.bytes <= facts.target_file_bytes:
-        return f"the table fits into one file of {size(facts.target_file_bytes)}"
+        return f"the table fits into one file of {size_text(facts.target_file_bytes)}"
     if facts.present_columns:
         return f"the table is indexed by {_names(facts.present_columns)}"
     what = "ranges of its columns" if facts.are_assumed else "your queries"
