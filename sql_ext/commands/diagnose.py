@@ -131,9 +131,9 @@ COMMAND = click.Command(
             ["--limit"], type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Tables to show at most."
         ),
     ],
-    help="Says what reads of Delta tables cost today, and what an index would change.\n\nA PATH is a table, or a "
-    "folder or prefix with tables: a local one, or s3://, abfss://, gs://. Needs read access only: no Spark, no Java, no "
-    "property on the table. Nothing is written.",
+    help="Says what reads of Delta tables cost today, and what an index would change.\n\n"
+    "A PATH is a table, or a folder or a prefix with tables: local, or s3://, abfss://, gs://. Read access is enough: "
+    "no Spark, no Java and no property are needed. Nothing is written.",
     epilog=examples(
         "use-spark diagnose /data/flights",
         "use-spark diagnose s3://bucket/warehouse --html diagnosis.html",

@@ -192,35 +192,33 @@ def _table_sample(
     parts: Sequence[_Part], files: FileBounds, columns: Sequence[Column], partitions: Sequence[Column], wanted: Wanted
 ) -> TableSample:
     owners = np.repeat([part.file for part in parts], [part.rows for part in parts])
-    sampled = {}
+    no_hashes = np.zeros(len(owners), np.int32)
+    sampled, arrays = {}, {}
     for column in columns:
         bounds = files.columns.get(column.name)
         if column in partitions:
             if bounds is not None:
                 values, nulls = bounds.low[owners], ~bounds.may_have_value[owners]
-                sampled[column.name] = SampledColumn(values, nulls, np.zeros(len(owners), np.int32))
+                sampled[column.name] = SampledColumn(values, nulls, no_hashes)
             continue
         array = pa.chunked_array([part.arrays[column.name] for part in parts]).combine_chunks()
+        arrays[column.name] = array
         values, nulls = ordered_values(array)
         ends: tuple[Any, Any] = (None, None)
         if bounds is not None and bool(bounds.is_known.any()):
             ends = bounds.low[bounds.is_known].min(), bounds.high[bounds.is_known].max()
-        sampled[column.name] = SampledColumn(values, nulls, _hashes(array), *ends)
+        sampled[column.name] = SampledColumn(values, nulls, no_hashes, *ends)
     known = files.rows >= 0
     # Where the log lacks the rows of files, they have as many bytes per row as the others, or as a plain row has.
     per_byte = files.rows[known].sum() / max(files.sizes[known].sum(), 1) if bool(known.any()) else 0.01
     total = max(int(files.rows[known].sum() + per_byte * files.sizes[~known].sum()), len(owners))
     target = max(1, int(wanted.target_file_bytes * total / max(files.bytes, 1)))
     names = tuple(column.name for column in partitions if column.name in sampled)
-    return TableSample(sampled, names, total, target)
 
+    def hash_rows(columns: Sequence[str]) -> NDArray[np.int32]:
+        return hash_of([arrays[name] for name in columns], len(owners))
 
-def _hashes(array: pa.Array) -> NDArray[np.int32]:
-    try:
-        return hash_of([array], len(array))
-    except NotSupportedError:
-        # Such a column cannot be indexed, but ranges of it are still estimated.
-        return np.zeros(len(array), np.int32)
+    return TableSample(sampled, names, total, target, hash_rows)
 
 
 def _pages_by_column(parts: Sequence[_Part], columns: Sequence[Column]) -> dict[str, list[tuple[int, Pages]]]:
