@@ -23,7 +23,7 @@ from catalog.properties.retention_properties import (
 )
 from catalog.state.automation import SUSPENDED
 from catalog.table.managed_table import ManagedTable
-from procedures.calls.health import health_rows
+from procedures.insight.health.diagnosis import health_rows
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.health.remedy import AdviceStep
 from procedures.process.application import application
