@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from catalog.errors import InvalidArgumentError, NotSupportedError
+from catalog.insights.record_files import has_records
 from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_RANGE, SAMPLE_FRACTIONS
 from catalog.table.managed_table import ManagedTable
@@ -16,6 +17,7 @@ from procedures.declare.operation import Constraint, Int, TableName, operation
 from procedures.declare.result_rows import RecommendRow
 from procedures.insight.health.adviser import NOTHING_TO_DO, MeasuredIndex, index_statement
 from procedures.insight.health.health import diagnosis_of
+from procedures.insight.recommendation.accepted_queries import ACCEPTED, no_queries
 from procedures.insight.recommendation.candidates import FIRST_SAVING, Candidate, unusable_note
 from procedures.insight.recommendation.column_choice import choice_note
 from procedures.insight.recommendation.measurement import (
@@ -26,7 +28,6 @@ from procedures.insight.recommendation.measurement import (
     measure_queries,
     measure_recorded,
 )
-from procedures.insight.recommendation.query_parser import ACCEPTED
 from procedures.insight.recommendation.workload import recorded_fractions
 from procedures.process.application import application
 
@@ -67,6 +68,9 @@ def recommend(
         UseError: a query cannot be used, or the table is empty.
     """
     found = ManagedTable.find(call.spark, table)
+    # First, because it takes one listing.
+    if queries is None and not has_records(found):
+        raise no_queries(found.name)
     snapshot = found.snapshot()
     with described_jobs(call.spark, f"USE recommend: {found.name}"):
         if queries is None:
@@ -84,8 +88,7 @@ def recommend(
 def _recorded(table: ManagedTable) -> list[dict[str, Any]]:
     recorded = consumption_rows(table)
     if not recorded:
-        text = f"there is no recorded consumption of {table.name}; give queries, each {ACCEPTED}"
-        raise InvalidArgumentError.missing("queries", text)
+        raise no_queries(table.name)
     return recorded
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.declarations import declared
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
 from sql_ext.commands.output import OutputFormat, Row, say
 from sql_ext.commands.rows_command import rows_command
 from sql_ext.commands.session_settings import SessionSettings
-
-if TYPE_CHECKING:
-    from sql_ext.commands.runner import Runner
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
@@ -35,13 +33,13 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
 
 
 def _run(
-    runner: Runner, arguments: dict[str, Any], session_settings: SessionSettings, output_format: OutputFormat
+    ctx: click.Context, arguments: dict[str, Any], session_settings: SessionSettings, output_format: OutputFormat
 ) -> list[Row]:
     def tell(text: str) -> None:
         # The line comes after the table.
-        click.get_current_context().call_on_close(lambda: say(text))
+        ctx.call_on_close(lambda: say(text))
 
-    return runner.optimize(arguments, session_settings, None if output_format.is_for_programs else tell)
+    return runner_of(ctx).optimize(arguments, session_settings, None if output_format.is_for_programs else tell)
 
 
 COMMAND = rows_command(

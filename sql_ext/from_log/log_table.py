@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from catalog.columns.column_names import FoundColumn, find_path, find_stored
 from catalog.errors import IndexUnreadableError, TooComplexError
 from catalog.files.file_table import MAX_FILES, FileTable
-from catalog.locations import STATE_FOLDER
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.inherited import InheritedProperties
 from otree.errors import IndexFormatError
 from otree.revision import Revision, newest_revision, stored_revisions
 from sql_ext.from_log.files_of_log import file_table_of
+from sql_ext.from_log.local_state import LocalState
 from sql_ext.from_log.log_schema import log_schema
 from sql_ext.readers.delta_files import DeltaFiles
 from sql_ext.readers.domain_metadata import domain_metadata
@@ -30,16 +30,14 @@ _CLUSTERING = "clustering"
 
 
 @dataclass(frozen=True)
-class LogTable:
+class LogTable(LocalState):
     """The newest version of a table.
 
     Attributes:
-        folder: of the table.
         files: the version as deltalake reads it.
         session: properties that a session would set, by name.
     """
 
-    folder: Path
     files: DeltaFiles
     session: Mapping[str, str]
 
@@ -57,16 +55,6 @@ class LogTable:
             MissingPackageError: deltalake is not installed.
         """
         return cls(folder, DeltaFiles.of(str(folder), None, {}), session)
-
-    @property
-    def name(self) -> str:
-        """The name as a session has it."""
-        return f"spark_catalog.delta.`{str(self.folder).replace('`', '``')}`"
-
-    @property
-    def location(self) -> str:
-        """The folder as a session has it."""
-        return f"file:{self.folder}"
 
     @property
     def version(self) -> int:
@@ -153,25 +141,3 @@ class LogTable:
         stored = [] if text is None else json.loads(text).get("clusteringColumns", [])
         columns = [find_path(self.schema, tuple(path)) for path in stored]
         return tuple(column.name for column in columns if column is not None)
-
-    # ------------------------------------------------------------------------------------------- state below _use
-
-    @property
-    def state_folder(self) -> str:
-        """See ``StateFolder``."""
-        return f"{self.location}/{STATE_FOLDER}"
-
-    def read_state(self, file: str) -> str | None:
-        """See ``StateFolder``."""
-        path = self.folder / STATE_FOLDER / file
-        try:
-            return path.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            return None
-
-    def list_state(self, folder: str) -> list[str]:
-        """See ``StateFolder``."""
-        try:
-            return sorted(entry.name for entry in (self.folder / STATE_FOLDER / folder).iterdir() if entry.is_file())
-        except (FileNotFoundError, NotADirectoryError):
-            return []

@@ -29,8 +29,8 @@ from procedures.insight.health.remedy import AdviceStep
 from procedures.process.application import application
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.output import Row
-from sql_ext.commands.overview import overview
 from sql_ext.commands.readable_values import size_text
+from sql_ext.commands.session_overview import overview
 
 # Below this score, the health of a table is a warning.
 _HEALTHY = 80
