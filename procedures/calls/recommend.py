@@ -10,6 +10,7 @@ from catalog.errors import InvalidArgumentError, NotSupportedError
 from catalog.insights.record_files import has_records
 from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_RANGE, SAMPLE_FRACTIONS
+from catalog.quantities import share_text
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
@@ -162,11 +163,12 @@ def _message(name: str | None, text: str | None, candidate: Candidate, measured:
         if measured.sample.rows <= measured.sample.target_rows:
             return "The table fits into one file, so no index can reduce the bytes that queries read."
         return (
-            f"Without an index, the queries read {candidate.share:.1%} of the bytes. "
-            f"An index is recommended if it saves at least {FIRST_SAVING:.0%} of that."
+            f"Without an index, the queries read {share_text(candidate.share)} of the bytes. "
+            f"An index is recommended if it saves at least {share_text(FIRST_SAVING, 0)} of that."
         )
     statement = "" if name is None else f": {index_statement(name, text)}"
-    return f"The queries read about {candidate.share:.1%} of the bytes, and {measured.today:.1%} today{statement}."
+    then, today = share_text(candidate.share), share_text(measured.today)
+    return f"The queries read about {then} of the bytes, and {today} today{statement}."
 
 
 RECOMMEND = operation(recommend, validate=_validate)

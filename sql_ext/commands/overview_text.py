@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from catalog.counted_nouns import counted
+from catalog.quantities import size_text
 from sql_ext.commands.hanging_lines import hanging
 from sql_ext.commands.output import Row
-from sql_ext.commands.readable_values import size_text
 
 # Where facts begin.
 _MARGIN = 19

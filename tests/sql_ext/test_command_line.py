@@ -274,7 +274,7 @@ def test_the_last_line_says_what_was_gained():
     rows = [row("committed", **sizes), row("skipped", **dict.fromkeys(sizes, 0))]
     text = "rewrote 12 files (34.1 MB) as 1 file (31.0 MB) in 14.7 s"
     assert gain_text(rows) == text
-    assert gain_text(rows, 1.0, 0.123) == f"{text}; a 10% sample reads 12% of the bytes, and read 100% before"
+    assert gain_text(rows, 1.0, 0.123) == f"{text}; a 10 % sample reads 12 % of the bytes, and read 100 % before"
     assert gain_text(rows[1:]) is None
 
     class Telling(FakeRunner):

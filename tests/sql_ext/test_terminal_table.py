@@ -8,9 +8,10 @@ from datetime import datetime, timezone
 import pytest
 from rich.cells import cell_len
 
+from catalog.quantities import duration_text, size_text
 from sql_ext.commands.output import OutputFormat, print_rows
 from sql_ext.commands.overview import overview_text
-from sql_ext.commands.readable_values import duration_text, readable, size_text
+from sql_ext.commands.readable_values import readable
 from sql_ext.commands.terminal_table import terminal_table
 
 NAMES = ["number", "strategy", "input_files", "empty", "message"]
