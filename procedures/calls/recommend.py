@@ -33,15 +33,9 @@ from procedures.insight.recommendation.workload import recorded_fractions
 from procedures.process.application import application
 
 _MOST_SHOWN = 10
-_SAMPLE_ROWS = (1_000, 1_000_000)
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    low, high = _SAMPLE_ROWS
-    if not low <= arguments["sample_rows"] <= high:
-        raise InvalidArgumentError.of(
-            "sample_rows", arguments["sample_rows"], f"a whole number from {low:,} to {high:,}"
-        )
     queries = arguments["queries"]
     if queries is not None and not 0 < len(queries) <= MOST_QUERIES:
         raise InvalidArgumentError.of(
@@ -54,7 +48,7 @@ def recommend(
     table: TableName,
     queries: Annotated[list[str] | tuple[str, ...] | None, Constraint(not_blank=f"queries, each {ACCEPTED}")] = None,
     *,
-    sample_rows: Int = SAMPLE_ROWS,
+    sample_rows: Annotated[Int, Constraint(least=1_000, most=1_000_000)] = SAMPLE_ROWS,
 ) -> list[RecommendRow]:
     """Measures on a sample of the rows which index columns save some queries the most bytes, and whether any do.
 

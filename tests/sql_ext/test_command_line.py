@@ -488,7 +488,8 @@ def test_wrong_usage_starts_no_jvm_and_is_quick(tmp_path):
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     assert "Did you mean UnindexedFiles?" in done.stderr
     assert not (tmp_path / "started").exists()
-    assert done.stderr.count("import time:") < 1_000, "modules: about 880"
+    assert done.stderr.count("import time:") < 350, "modules: about 290"
+    assert "pyspark" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,18 @@ import os
 
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.calls.registry import built_in_procedures
-from sql_ext.commands.declarations import FILE, declarations, text_of
+from procedures.selection import built_in_strategies
+from sql_ext.commands.declarations import FILE, Declarations, declarations, text_of
+
+
+def _registered():
+    strategies = {strategy.name: tuple(strategy.aliases) for strategy in built_in_strategies()}
+    return Declarations({p.name: p for p in built_in_procedures()}, tuple(VIRTUAL_TABLES), strategies)
 
 
 def test_contract_of_the_stored_declarations():
     """``USE_REWRITE_CONTRACTS=1`` writes it anew."""
-    now = text_of({p.name: p for p in built_in_procedures()}, tuple(VIRTUAL_TABLES))
+    now = text_of(_registered())
     if os.environ.get("USE_REWRITE_CONTRACTS"):
         FILE.write_text(now, encoding="utf-8")
     assert FILE.read_text(encoding="utf-8") == now, "set USE_REWRITE_CONTRACTS=1 and run this test"
