@@ -10,7 +10,7 @@ from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.declarations import declarations, declared
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.hanging_lines import terminal_width
-from sql_ext.commands.log_source import from_log, spark_option
+from sql_ext.commands.log_source import check_paths, from_log, spark_option
 from sql_ext.commands.options import (
     checked_name,
     examples,
@@ -71,6 +71,7 @@ def _inspect(
         else:
             click.echo(overview_text(overview, terminal_width()))
         return
+    guarded(lambda: check_paths(ctx, [table], session_settings))
     most, runner = rows_wanted(limit, output_format), runner_of(ctx)
     if chosen in _VIRTUAL_TABLES:
         guarded(

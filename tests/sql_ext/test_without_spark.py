@@ -118,6 +118,8 @@ def test_looks_at_a_path(tables):
         (["health", "/no/table"], "USE_TABLE_NOT_FOUND"),
         (["optimize", "--table", "/no/table"], "USE_TABLE_NOT_FOUND"),
         (["inspect", "{tables}"], "USE_NOT_A_DELTA_TABLE"),
+        (["inspect", "/no/table", "cubes"], "USE_TABLE_NOT_FOUND"),
+        (["service", "--table", "/no/table"], "USE_TABLE_NOT_FOUND"),
         (["inspect", "{tables}/plain/_use"], "USE_TABLE_NOT_FOUND"),
         (["health", "{tables}/plain@v1"], "USE_TIME_TRAVEL"),
         (["recommend", "--table", "{tables}/plain"], "USE_INVALID_ARGUMENT: queries is missing"),
