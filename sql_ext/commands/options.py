@@ -160,6 +160,8 @@ def _checked_conf(
     ctx: click.Context, option: click.Parameter, entries: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
     """Checks the settings of USE; Spark checks its own."""
+    if not entries:
+        return entries
     from procedures.service.service_settings import SERVICE_SETTINGS
 
     settings = {setting.name: setting for setting in (*SESSION_SETTINGS, *SERVICE_SETTINGS)}
