@@ -8,13 +8,11 @@ from datetime import datetime
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from pyspark.sql import DataFrame, SparkSession
-
-from catalog.jvm.local_rows import local_data_frame
 from procedures.declare.html_table import html_table
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from pyspark.sql import DataFrame, SparkSession
 
 # A field that is not a BIGINT in SQL.
 INT: Mapping[str, str] = {"sql": "int"}
@@ -56,6 +54,8 @@ def data_frame_of(spark: SparkSession, kind: type[DataclassInstance], rows: Iter
         kind: class of the rows, which determines the columns even without rows.
         rows: the rows.
     """
+    from catalog.jvm.local_rows import local_data_frame
+
     return local_data_frame(spark, [astuple(row) for row in rows], ddl_of(kind))
 
 

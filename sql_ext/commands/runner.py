@@ -28,9 +28,9 @@ from sql_ext.attachment import attach
 from sql_ext.commands.exits import SuggestedNameError
 from sql_ext.commands.gains import gain_text, sample_share
 from sql_ext.commands.output import Row, say
-from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.server_session import with_server_defaults
+from sql_ext.commands.session_overview import overview
 from sql_ext.commands.session_settings import SessionSettings, for_metadata
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, on_signals, session
 from sql_ext.commands.suggestions import suggestion

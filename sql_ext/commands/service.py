@@ -10,6 +10,7 @@ import click
 from procedures.service.service_settings import LISTENER_INTERVAL, MAX_TABLES, OPTIMIZATION_INTERVAL
 from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.exits import exit_codes_text, guarded
+from sql_ext.commands.log_source import check_paths
 from sql_ext.commands.options import checked_name, checked_setting, examples, session_options
 from sql_ext.commands.session_settings import session_settings_of
 from sql_ext.server.metrics_address import DEFAULT_HOST, MetricsAddress
@@ -25,6 +26,7 @@ def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> 
     address = None if port is None else MetricsAddress(port, host)
     session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
+    guarded(lambda: check_paths(ctx, tables, session_settings))
     runner = runner_of(ctx)
     guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), address))
 

@@ -49,7 +49,7 @@ def test_a_table_with_everything_set():
     ]
     assert findings["first"].message == "nothing to do"
     assert findings["table"].message == "spark_catalog.db.t, version 7: 10 files, 5,000 rows, 1.0 MB"
-    assert findings["unindexed"].message == "1 file, 2% of the bytes"
+    assert findings["unindexed"].message == "1 file, 2 % of the bytes"
     assert findings["retention"].message == "removed files 7 days, log 30 days; deleted automatically after 720 hours"
     assert findings["insights"].message == "recorded: consumption"
     assert findings["log"].message == "3 commits; consolidated automatically"

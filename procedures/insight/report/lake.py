@@ -14,11 +14,12 @@ from catalog.clock import Clock
 from catalog.errors import UseError
 from catalog.history.events import COMMITTED, FAILED
 from catalog.jvm.java_errors import known_error
+from catalog.quantities import size_text
 from catalog.state.automation import Automations
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
 from procedures.insight.health.score import Part, score_of
-from procedures.insight.report.page import STYLE, human_bytes, table
+from procedures.insight.report.page import STYLE, table
 
 _DAY_MILLIS = 24 * 3600 * 1000
 _SUMMARY = ("catalog", "namespace", "name", "location", "health", "unindexed_bytes", "state", "last_error")
@@ -128,7 +129,7 @@ def lake_page(lines: Sequence[TableLine], made_at: int) -> str:
     sizes = [(line.name, _size(line.read_cost), _size(line.bytes), _size(line.unindexed_bytes)) for line in by_cost]
     worked = [line for line in lines if line.runs or line.failed]
     work = [
-        (line.name, line.runs, line.failed, human_bytes(line.bytes_in), human_bytes(line.bytes_out))
+        (line.name, line.runs, line.failed, size_text(line.bytes_in), size_text(line.bytes_out))
         for line in sorted(worked, key=lambda line: -line.bytes_in)
     ]
     known = [line.health for line in lines if line.health is not None]
@@ -159,4 +160,4 @@ def _text(number: int | None) -> str:
 
 
 def _size(number: int | None) -> str:
-    return "unknown" if number is None else human_bytes(number)
+    return "unknown" if number is None else size_text(number)

@@ -21,16 +21,16 @@ from catalog.properties.retention_properties import (
     floor_hours_of,
     retention_policy,
 )
+from catalog.quantities import share_text, size_text
 from catalog.state.automation import SUSPENDED
 from catalog.table.managed_table import ManagedTable
-from procedures.calls.health import health_rows
+from procedures.insight.health.diagnosis import health_rows
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.health.remedy import AdviceStep
 from procedures.process.application import application
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.output import Row
-from sql_ext.commands.overview import overview
-from sql_ext.commands.readable_values import size_text
+from sql_ext.commands.session_overview import overview
 
 # Below this score, the health of a table is a warning.
 _HEALTHY = 80
@@ -163,7 +163,7 @@ def _index(facts: TableFacts) -> Iterator[Finding]:
     columns = ", ".join(row["index_columns"])
     yield Finding("index", OK, f"{columns}; {counted(row['revisions'], 'revision')}")
     share = row["unindexed_bytes"] / row["bytes"] if row["bytes"] else 0.0
-    text = f"{counted(row['unindexed_files'], 'file')}, {share:.0%} of the bytes"
+    text = f"{counted(row['unindexed_files'], 'file')}, {share_text(share, 0)} of the bytes"
     yield Finding("unindexed", WARN if share > _UNINDEXED_SHARE else OK, text)
 
 

@@ -125,10 +125,10 @@ def test_the_page_of_all_tables():
     page = _Page(lake_page(lines, 1_700_000_000_000))
     assert page.open == []
     assert "b" not in {tag for tag, _ in page.tags}
-    for expected in ("3 tables, the lowest score is 40", "a.<b>", "USE_X: <it broke>", "unknown", "5.0 KB"):
+    for expected in ("3 tables, the lowest score is 40", "a.<b>", "USE_X: <it broke>", "unknown", "5.0 kB"):
         assert expected in page.text
     # Those that cost most come first.
-    assert page.text.index("3.0 MB") < page.text.index("2.0 KB")
+    assert page.text.index("3.0 MB") < page.text.index("2.0 kB")
     assert "There is no table." in _Page(lake_page([], 1)).text
 
 
