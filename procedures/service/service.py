@@ -20,6 +20,7 @@ from catalog.properties.inherited import InheritedProperties
 from procedures.process.application import Application, application
 from procedures.process.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
 from procedures.service.actions import Action
+from procedures.service.ended_run import RunReceiver, log_problems
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.look_times import LookTimes
 from procedures.service.service_metrics import ServiceMetrics
@@ -46,6 +47,7 @@ class Service:
         spawn: starts a thread.
         metrics: counts the runs; its own by default.
         exchange: sends the numbers of the service to Spark's metrics and returns all numbers of the application.
+        on_run: is called with each run that has ended; errors are logged by default.
 
     Raises:
         TableError: one of ``tables`` does not exist or is not a Delta table.
@@ -64,6 +66,7 @@ class Service:
         spawn: Spawn = spawn_thread,
         metrics: ServiceMetrics | None = None,
         exchange: Exchange | None = None,
+        on_run: RunReceiver = log_problems,
     ) -> None:
         self._spark = spark
         self._settings = ServiceSettings.of(spark.conf.get)
@@ -82,7 +85,7 @@ class Service:
         self._exchange = exchange or (ApplicationMetrics(background).exchange if engine is None else dict)
         engine = engine or SparkEngine(background, app)
         self._workers = Workers(
-            engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, self._metrics
+            engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, self._metrics, on_run
         )
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None

@@ -89,6 +89,10 @@ class RunTotals:
         conflicting_groups: number of groups that a concurrent write prevented.
         lease_held: whether another run held the lease of the table.
         ended_by_conflict: whether the last group had a conflict.
+        input_files: number of files that committed groups replaced.
+        output_files: number of files that committed groups wrote.
+        reasons: of committed groups, each as its code and its strategy, without repetitions.
+        failures: codes of the errors of failed groups, without repetitions.
     """
 
     input_bytes: int = 0
@@ -96,6 +100,10 @@ class RunTotals:
     conflicting_groups: int = 0
     lease_held: bool = False
     ended_by_conflict: bool = False
+    input_files: int = 0
+    output_files: int = 0
+    reasons: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

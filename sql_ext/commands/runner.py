@@ -23,12 +23,14 @@ from procedures.declare.declaration import DETAILS, Procedure
 from procedures.declare.runs import CLI
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.process.application import Application, application
+from procedures.service.ended_run import log_problems
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
 from sql_ext.commands.gains import gain_text, sample_share
 from sql_ext.commands.output import Row, say
 from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
+from sql_ext.commands.run_lines import RunLines
 from sql_ext.commands.server_session import with_server_defaults
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, for_metadata, on_signals, session
 from sql_ext.commands.suggestions import SuggestedNameError, suggestion
@@ -189,7 +191,12 @@ class Runner:
         return True
 
     def serve(
-        self, tables: Sequence[str], session_settings: SessionSettings, metrics_address: MetricsAddress | None = None
+        self,
+        tables: Sequence[str],
+        session_settings: SessionSettings,
+        metrics_address: MetricsAddress | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> None:
         """Runs the automatic service until SIGINT or SIGTERM, then stops it at a boundary between groups.
 
@@ -197,6 +204,7 @@ class Runner:
             tables: names or paths; the whole catalog if empty.
             session_settings: settings of the session.
             metrics_address: where to serve metrics; None = nowhere.
+            is_quiet: whether to print no line for each run; errors are still logged.
 
         Raises:
             UseError: the metrics cannot be served; raised before a session is created.
@@ -214,7 +222,8 @@ class Runner:
             session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
             spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
             stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
-            service = Service(spark, tables=list(tables) or None, metrics=metrics)
+            on_run = log_problems if is_quiet else RunLines(say)
+            service = Service(spark, tables=list(tables) or None, metrics=metrics, on_run=on_run)
             service.start()
             say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C stops it")
             try:

@@ -15,7 +15,7 @@ from sql_ext.commands.sessions import session_settings_of
 from sql_ext.server.metrics_endpoint import DEFAULT_HOST, MetricsAddress
 
 
-def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> None:
+def _service(ctx: click.Context, /, tables: tuple[str, ...], quiet: bool, **options: Any) -> None:
     service_conf = {
         OPTIMIZATION_INTERVAL.name: options.pop("interval"),
         LISTENER_INTERVAL.name: options.pop("listener_interval"),
@@ -26,7 +26,7 @@ def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> 
     session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     runner = runner_of(ctx)
-    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), address))
+    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), address, is_quiet=quiet))
 
 
 COMMAND = click.Command(
@@ -55,6 +55,7 @@ COMMAND = click.Command(
             type=click.IntRange(min=1),
             help=f"Maximum number of tables optimized at once ({MAX_TABLES.name}).",
         ),
+        click.Option(["--quiet"], is_flag=True, help="Prints no line for each run. Errors are still logged."),
         click.Option(
             ["--metrics-port"],
             type=click.IntRange(0, 65535),

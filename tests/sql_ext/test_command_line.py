@@ -62,8 +62,8 @@ class FakeRunner:
             raise self.result[0]
         return list(self.result)
 
-    def serve(self, tables, session_settings, metrics_address=None):
-        self.asked.append((tables, session_settings, metrics_address))
+    def serve(self, tables, session_settings, metrics_address=None, *, is_quiet=False):
+        self.asked.append((tables, session_settings, metrics_address, is_quiet))
 
     def call(self, procedure, arguments, session_settings):
         self.asked.append((procedure.name, arguments))
@@ -331,15 +331,22 @@ def test_the_service_gets_its_tables_and_intervals():
     runner = FakeRunner()
     options = ("--table=a.b", "--table=/x", "--interval=1 minute", "--listener-interval=5000", "--max-tables=4")
     assert run(runner, "service", *options).exit_code == ExitCode.DONE
-    (tables, session_settings, metrics_address) = runner.asked[0]
+    (tables, session_settings, metrics_address, is_quiet) = runner.asked[0]
     assert tables == ("a.b", "/x")
     assert metrics_address is None
+    assert not is_quiet
     assert session_settings.conf == {
         "spark.qbeast.use.optimization-interval": "1 minute",
         "spark.qbeast.use.listener-interval": "5000",
         "spark.qbeast.use.service.max-tables": "4",
     }
     assert run(FakeRunner(), "service", "--max-tables=0").exit_code == ExitCode.USAGE
+
+
+def test_a_quiet_service():
+    runner = FakeRunner()
+    assert run(runner, "service", "--quiet").exit_code == ExitCode.DONE
+    assert runner.asked[0][3]
 
 
 def test_the_service_gets_the_address_of_its_metrics():
