@@ -362,6 +362,12 @@ class DropIndexRow(ShownRow):
         bytes: their bytes.
         properties: keys of the properties that were removed.
         message: one-sentence summary.
+        files_before: live files of the table before.
+        bytes_before: their bytes.
+        files_after: live files afterwards: the same ones, unless others have written meanwhile.
+        bytes_after: their bytes.
+        released: stored plans and other files below ``_use/`` that were deleted.
+        rewrite_with: the statement of Delta that rewrites the files without USE.
     """
 
     version: int
@@ -369,6 +375,12 @@ class DropIndexRow(ShownRow):
     bytes: int
     properties: list[str]
     message: str
+    files_before: int
+    bytes_before: int
+    files_after: int
+    bytes_after: int
+    released: list[str]
+    rewrite_with: str
 
 
 @dataclass(frozen=True)
