@@ -18,6 +18,7 @@ from procedures.insight.health.health import health_of
 from procedures.insight.report.facts import gather
 from procedures.insight.report.lake import gather_lake, lake_page
 from procedures.insight.report.page import page
+from procedures.insight.report.plots import missing_package
 from procedures.process.application import application
 
 _MOST_AXES = 2
@@ -82,18 +83,19 @@ def report(
         columns: The one or two indexed columns over which cubes are drawn; the first two.
 
     Raises:
-        UseError: a column is not indexed, the package that draws the pictures is not installed, or the file cannot be
-            written.
+        UseError: a column is not indexed, or the file cannot be written.
     """
     text, score = _page(call.spark, table, columns)
+    # The page about all tables has no pictures.
+    message = None if table is None else missing_package()
     if out is None:
-        return ReportRow(None, len(text.encode()), score, text)
+        return ReportRow(None, len(text.encode()), score, text, message)
     path = Path(out).absolute()
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WriteDeniedError(f"{path} cannot be written: {error.strerror or error}.") from error
-    return ReportRow(str(path), len(text.encode()), score, None)
+    return ReportRow(str(path), len(text.encode()), score, None, message)
 
 
 REPORT = operation(report, validate=_validate)

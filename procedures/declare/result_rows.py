@@ -319,12 +319,14 @@ class ReportRow(ShownRow):
         bytes: size of the page.
         health: score of the table's health, or the lowest one of all tables; None if no table has one.
         html: the page; None with ``out``.
+        message: what to install for pictures; None if nothing is missing.
     """
 
     path: str | None
     bytes: int
     health: int | None
     html: str | None
+    message: str | None = None
 
 
 @dataclass(frozen=True)

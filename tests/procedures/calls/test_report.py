@@ -1,8 +1,8 @@
 """``CALL use.report``: the page as parsed HTML, its pictures, and its numbers against the log."""
 
-import builtins
 import json
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
@@ -132,18 +132,27 @@ def test_the_page_of_all_tables():
     assert "There is no table." in _Page(lake_page([], 1)).text
 
 
-def test_a_missing_package_is_named(monkeypatch):
-    imported = builtins.__import__
+def test_without_matplotlib_the_page_has_numbers_and_says_what_is_missing(monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert 'pip install "use-spark[report]"' in plots.missing_package()
+    text = pages.page(FACTS)
+    page = _Page(text)
+    assert page.open == []
+    assert not {"svg", "figure", "details"} & {tag for tag, _ in page.tags}
+    assert 'matplotlib is not installed: pip install "use-spark[report]"' in page.text
+    assert "Bytes per band of weights" in page.text
+    assert "of a fresh index" in page.text
+    assert "Cubes over the index space" not in page.text
 
-    def without(name, *arguments, **keywords):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return imported(name, *arguments, **keywords)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(sql_ext.UseError, match=r'pip install "use-spark\[report\]"') as raised:
-        plots.svg("t", "d", lambda axes: None)
-    assert raised.value.code == "USE_MISSING_PACKAGE"
+@pytest.mark.slow
+def test_the_row_says_what_is_missing(spark, new_table, monkeypatch):
+    table = new_table(NUMBERS)
+    assert sql_ext.call(spark, "report", table=table.name).collect()[0].message is None
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "use-spark[report]" in sql_ext.call(spark, "report", table=table.name).collect()[0].message
+    assert sql_ext.call(spark, "report").collect()[0].message is None
 
 
 @pytest.mark.slow
