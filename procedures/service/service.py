@@ -31,6 +31,8 @@ from procedures.service.workers import Spawn, Workers, spawn_thread
 
 logger = logging.getLogger(__name__)
 
+# The loop is alive if it has looked at the tables within so many intervals, or within the least time.
+_LATE_INTERVALS, _LEAST_LATE_MILLIS = 4, 60_000
 Exchange: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
 
 
@@ -89,6 +91,7 @@ class Service:
         )
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
+        self._last_look = self._clock.now()
         self._paused = False
 
     # ----------------------------------------------------------------------------------------------- start and stop
@@ -126,6 +129,19 @@ class Service:
         """Whether its SparkContext runs."""
         return is_running(self._spark)
 
+    def problem(self) -> str | None:
+        """Returns why its loop does not work, in one line; None if it does."""
+        if self._ending.is_set():
+            return "the service is stopping"
+        if not self.is_alive:
+            return "Spark has stopped"
+        if self._thread is None or not self._thread.is_alive():
+            return "the loop of the service has ended"
+        elapsed = self._clock.now() - self._last_look
+        if elapsed <= max(_LATE_INTERVALS * self._settings.listener_interval, _LEAST_LATE_MILLIS):
+            return None
+        return f"the last look at the tables was {elapsed // 1000} seconds ago"
+
     def notify(self, change: CatalogChange) -> None:
         """Queues a change and wakes the loop; returns at once."""
         self._pending_changes.append(change)
@@ -148,6 +164,8 @@ class Service:
             look: whether to check the tables, as in every listener interval.
         """
         self._run_round(look)
+        if look:
+            self._last_look = self._clock.now()
         self._guarded(self._exchange_metrics)
 
     def _run_round(self, look: bool) -> None:

@@ -415,7 +415,7 @@ class Workers:
             None if offer is None else offer.saving,
         )
         if self._metrics is not None:
-            self._metrics.record_run(ended.outcome, ended.totals)
+            self._metrics.record_run(ended.outcome, ended.totals, ended.table)
         self._announce(ended)
         with self._lock:
             self._threads.pop(run.run_id, None)

@@ -21,12 +21,16 @@ def _service(ctx: click.Context, /, tables: tuple[str, ...], quiet: bool, **opti
         LISTENER_INTERVAL.name: options.pop("listener_interval"),
         MAX_TABLES.name: options.pop("max_tables"),
     }
-    port, host = options.pop("metrics_port"), options.pop("metrics_host")
+    port, host, most = options.pop("metrics_port"), options.pop("metrics_host"), options.pop("metrics_tables")
+    if most and port is None:
+        raise click.UsageError(f"--metrics-tables = {most} needs --metrics-port.")
     address = None if port is None else MetricsAddress(port, host)
     session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     runner = runner_of(ctx)
-    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), address, is_quiet=quiet))
+    guarded(
+        lambda: runner.serve(tables, replace(session_settings, conf=conf), address, metrics_tables=most, is_quiet=quiet)
+    )
 
 
 COMMAND = click.Command(
@@ -59,7 +63,14 @@ COMMAND = click.Command(
         click.Option(
             ["--metrics-port"],
             type=click.IntRange(0, 65535),
-            help="Serves metrics for Prometheus on this port; 0 is a free port. Needs use-spark[metrics].",
+            help="Serves metrics for Prometheus and /healthz on this port; 0 is a free one. Needs use-spark[metrics].",
+        ),
+        click.Option(
+            ["--metrics-tables"],
+            type=click.IntRange(0, 1000),
+            default=0,
+            show_default=True,
+            help="Number of tables with metrics of their own. The others are one series, 'other'.",
         ),
         click.Option(
             ["--metrics-host"],

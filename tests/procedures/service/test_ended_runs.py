@@ -22,6 +22,14 @@ def _fake(error=None, on_run=log_problems):
     return fake
 
 
+def test_a_service_counts_its_tables():
+    fake = FakeService()
+    fake.metrics._most_tables = 1
+    fake.tables.put("t", {"use.optimization.type": "UnindexedFiles"})
+    fake.tick()
+    assert {s.label_value for s in fake.metrics.samples((), 0) if s.metric.label == "table"} == {"t"}
+
+
 def test_each_run_is_reported():
     runs = []
     _fake(None, runs.append)

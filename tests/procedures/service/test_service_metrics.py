@@ -17,7 +17,17 @@ from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPP
 from procedures.service import service_metrics
 from procedures.service.ended_run import EndedRun
 from procedures.service.execution import totals_of
-from procedures.service.service_metrics import METRICS, SERVICE_METRICS, RunTotals, ServiceMetrics
+from procedures.service.service_metrics import (
+    METRICS,
+    OTHER_TABLES,
+    SERVICE_METRICS,
+    TABLE_FAILED_RUNS,
+    TABLE_INPUT_BYTES,
+    TABLE_METRICS,
+    TABLE_RUNS,
+    RunTotals,
+    ServiceMetrics,
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -52,6 +62,23 @@ def test_runs_add_up_and_zeros_are_shown():
         ("output_bytes_total", None): 11,
         ("conflicting_groups_total", None): 2,
     }
+
+
+def test_the_first_tables_have_series_of_their_own():
+    metrics = ServiceMetrics(2)
+    for table, outcome in (
+        ("a", "failed"),
+        ("b", "completed"),
+        ("c", "completed"),
+        ("a", "completed"),
+        ("d", "failed"),
+    ):
+        metrics.record_run(outcome, RunTotals(10, 7), table)
+    values = {(s.metric, s.label_value): s.value for s in metrics.samples((), 0) if s.metric in TABLE_METRICS}
+    assert {label for _, label in values} == {"a", "b", OTHER_TABLES}
+    assert [values[TABLE_RUNS, table] for table in ("a", "b", OTHER_TABLES)] == [2, 1, 2]
+    assert [values[TABLE_FAILED_RUNS, table] for table in ("a", "b", OTHER_TABLES)] == [1, 0, 1]
+    assert values[TABLE_INPUT_BYTES, OTHER_TABLES] == 20
 
 
 def test_each_round_sends_the_numbers_and_gets_those_of_reads():
@@ -134,7 +161,7 @@ def test_the_page_lists_the_metrics():
     rows = re.findall(
         r"^\| `(use_\w+)` \| (\w+) \| (?:`(\w+)` )?\| (.+) \|$", (DOCS / "monitoring.md").read_text(), re.MULTILINE
     )
-    assert rows == [(m.name, m.kind, m.label or "", m.doc) for m in METRICS]
+    assert rows == [(m.name, m.kind, m.label or "", m.doc) for m in (*METRICS, *TABLE_METRICS)]
     for outcome in service_metrics.RUN_OUTCOMES:
         assert f"| `{outcome}` |" in (DOCS / "monitoring.md").read_text()
 
