@@ -494,12 +494,14 @@ class CancelRow(ShownRow):
     Attributes:
         run_id: the run's id.
         table: full name.
-        state: ``stopping``.
+        state: ``stopping``; ``requested`` for a run of another process.
+        message: who runs it, and when it sees the request; None for a run of this process.
     """
 
     run_id: str
     table: str
     state: str
+    message: str | None = None
 
 
 @dataclass(frozen=True)
@@ -654,7 +656,7 @@ class StatusRow(ShownRow):
         trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         run_id: id of the run.
         strategy: its strategies, or those of the table's properties.
-        current: current step of a run of this driver.
+        current: current step of the run; of a run of another process, the step when it last renewed its lease.
         committed_groups: groups that it has committed.
         committed_bytes: their input bytes.
         started_at: when the run started.
@@ -668,6 +670,7 @@ class StatusRow(ShownRow):
         plain_files: files that statements in the log wrote without a layout; only for a single table.
         properties: the properties in force, each with its source: ``table``, ``database``, ``session``; only for a
             single table.
+        application: id of the Spark application that holds the lease.
     """
 
     table: str
@@ -689,3 +692,4 @@ class StatusRow(ShownRow):
     repeated_statements: int | None
     plain_files: int | None
     properties: dict[str, str] | None
+    application: str | None = None
