@@ -299,12 +299,21 @@ def recent_failures(table: ManagedTable, table_id: str, since: int) -> int:
         table_id: Delta's metadata id; events of a table that was there before do not count.
         since: epoch milliseconds.
     """
+    return sum(event.state == FAILED for event in recent_events(table, table_id, since, _MOST_COUNTED))
+
+
+def recent_events(table: ManagedTable, table_id: str, since: int, most_files: int = MOST_FILES) -> list[StoredEvent]:
+    """Returns the events since a time from the newest files of the store, in no order; starts no Spark job.
+
+    Args:
+        table: the table.
+        table_id: Delta's metadata id; events of a table that was there before do not count.
+        since: epoch milliseconds.
+        most_files: so many files are read at most.
+    """
     numbered = [(int(m[1]), n) for n in table.list_state(EVENTS_FOLDER) if (m := _OURS.fullmatch(n))]
-    recent = [name for began, name in sorted(numbered, reverse=True) if began >= since][:_MOST_COUNTED]
-    failed = {
-        event.write_id
-        for name in recent
-        for event in _events_in(table, name) or ()
-        if event.state == FAILED and event.table_id == table_id and event.started_at >= since
-    }
-    return len(failed)
+    recent = [name for began, name in sorted(numbered, reverse=True) if began >= since][:most_files]
+    events = [event for name in recent for event in _events_in(table, name) or ()]
+    # A file and the merge that replaces it may both be there.
+    wanted = {(e.write_id, e.state): e for e in events if e.table_id == table_id and e.started_at >= since}
+    return list(wanted.values())
