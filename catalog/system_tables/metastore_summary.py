@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from catalog.epoch_millis import moment
@@ -12,6 +13,7 @@ from catalog.errors import UseError
 from catalog.history.events import FAILED
 from catalog.history.recent_events import newest_event
 from catalog.jvm.session import described_jobs
+from catalog.jvm.session_threads import in_threads
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.state.lease import holder_of
@@ -34,6 +36,7 @@ _OF_LISTING = frozenset({"catalog", "namespace", "name", "location", "provider"}
 _OF_FILES = frozenset({"unindexed_files", "unindexed_bytes"})
 _OF_CUBES = frozenset({"overfull_cubes"})
 _OF_HEALTH = frozenset({"health"})
+_OF_FILE_LISTS = _OF_FILES | _OF_CUBES | _OF_HEALTH
 _OF_RUNS = frozenset({"state", "last_run", "next_run", "last_error", "message"})
 # Their files are read in one Spark job.
 _TABLES_READ_TOGETHER = 50
@@ -50,28 +53,37 @@ def _rows(query: SystemQuery) -> Iterator[Mapping[str, Any]]:
 
 def _rows_of(query: SystemQuery, tables: Sequence[Listed]) -> Iterator[Mapping[str, Any]]:
     wanted = frozenset(query.columns)
-    opened = [_open(query, listed) if wanted - _OF_LISTING else None for listed in tables]
-    if wanted & _OF_FILES:
-        indexed = [o.snapshot for o in opened if isinstance(o, _Opened) and o.snapshot.has_spaces]
-        with described_jobs(query.spark, f"USE metastore_summary: files of {len(indexed)} tables"):
-            read_together(indexed)
-    for listed, outcome in zip(tables, opened, strict=True):
-        row = {**_UNKNOWN, **listed.shown}
-        mistakes: list[UseError] = []
-        problem = outcome if isinstance(outcome, Exception) else None
-        if isinstance(outcome, _Opened):
-            try:
-                mistakes = _look(query, outcome, wanted, row)
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
-                problem = error
-        if problem is not None:
-            logger.info("%s cannot be read: %s", listed.lookup, error_text(problem))
-            row["last_error"] = error_text(problem)
-        if outcome is not None:
-            _add_automation(listed, row)
-        if mistakes and row["last_error"] is None:
-            row["last_error"] = "; ".join(map(error_text, mistakes))
-        yield row
+    if not wanted - _OF_LISTING:
+        for listed in tables:
+            yield {**_UNKNOWN, **listed.shown}
+        return
+    opened = in_threads(query.spark, partial(_open, query), tables)
+    if wanted & _OF_FILE_LISTS:
+        # The unindexed files of a table without an index are counted beside its version.
+        needs_all = bool(wanted & (_OF_CUBES | _OF_HEALTH))
+        lists = [o.snapshot for o in opened if isinstance(o, _Opened) and (needs_all or o.snapshot.has_spaces)]
+        with described_jobs(query.spark, f"USE metastore_summary: files of {len(lists)} tables"):
+            read_together(lists)
+    yield from in_threads(query.spark, partial(_row, query, wanted), list(zip(tables, opened, strict=True)))
+
+
+def _row(query: SystemQuery, wanted: frozenset[str], look: tuple[Listed, _Opened | Exception]) -> Mapping[str, Any]:
+    listed, outcome = look
+    row = {**_UNKNOWN, **listed.shown}
+    mistakes: list[UseError] = []
+    problem = outcome if isinstance(outcome, Exception) else None
+    if isinstance(outcome, _Opened):
+        try:
+            mistakes = _look(query, outcome, wanted, row)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
+            problem = error
+    if problem is not None:
+        logger.info("%s cannot be read: %s", listed.lookup, error_text(problem))
+        row["last_error"] = error_text(problem)
+    _add_automation(listed, row)
+    if mistakes and row["last_error"] is None:
+        row["last_error"] = "; ".join(map(error_text, mistakes))
+    return row
 
 
 @dataclass(frozen=True)

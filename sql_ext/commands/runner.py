@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,12 +23,14 @@ from procedures.declare.runs import CLI
 from procedures.declare.signature import DETAILS, Signature
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.process.application import Application, application
+from procedures.service.ended_run import log_problems
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
 from sql_ext.commands.exits import SuggestedNameError
 from sql_ext.commands.gains import gain_text, sample_share
 from sql_ext.commands.output import Row, say
 from sql_ext.commands.query_result import QueryResult
+from sql_ext.commands.run_lines import RunLines
 from sql_ext.commands.server_session import with_server_defaults
 from sql_ext.commands.session_overview import overview
 from sql_ext.commands.session_settings import SessionSettings, for_metadata
@@ -42,6 +44,9 @@ from sql_ext.server.metrics_endpoint import metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
 from sql_ext.server.settings import NONE, ServerSettings
 from sql_ext.server.token import read_or_make_token
+
+if TYPE_CHECKING:
+    from procedures.service.service import Service
 
 # Procedures that read no rows of a table.
 _ON_METADATA = frozenset(
@@ -193,7 +198,13 @@ class Runner:
         return True
 
     def serve(
-        self, tables: Sequence[str], session_settings: SessionSettings, metrics_address: MetricsAddress | None = None
+        self,
+        tables: Sequence[str],
+        session_settings: SessionSettings,
+        metrics_address: MetricsAddress | None = None,
+        *,
+        metrics_tables: int = 0,
+        is_quiet: bool = False,
     ) -> None:
         """Runs the automatic service until SIGINT or SIGTERM, then stops it at a boundary between groups.
 
@@ -201,25 +212,32 @@ class Runner:
             tables: names or paths; the whole catalog if empty.
             session_settings: settings of the session.
             metrics_address: where to serve metrics; None = nowhere.
+            metrics_tables: number of tables with metrics of their own; 0 = no metrics by table.
+            is_quiet: whether to print no line for each run; errors are still logged.
 
         Raises:
             UseError: the metrics cannot be served; raised before a session is created.
         """
         from procedures.service.service import Service
 
-        metrics, app = (None if metrics_address is None else ServiceMetrics()), application()
+        metrics = None if metrics_address is None else ServiceMetrics(metrics_tables)
+        app = application()
+        services: list[Service] = []
 
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
         with ExitStack() as stack:
             if metrics_address is not None and metrics is not None:
                 samples = partial(_samples, metrics, app)
-                say(f"metrics: {stack.enter_context(metrics_endpoint(metrics_address, samples))}")
+                url = stack.enter_context(metrics_endpoint(metrics_address, samples, partial(_problem, services)))
+                say(f"metrics: {url}")
             session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
             spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
             stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
-            service = Service(spark, tables=list(tables) or None, metrics=metrics)
+            on_run = log_problems if is_quiet else RunLines(say)
+            service = Service(spark, tables=list(tables) or None, metrics=metrics, on_run=on_run)
             service.start()
+            services.append(service)
             say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C stops it")
             try:
                 while not asked_to_end:
@@ -304,3 +322,7 @@ def _query(spark: SparkSession, text: str) -> DataFrame:
 
 def _samples(metrics: ServiceMetrics, app: Application) -> list[Sample]:
     return metrics.samples(app.automations.all(), app.clock.now())
+
+
+def _problem(services: Sequence[Service]) -> str | None:
+    return services[0].problem() if services else "the service has not started yet"

@@ -16,19 +16,23 @@ from sql_ext.commands.session_settings import session_settings_of
 from sql_ext.server.metrics_address import DEFAULT_HOST, MetricsAddress
 
 
-def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> None:
+def _service(ctx: click.Context, /, tables: tuple[str, ...], quiet: bool, **options: Any) -> None:
     service_conf = {
         OPTIMIZATION_INTERVAL.name: options.pop("interval"),
         LISTENER_INTERVAL.name: options.pop("listener_interval"),
         MAX_TABLES.name: options.pop("max_tables"),
     }
-    port, host = options.pop("metrics_port"), options.pop("metrics_host")
+    port, host, most = options.pop("metrics_port"), options.pop("metrics_host"), options.pop("metrics_tables")
+    if most and port is None:
+        raise click.UsageError(f"--metrics-tables = {most} needs --metrics-port.")
     address = None if port is None else MetricsAddress(port, host)
     session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     guarded(lambda: check_paths(ctx, tables, session_settings))
     runner = runner_of(ctx)
-    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), address))
+    guarded(
+        lambda: runner.serve(tables, replace(session_settings, conf=conf), address, metrics_tables=most, is_quiet=quiet)
+    )
 
 
 COMMAND = click.Command(
@@ -57,10 +61,18 @@ COMMAND = click.Command(
             type=click.IntRange(min=1),
             help=f"Maximum number of tables optimized at once ({MAX_TABLES.name}).",
         ),
+        click.Option(["--quiet"], is_flag=True, help="Prints no line for each run. Errors are still logged."),
         click.Option(
             ["--metrics-port"],
             type=click.IntRange(0, 65535),
-            help="Serves metrics for Prometheus on this port; 0 is a free port. Needs use-spark[metrics].",
+            help="Serves metrics for Prometheus and /healthz on this port; 0 is a free one. Needs use-spark[metrics].",
+        ),
+        click.Option(
+            ["--metrics-tables"],
+            type=click.IntRange(0, 1000),
+            default=0,
+            show_default=True,
+            help="Number of tables with metrics of their own. The others are one series, 'other'.",
         ),
         click.Option(
             ["--metrics-host"],

@@ -62,8 +62,8 @@ class FakeRunner:
             raise self.result[0]
         return list(self.result)
 
-    def serve(self, tables, session_settings, metrics_address=None):
-        self.asked.append((tables, session_settings, metrics_address))
+    def serve(self, tables, session_settings, metrics_address=None, *, metrics_tables=0, is_quiet=False):
+        self.asked.append((tables, session_settings, metrics_address, is_quiet, metrics_tables))
 
     def call(self, procedure, arguments, session_settings):
         self.asked.append((procedure.name, arguments))
@@ -335,9 +335,10 @@ def test_the_service_gets_its_tables_and_intervals():
     runner = FakeRunner()
     options = ("--table=a.b", "--table=/x", "--interval=1 minute", "--listener-interval=5000", "--max-tables=4")
     assert run(runner, "service", *options).exit_code == ExitCode.DONE
-    (tables, session_settings, metrics_address) = runner.asked[0]
+    (tables, session_settings, metrics_address, is_quiet, _) = runner.asked[0]
     assert tables == ("a.b", "/x")
     assert metrics_address is None
+    assert not is_quiet
     assert session_settings.conf == {
         "spark.qbeast.use.optimization-interval": "1 minute",
         "spark.qbeast.use.listener-interval": "5000",
@@ -346,12 +347,28 @@ def test_the_service_gets_its_tables_and_intervals():
     assert run(FakeRunner(), "service", "--max-tables=0").exit_code == ExitCode.USAGE
 
 
+def test_a_quiet_service():
+    runner = FakeRunner()
+    assert run(runner, "service", "--quiet").exit_code == ExitCode.DONE
+    assert runner.asked[0][3]
+
+
 def test_the_service_gets_the_address_of_its_metrics():
     runner = FakeRunner()
     assert run(runner, "service", "--metrics-port=9464", "--metrics-host=::1").exit_code == ExitCode.DONE
     assert run(runner, "service", "--metrics-port=0").exit_code == ExitCode.DONE
     assert [asked[2] for asked in runner.asked] == [MetricsAddress(9464, "::1"), MetricsAddress(0, "127.0.0.1")]
     assert run(runner, "service", "--metrics-port=65536").exit_code == ExitCode.USAGE
+
+
+def test_the_service_gets_the_number_of_tables_with_metrics():
+    runner = FakeRunner()
+    assert run(runner, "service", "--metrics-port=0", "--metrics-tables=7").exit_code == ExitCode.DONE
+    assert runner.asked[0][4] == 7
+    refused = run(runner, "service", "--metrics-tables=7")
+    assert refused.exit_code == ExitCode.USAGE
+    assert "--metrics-tables = 7 needs --metrics-port" in refused.stderr
+    assert run(runner, "service", "--metrics-port=0", "--metrics-tables=1001").exit_code == ExitCode.USAGE
 
 
 def test_conf_prints_properties():

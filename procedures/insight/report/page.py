@@ -33,13 +33,10 @@ STYLE = """
 
 
 def page(facts: TableFacts) -> str:
-    """Returns the whole page of a table.
+    """Returns the whole page of a table; without pictures if the package that draws them is not installed.
 
     Args:
         facts: what it shows.
-
-    Raises:
-        MissingPackageError: the package that draws the pictures is not installed.
     """
     title = f"Report of {html.escape(facts.name)}"
     return (
@@ -50,15 +47,14 @@ def page(facts: TableFacts) -> str:
 
 
 def body(facts: TableFacts) -> str:
-    """Returns the content of the page with its style, for a place in another page such as a notebook.
+    """Returns the content of the page with its style, for a place in another page such as a notebook; see ``page``.
 
     Args:
         facts: what it shows.
-
-    Raises:
-        MissingPackageError: the package that draws the pictures is not installed.
     """
-    sections = [_head(facts), _health(facts), _steps(facts)]
+    missing = plots.missing_package()
+    note = [] if missing is None else [f"<p>{html.escape(missing)}</p>"]
+    sections = [_head(facts), *note, _health(facts), _steps(facts)]
     sections += [*_index(facts), *_files(facts), *_filtered_columns(facts), *_statements(facts), *_history(facts)]
     return f'<main class="use-report"><style>{STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
 
@@ -205,6 +201,8 @@ def _optional(number: float | None) -> str:
 
 
 def _figure(title: str, description: str, draw: plots.Drawing, numbers: str) -> str:
+    if plots.missing_package() is not None:
+        return f"<h2>{html.escape(title)}</h2><p>{html.escape(description)}</p>{numbers}" if numbers else ""
     details = f"<details><summary>Numbers: {title}</summary>{numbers}</details>" if numbers else ""
     picture = plots.svg(title, description, draw)
     return (
