@@ -43,6 +43,7 @@ SECTIONS = {
     },
     "Serve": {
         "service": "Optimizes tables whose properties turn on automatic optimization.",
+        "dashboard": "Serves a page about the tables under automatic optimization.",
         "suspend": "Suspends automatic optimization of a table.",
         "resume": "Ends the suspension of a table.",
         "thrift": "Serves SQL to JDBC, ODBC and Spark Connect.",
@@ -52,6 +53,9 @@ SECTIONS = {
 
 FILES = {
     name: f"sql_ext.commands.{name}"
-    for name in ("check", "completion", "conf", "doctor", "inspect", "optimize", "service", "sql", "thrift", "vacuum")
+    for name in (
+        *("check", "completion", "conf", "dashboard", "doctor", "inspect", "optimize", "service", "sql", "thrift"),
+        "vacuum",
+    )
 }
 """Modules of the commands that have a file of their own; the others are made from the registry of procedures."""

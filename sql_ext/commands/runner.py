@@ -34,6 +34,8 @@ from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, for_
 from sql_ext.commands.suggestions import SuggestedNameError, suggestion
 from sql_ext.commands.table_size import is_small
 from sql_ext.commands.waiting import waiting
+from sql_ext.dashboard.address import DashboardAddress, OpenPort, open_port
+from sql_ext.dashboard.server import dashboard
 from sql_ext.local_session import Lifetime
 from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
@@ -189,7 +191,11 @@ class Runner:
         return True
 
     def serve(
-        self, tables: Sequence[str], session_settings: SessionSettings, metrics_address: MetricsAddress | None = None
+        self,
+        tables: Sequence[str],
+        session_settings: SessionSettings,
+        metrics_address: MetricsAddress | None = None,
+        dashboard_address: DashboardAddress | None = None,
     ) -> None:
         """Runs the automatic service until SIGINT or SIGTERM, then stops it at a boundary between groups.
 
@@ -197,19 +203,21 @@ class Runner:
             tables: names or paths; the whole catalog if empty.
             session_settings: settings of the session.
             metrics_address: where to serve metrics; None = nowhere.
+            dashboard_address: where to serve the dashboard; None = nowhere.
 
         Raises:
-            UseError: the metrics cannot be served; raised before a session is created.
+            UseError: the metrics or the dashboard cannot be served; raised before a session is created.
         """
         from procedures.service.service import Service
 
-        metrics, app = (None if metrics_address is None else ServiceMetrics()), application()
+        metrics, app = ServiceMetrics(), application()
+        samples = partial(_samples, metrics, app)
 
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
         with ExitStack() as stack:
-            if metrics_address is not None and metrics is not None:
-                samples = partial(_samples, metrics, app)
+            port = None if dashboard_address is None else stack.enter_context(open_port(dashboard_address))
+            if metrics_address is not None:
                 say(f"metrics: {stack.enter_context(metrics_endpoint(metrics_address, samples))}")
             session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
             spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
@@ -218,11 +226,36 @@ class Runner:
             service.start()
             say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C stops it")
             try:
+                if port is not None:
+                    stack.enter_context(dashboard(port, spark, app, list(tables) or None, samples))
+                    _announce(port)
                 while not asked_to_end:
                     time.sleep(_POLL_SECONDS)
                 say("stopping after the current groups are committed")
             finally:
                 service.stop()
+
+    def dashboard(self, address: DashboardAddress, session_settings: SessionSettings) -> None:
+        """Serves the dashboard until SIGINT or SIGTERM, and optimizes nothing.
+
+        Args:
+            address: where to serve it, and for whom.
+            session_settings: settings of the session.
+
+        Raises:
+            UseError: it cannot be served; raised before a session is created.
+        """
+        # Not a threading.Event: see serve.
+        asked_to_end: list[bool] = []
+        with ExitStack() as stack:
+            port = stack.enter_context(open_port(address))
+            spark = stack.enter_context(session(replace(session_settings, lifetime=Lifetime.SERVER)))
+            stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
+            stack.enter_context(dashboard(port, spark, application()))
+            _announce(port)
+            say("Ctrl-C stops it")
+            while not asked_to_end:
+                time.sleep(_POLL_SECONDS)
 
     def thrift(self, settings: ServerSettings, session_settings: SessionSettings) -> None:
         """Serves JDBC and, if configured, Spark Connect, until SIGINT or SIGTERM.
@@ -257,6 +290,12 @@ class Runner:
         ):
             attach(spark)  # this time with the service
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
+
+
+def _announce(port: OpenPort) -> None:
+    for note in port.notes:
+        say(note)
+    say(f"dashboard: {port.url}")
 
 
 def _announce_stop() -> None:

@@ -8,11 +8,14 @@ from typing import Any
 import click
 
 from procedures.service.service_settings import LISTENER_INTERVAL, MAX_TABLES, OPTIMIZATION_INTERVAL
+from sql_ext.commands.dashboard_options import dashboard_address, dashboard_options
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import checked_name, checked_setting, examples, session_options
 from sql_ext.commands.runner import runner_of
 from sql_ext.commands.sessions import session_settings_of
 from sql_ext.server.metrics_endpoint import DEFAULT_HOST, MetricsAddress
+
+_DASHBOARD = "dashboard-"
 
 
 def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> None:
@@ -22,11 +25,12 @@ def _service(ctx: click.Context, /, tables: tuple[str, ...], **options: Any) -> 
         MAX_TABLES.name: options.pop("max_tables"),
     }
     port, host = options.pop("metrics_port"), options.pop("metrics_host")
-    address = None if port is None else MetricsAddress(port, host)
+    metrics = None if port is None else MetricsAddress(port, host)
+    dashboard = dashboard_address(options, _DASHBOARD)
     session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     runner = runner_of(ctx)
-    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), address))
+    guarded(lambda: runner.serve(tables, replace(session_settings, conf=conf), metrics, dashboard))
 
 
 COMMAND = click.Command(
@@ -66,6 +70,7 @@ COMMAND = click.Command(
             show_default=True,
             help="Address for --metrics-port. The endpoint has no authentication.",
         ),
+        *dashboard_options(_DASHBOARD),
         *session_options(),
     ],
     help="Optimizes the tables whose properties turn on automatic optimization. SIGINT or SIGTERM stops it at a "
@@ -73,6 +78,7 @@ COMMAND = click.Command(
     epilog=examples(
         "use-spark service --warehouse /data/wh",
         "use-spark service --table db.flights --table /data/t --interval '10 minutes'",
+        "use-spark service --warehouse /data/wh --dashboard-port 8765",
     )
     + f"\n\n{exit_codes_text()}",
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from catalog.errors import InvalidArgumentError, MissingPackageError, UseError
+from catalog.errors import MissingPackageError
 from procedures.service.service_metrics import COUNTER, METRICS, Sample
+from sql_ext.server.listening import host_in_url, port_refusal
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -60,23 +60,10 @@ def metrics_endpoint(address: MetricsAddress, samples: Callable[[], Iterable[Sam
     try:
         server, thread = start_http_server(address.port, address.host, registry)
     except OSError as error:
-        raise _refusal(address, error) from error
+        raise port_refusal(("metrics-port", "metrics-host"), address.port, address.host, error) from error
     try:
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        yield f"http://{host}:{server.server_port}/metrics"
+        yield f"http://{host_in_url(address.host)}:{server.server_port}/metrics"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _refusal(address: MetricsAddress, error: OSError) -> UseError:
-    if error.errno == errno.EADDRINUSE:
-        return UseError(
-            f"metrics-port = {address.port} on {address.host} is in use: use another port, or 0 for a free one.",
-            code="USE_PORT_IN_USE",
-            sql_state="55006",
-        )
-    if isinstance(error, PermissionError):
-        return InvalidArgumentError.of("metrics-port", address.port, "a port that you may use, such as 1024 or above")
-    return InvalidArgumentError.of("metrics-host", address.host, "a name or an address of this machine")
