@@ -35,7 +35,6 @@ from sql_ext.commands.suggestions import SuggestedNameError, suggestion
 from sql_ext.commands.table_size import is_small
 from sql_ext.commands.waiting import waiting
 from sql_ext.dashboard.address import DashboardAddress, OpenPort, open_port
-from sql_ext.dashboard.server import dashboard
 from sql_ext.local_session import Lifetime
 from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
@@ -209,6 +208,7 @@ class Runner:
             UseError: the metrics or the dashboard cannot be served; raised before a session is created.
         """
         from procedures.service.service import Service
+        from sql_ext.dashboard.server import dashboard
 
         metrics, app = ServiceMetrics(), application()
         samples = partial(_samples, metrics, app)
@@ -245,6 +245,8 @@ class Runner:
         Raises:
             UseError: it cannot be served; raised before a session is created.
         """
+        from sql_ext.dashboard.server import dashboard
+
         # Not a threading.Event: see serve.
         asked_to_end: list[bool] = []
         with ExitStack() as stack:
