@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,19 +23,19 @@ from sql_ext.dashboard.table_data import TableData
 
 FOLDER = Path(__file__).parent
 _MOST_SHOWN = 10
+# Longer reasons make the list hard to read.
+_MOST_CHARACTERS = 60
 # Data that is older than so many intervals is marked.
 _STALE_INTERVALS = 3
 NOT_KNOWN = "–"
 
 
-def _time(value: datetime | int | None) -> Markup | str:
+def _time(value: datetime | int | None, shown: str = "%Y-%m-%d %H:%M:%S") -> Markup | str:
     """A time in UTC, for people and for programs; a number is epoch milliseconds."""
     time = moment(value) if isinstance(value, int) else value
     if time is None:
         return NOT_KNOWN
-    return Markup('<time datetime="{}">{}</time>').format(
-        time.isoformat(timespec="seconds"), f"{time:%Y-%m-%d %H:%M:%S}"
-    )
+    return Markup('<time datetime="{}">{}</time>').format(time.isoformat(timespec="seconds"), f"{time:{shown}}")
 
 
 def _size(value: int | None) -> str:
@@ -43,6 +44,11 @@ def _size(value: int | None) -> str:
 
 def _number(value: int | None) -> str:
     return NOT_KNOWN if value is None else f"{value:,}"
+
+
+def _brief(reason: str | None) -> str:
+    """A reason that fits into a row of the list; the page of the table has the whole one."""
+    return reason or "" if len(reason or "") <= _MOST_CHARACTERS else short_reason(reason)
 
 
 def _environment() -> Environment:
@@ -55,13 +61,14 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         time=_time,
+        minute=partial(_time, shown="%Y-%m-%d %H:%M"),
         size=_size,
         number=_number,
         duration=duration_text,
         table_url=lambda name: f"table?name={quote(name, safe='')}",
         picture=Markup,
         metric=_metric,
-        short_reason=short_reason,
+        brief=_brief,
     )
     return environment
 
