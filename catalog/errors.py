@@ -344,9 +344,10 @@ class MissingPackageError(UseError):
     sql_state = "55000"
 
     @classmethod
-    def of(cls, package: str, extra: str) -> MissingPackageError:
-        """Builds the error from the package and the extra of this project that has it."""
-        return cls(f'The Python package {package} is not installed: pip install "use-spark[{extra}]".')
+    def of(cls, package: str, extra: str | None = None) -> MissingPackageError:
+        """Builds the error from the package and the extra of this project that has it; None = every installation."""
+        name = "use-spark" if extra is None else f'"use-spark[{extra}]"'
+        return cls(f"The Python package {package} is not installed: pip install {name}.")
 
 
 class UnusableJavaError(UseError):

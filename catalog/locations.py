@@ -7,6 +7,8 @@ import posixpath
 import re
 from collections.abc import Callable
 
+# State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
+STATE_FOLDER = "_use"
 _URI = re.compile(r"(?:(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):)?(?://(?P<authority>[^/]*))?(?P<path>.*)", re.DOTALL)
 # Servers whose names have no case, and whose port may be left out.
 _DEFAULT_PORTS = {"hdfs": ":8020"}

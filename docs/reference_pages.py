@@ -24,7 +24,8 @@ from catalog.settings.setting import Setting
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.calls.registry import procedures
-from procedures.declare.declaration import Parameter, Procedure
+from procedures.declare.declaration import Procedure
+from procedures.declare.signature import Parameter
 from procedures.selection import DEFAULT_STRATEGIES, strategies
 from procedures.service.service_settings import SERVICE_SETTINGS
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from catalog.errors import UseError
     from catalog.pruning.join_reasons import JoinReason
     from catalog.pruning.read_planning import SampleReason
-    from procedures.declare.declaration import Call, Parameter, Procedure
+    from procedures.declare.declaration import Call, Procedure
     from procedures.declare.result_rows import (
         ApproximateRow,
         CancelRow,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UnprotectRow,
         VacuumRow,
     )
+    from procedures.declare.signature import Parameter
     from procedures.groups.group import Concatenate, FileRun, InputFile, Relayout, SkippedGroup
     from procedures.groups.strategy import TableFiles
     from procedures.insight.skipping.reasons import SkippingReason
@@ -133,11 +134,8 @@ _MODULES = {
     "catalog.errors": ("UseError",),
     "catalog.pruning.join_reasons": ("JoinReason",),
     "catalog.pruning.read_planning": ("SampleReason",),
-    "procedures.declare.declaration": (
-        "Call",
-        "Parameter",
-        "Procedure",
-    ),
+    "procedures.declare.declaration": ("Call", "Procedure"),
+    "procedures.declare.signature": ("Parameter",),
     "procedures.groups.group": ("Concatenate", "FileRun", "InputFile", "Relayout", "SkippedGroup"),
     "procedures.groups.strategy": ("TableFiles",),
     "procedures.declare.result_rows": (
@@ -222,10 +220,21 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a name of the API."""
+    """Imports a name of the API.
+
+    Raises:
+        MissingPackageError: the name needs Spark, which is not installed.
+    """
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    try:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        from catalog.errors import MissingPackageError
+
+        raise MissingPackageError.of("pyspark", "spark") from error
     globals()[name] = value
     return value
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from catalog.errors import UseError
 from sql_ext.delta_jars import downloaded_jars
 from sql_ext.installed_versions import installed_versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JARS = Path(__file__).parent / "jars"
 

@@ -7,13 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
-import pyspark
-
-from catalog.errors import NotSupportedError
+from catalog.errors import MissingPackageError, NotSupportedError
 from catalog.jvm.spark_lines import SparkLine, UnsupportedVersionError, delta_coordinates, line_of, shim_name
 
 _CORE_JAR = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
+SPARK_EXTRA = "spark"
+"""The extra of this project that installs Spark and Delta."""
 _DELTA_JAR = re.compile(r"delta-spark_.+-([\d.]+)\.jar")
 
 
@@ -42,6 +43,19 @@ class InstalledVersions:
         return delta_coordinates(line_of(self.spark), self.delta)
 
 
+def require_spark() -> ModuleType:
+    """Returns the package pyspark.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    try:
+        import pyspark
+    except ImportError as error:
+        raise MissingPackageError.of("pyspark", SPARK_EXTRA) from error
+    return pyspark
+
+
 def installed_versions(environment: Mapping[str, str]) -> InstalledVersions:
     """Returns the versions that a session would have.
 
@@ -53,9 +67,10 @@ def installed_versions(environment: Mapping[str, str]) -> InstalledVersions:
 
     Raises:
         NotSupportedError: USE does not run on them; the message names the lines.
+        MissingPackageError: there is no Spark.
     """
     home = spark_home(environment)
-    spark = version_of(home) or pyspark.__version__
+    spark = version_of(home) or str(require_spark().__version__)
     try:
         line = line_of(spark)
         present = _version_in(home, _DELTA_JAR)
@@ -71,8 +86,11 @@ def spark_home(environment: Mapping[str, str]) -> Path:
 
     Args:
         environment: variables.
+
+    Raises:
+        MissingPackageError: there is none.
     """
-    return Path(environment.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    return Path(environment.get("SPARK_HOME") or Path(str(require_spark().__file__)).parent)
 
 
 def version_of(home: Path) -> str | None:

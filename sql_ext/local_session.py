@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import logging
 import os
 import re
@@ -18,6 +17,7 @@ from sql_ext.attachment import attach
 from sql_ext.class_archive import ClassArchive
 from sql_ext.configuration import configure
 from sql_ext.driver_process import started_driver
+from sql_ext.lifetime import Lifetime
 from sql_ext.startup_output import held_back
 from sql_ext.warehouse import DERBY_LOG, JAVA_OPTIONS_KEY, metastore_log, open_warehouse, warehouse_conf, with_warehouse
 
@@ -52,17 +52,6 @@ _SHORT_DEFAULTS = {
     # The pages of a session that ends after some seconds are not used.
     "spark.ui.enabled": "false",
 }
-
-
-class Lifetime(enum.Enum):
-    """The kind of work that a session is optimized for."""
-
-    SHORT = "short"
-    """A few small jobs on metadata: nothing is compiled for speed."""
-    PROGRAM = "program"
-    """Jobs on data, one after the other: few tasks for small shuffles."""
-    SERVER = "server"
-    """Many users and jobs: Spark's defaults."""
 
 
 def session(warehouse: str | Path | None = None, **conf: str) -> SparkSession:

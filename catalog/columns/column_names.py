@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-
-from pyspark.sql.types import DataType, StructField, StructType
+from typing import TYPE_CHECKING, cast
 
 from catalog.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructField, StructType
 
 AUTOMATIC = "auto"
 """In place of index columns, the word for columns that the service chooses; a column of this name is in backquotes."""
@@ -193,8 +195,14 @@ def _find_path(schema: StructType, names: tuple[str, ...], name_of: Callable[[St
         return None
     if len(names) == 1:
         return FoundColumn((field.name,), (physical_name(field),), field.dataType)
-    inner = _find_path(field.dataType, names[1:], name_of) if isinstance(field.dataType, StructType) else None
+    struct = _as_struct(field.dataType)
+    inner = None if struct is None else _find_path(struct, names[1:], name_of)
     return inner and _within(field, inner)
+
+
+def _as_struct(data_type: DataType) -> StructType | None:
+    """The type as a struct, None for any other type; told by its fields, because Spark may be missing."""
+    return cast("StructType", data_type) if hasattr(data_type, "fields") else None
 
 
 def _within(field: StructField, inner: FoundColumn) -> FoundColumn:
@@ -229,8 +237,9 @@ def _find(schema: StructType, wanted: str, name_of: Callable[[StructField], str]
             return FoundColumn((field.name,), (physical_name(field),), field.dataType)
     for field in schema.fields:
         start = name_of(field) + "."
-        if isinstance(field.dataType, StructType) and wanted.startswith(start):
-            inner = _find(field.dataType, wanted[len(start) :], name_of)
+        struct = _as_struct(field.dataType)
+        if struct is not None and wanted.startswith(start):
+            inner = _find(struct, wanted[len(start) :], name_of)
             if inner is not None:
                 return _within(field, inner)
     return None

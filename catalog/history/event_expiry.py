@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from catalog.history.event_store import EVENTS_FOLDER
-from catalog.history.events import LISTS_FOLDER
+from catalog.history.events import EVENTS_FOLDER, LISTS_FOLDER
 from catalog.table.managed_table import ManagedTable
 
 # The number is the time at which the newest event of the file began.

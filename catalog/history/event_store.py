@@ -26,13 +26,14 @@ from catalog.history.events import (
     COMMITTED,
     DELETED,
     EVENT_KEY,
+    EVENTS_FOLDER,
     FAILED,
     IGNORED,
     LISTS_FOLDER,
     OPERATION,
-    VACUUM,
     OptimizationEvent,
 )
+from catalog.history.recent_events import EVENTS_ADVICE
 from catalog.state.line_folder import FILE_NAME, FULL_CHARACTERS, LineFolder, MergedLines
 from catalog.state.state_files import access_problem, read
 from catalog.table.managed_table import ManagedTable
@@ -40,21 +41,15 @@ from otree.revision import LAST_REVISION_KEY
 
 logger = logging.getLogger(__name__)
 
-EVENTS_FOLDER = "events"
 RECONCILED_FILE = "reconciled.json"
 # If there are more files than this, they are merged into one.
 MOST_FILES = 100
-# Maximum of files to open in search of the newest event, because some may be unreadable or about a vacuum.
-_MOST_LOOKED_AT = 20
-# Maximum of files to open when failures are counted.
-_MOST_COUNTED = 50
 
 _OURS = FILE_NAME
 # Before they had a folder of their own, whole events with long lists were kept among the events.
 _FORMER_LIST = re.compile(r"[0-9a-f]{32}\.json")
 
 
-_EVENTS_ADVICE = "Its events are left out. Delete the file, unless it is being written just now."
 _MARKER_ADVICE = "Events are copied from the log once more, and the file is replaced."
 
 
@@ -241,7 +236,7 @@ def merge(table: ManagedTable, now: int, most_files: int | None = None, times: T
 
 
 def _files(table: ManagedTable) -> LineFolder[StoredEvent]:
-    return LineFolder(table, EVENTS_FOLDER, parse_events, _merged_lines, _EVENTS_ADVICE, FULL_CHARACTERS)
+    return LineFolder(table, EVENTS_FOLDER, parse_events, _merged_lines, EVENTS_ADVICE, FULL_CHARACTERS)
 
 
 def _merged_lines(events: list[StoredEvent]) -> MergedLines:
@@ -254,11 +249,6 @@ def _merged_lines(events: list[StoredEvent]) -> MergedLines:
     ordered = sorted(kept.values(), key=lambda event: event.started_at)
     # The lines unchanged: another version may have added fields.
     return MergedLines(ordered[-1].started_at, [event.line for event in ordered])
-
-
-def _events_in(table: ManagedTable, name: str) -> list[StoredEvent] | None:
-    """Returns the events of a file of the store; None if any line cannot be read as an event."""
-    return _files(table).read(name)
 
 
 # ------------------------------------------------------------------------------------------------------- reading
@@ -274,37 +264,3 @@ def optimizations(table: ManagedTable) -> DataFrame:
     lists = [f"{EVENTS_FOLDER}/{n}" for n in names if _FORMER_LIST.fullmatch(n)]
     lists += [f"{LISTS_FOLDER}/{n}" for n in table.list_state(LISTS_FOLDER) if n.endswith(".json")]
     return history_of(with_lists(events, [f"{table.state_folder}/{n}" for n in lists]))
-
-
-def newest_event(table: ManagedTable, table_id: str) -> StoredEvent | None:
-    """The newest event of an optimization in the store, by the time when it began; None when there is none.
-
-    Args:
-        table: the table.
-        table_id: Delta's metadata id; events of a table that was there before do not count.
-    """
-    numbered = [(int(m[1]), n) for n in table.list_state(EVENTS_FOLDER) if (m := _OURS.fullmatch(n))]
-    for _, name in sorted(numbered, reverse=True)[:_MOST_LOOKED_AT]:
-        events = [e for e in _events_in(table, name) or () if e.table_id == table_id and e.shown["kind"] != VACUUM]
-        if events:
-            return events[-1]
-    return None
-
-
-def recent_failures(table: ManagedTable, table_id: str, since: int) -> int:
-    """Returns how many groups failed since a time, according to the newest files of the store.
-
-    Args:
-        table: the table.
-        table_id: Delta's metadata id; events of a table that was there before do not count.
-        since: epoch milliseconds.
-    """
-    numbered = [(int(m[1]), n) for n in table.list_state(EVENTS_FOLDER) if (m := _OURS.fullmatch(n))]
-    recent = [name for began, name in sorted(numbered, reverse=True) if began >= since][:_MOST_COUNTED]
-    failed = {
-        event.write_id
-        for name in recent
-        for event in _events_in(table, name) or ()
-        if event.state == FAILED and event.table_id == table_id and event.started_at >= since
-    }
-    return len(failed)

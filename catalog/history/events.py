@@ -12,7 +12,8 @@ OPERATION = "USE OPTIMIZE"
 # Every reader of the log parses every commit, so longer lists of file names are stored in files of their own.
 MAX_NAMES_IN_COMMIT = 1000
 EVENT_KEY = "event"
-# Folder of these lists, below the state folder.
+# Folders below the state folder: of events, and of these lists.
+EVENTS_FOLDER = "events"
 LISTS_FOLDER = "lists"
 
 _STATS_TYPE = (

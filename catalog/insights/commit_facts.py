@@ -14,7 +14,7 @@ from catalog.files.file_rows import bounds
 from catalog.files.log_changes import ADD_FIELDS
 from catalog.insights.box_overlap import LIVE, FileLives
 from catalog.jvm.session import metadata_session
-from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.snapshot import TableSnapshot
 
 _COMMIT_INFO = (

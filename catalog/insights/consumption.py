@@ -11,10 +11,11 @@ from catalog.errors import InvalidArgumentError
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, merged_lines, parse_scans, scan_rows
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.shared_texts import SharedTexts
+from catalog.locations import STATE_FOLDER
 from catalog.properties.insight_properties import ScanRetention
 from catalog.state.line_folder import LineFolder
 from catalog.state.state_files import Unreadable
-from catalog.table.managed_table import STATE_FOLDER, ManagedTable
+from catalog.table.managed_table import ManagedTable
 
 CONSUMPTION_FOLDER = "consumption"
 # If there are more files than this, they are merged into one.

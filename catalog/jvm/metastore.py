@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -11,10 +10,9 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UnknownNameError
 from catalog.jvm.java_values import java_class, java_list, jvm_session
+from catalog.sql_names import name_parts, quoted
 
 SESSION_CATALOG = "spark_catalog"
-_PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
 @dataclass(frozen=True)
@@ -41,19 +39,9 @@ class KnownTable:
         return ".".join(quoted(part) for part in (self.catalog, self.namespace, self.name))
 
 
-def quoted(part: str) -> str:
-    """One part of a name as SQL reads it: in backquotes where it needs them."""
-    return part if _PLAIN_NAME.fullmatch(part) else "`" + part.replace("`", "``") + "`"
-
-
-def _parts_of(name: str) -> list[str]:
-    """The parts of a name as SQL reads it, without quotes."""
-    return [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in _NAME_PARTS.findall(name)]
-
-
 def database_of(name: str) -> str | None:
     """The database of a table of ``spark_catalog`` by its full name; None for a table that is named by its path."""
-    parts = _parts_of(name)
+    parts = name_parts(name)
     return parts[1] if len(parts) == 3 and parts[0] == SESSION_CATALOG and parts[1] != "delta" else None
 
 
@@ -80,7 +68,7 @@ def tables_of_schema(spark: SparkSession, schema: str) -> list[KnownTable]:
     Raises:
         UnknownNameError: there is no such database.
     """
-    parts = _parts_of(schema)
+    parts = name_parts(schema)
     if len(parts) > 1 and parts[0].lower() == SESSION_CATALOG:
         parts = parts[1:]
     if len(parts) != 1 or not spark.catalog.databaseExists(f"{SESSION_CATALOG}.{quoted(parts[0])}"):

@@ -15,7 +15,6 @@ from catalog.properties.index_properties import (
     COLUMNS_KEY,
     COMPATIBILITY_KEY,
     CUBE_SIZE_KEY,
-    TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
     column_entries,
     is_automatic,
@@ -23,6 +22,7 @@ from catalog.properties.index_properties import (
 from catalog.properties.inherited import NOTHING_INHERITED
 from catalog.properties.lifecycle_properties import ORDER_BY_KEY, PRIMARY_KEY_KEY
 from catalog.properties.names import declared_property, ignored_property, in_namespace
+from catalog.properties.target_file_size import TARGET_FILE_BYTES_KEY
 from otree.errors import IndexFormatError
 from otree.revision import newest_revision
 

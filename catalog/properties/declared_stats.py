@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
-from typing import Any
-
-from pyspark.sql.types import (
-    DataType,
-    DateType,
-    DecimalType,
-    FractionalType,
-    IntegralType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from typing import TYPE_CHECKING, Any
 
 from catalog.columns.column_names import FoundColumn, find_column, written_name
 from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, UseError
 from otree.transformation import DeclaredStats
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
 COLUMN_STATS_KEY = "use.index.columnStats"
 
+# First words of the types' names.
+_STRING, _DATE = "string", "date"
+_TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
+_INTEGRAL = frozenset({"tinyint", "smallint", "int", "bigint"})
+_FRACTIONAL = frozenset({"float", "double", "decimal"})
 _ENDINGS = ("_min", "_max", "_quantiles")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -142,15 +139,20 @@ def written(value: float | str, data_type: DataType) -> int | float | str:
     """A value of the index as the property has it: times as ISO text in UTC, whole numbers without a fraction."""
     if isinstance(value, str) or not math.isfinite(value):
         return value
-    if isinstance(data_type, DateType):
+    if _kind(data_type) == _DATE:
         return (_EPOCH + timedelta(milliseconds=value)).date().isoformat()
-    if isinstance(data_type, (TimestampType, TimestampNTZType)):
+    if _kind(data_type) in _TIMESTAMPS:
         try:
             moment = _EPOCH + timedelta(milliseconds=value)
         except OverflowError:  # beyond the years that an ISO text has
             return int(value)
         return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
-    return int(value) if isinstance(data_type, IntegralType) else value
+    return int(value) if _kind(data_type) in _INTEGRAL else value
+
+
+def _kind(data_type: DataType) -> str:
+    """The first word of a type's name, such as ``decimal`` of ``decimal(10,2)``."""
+    return re.split(r"\W", data_type.simpleString(), maxsplit=1)[0]
 
 
 def _entries(text: str | None) -> Mapping[str, Any]:
@@ -182,14 +184,14 @@ def _refused(key: str, value: object, accepted: str) -> InvalidArgumentError:
 
 def _read(key: str, value: Any, ending: str, data_type: DataType) -> Any:
     if ending != "_quantiles":
-        if isinstance(data_type, StringType):
+        if _kind(data_type) == _STRING:
             raise _refused(key, value, "a string column has quantiles only")
         return _value(key, value, data_type)
     if not isinstance(value, list) or len(value) < 2:
         raise _refused(key, value, "a JSON array of at least two values")
     quantiles = tuple(_value(key, item, data_type) for item in value)
     # Floats, so that what is declared compares to what a revision holds.
-    numbers = quantiles if isinstance(data_type, StringType) else tuple(float(q) for q in quantiles)
+    numbers = quantiles if _kind(data_type) == _STRING else tuple(float(q) for q in quantiles)
     if list(numbers) != sorted(numbers) or numbers[0] == numbers[-1]:
         raise _refused(key, value, "values in ascending order, not all the same")
     return numbers
@@ -197,19 +199,19 @@ def _read(key: str, value: Any, ending: str, data_type: DataType) -> Any:
 
 def _value(key: str, value: Any, data_type: DataType) -> Any:
     """A JSON value in the index's unit."""
-    if isinstance(data_type, StringType):
+    if _kind(data_type) == _STRING:
         if not isinstance(value, str):
             raise _refused(key, value, "a string is expected")
         return value
-    is_time = isinstance(data_type, (DateType, TimestampType, TimestampNTZType))
+    is_time = _kind(data_type) in {_DATE, *_TIMESTAMPS}
     if is_time and isinstance(value, str):
         return _milliseconds(key, value, data_type)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         expected = "an ISO date or timestamp, or epoch milliseconds," if is_time else "a finite number"
         raise _refused(key, value, f"{expected} is expected")
-    if isinstance(data_type, (FractionalType, DecimalType)):
+    if _kind(data_type) in _FRACTIONAL:
         return float(value)
-    if not is_time and not isinstance(data_type, IntegralType):
+    if not is_time and _kind(data_type) not in _INTEGRAL:
         raise _refused(key, value, f"a column of type {data_type.simpleString()} has no statistics to declare")
     if value != math.floor(value):
         raise _refused(key, value, "a whole number is expected")
@@ -218,7 +220,7 @@ def _value(key: str, value: Any, data_type: DataType) -> Any:
 
 def _milliseconds(key: str, text: str, data_type: DataType) -> int:
     try:
-        if isinstance(data_type, DateType):
+        if _kind(data_type) == _DATE:
             day = date.fromisoformat(text.strip())
             moment = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)
         else:
@@ -226,7 +228,7 @@ def _milliseconds(key: str, text: str, data_type: DataType) -> int:
             moment = datetime.fromisoformat(text.strip().removesuffix("Z") + ("+00:00" if text.endswith("Z") else ""))
             moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
     except ValueError as error:
-        example = "2026-11-21" if isinstance(data_type, DateType) else "2026-11-21 13:46:00"
+        example = "2026-11-21" if _kind(data_type) == _DATE else "2026-11-21 13:46:00"
         raise _refused(key, text, f"an ISO text such as '{example}' is expected") from error
     return (moment - _EPOCH) // _MILLISECOND
 

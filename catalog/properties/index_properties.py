@@ -6,8 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from pyspark.sql.types import DataType, StringType, StructType
+from typing import TYPE_CHECKING
 
 from catalog.columns.column_names import (
     AUTOMATIC,
@@ -20,7 +19,8 @@ from catalog.columns.column_names import (
 )
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
-from catalog.settings.setting import BOOLEAN, FRACTIONS, SIZE, TEXT, Setting, choice, duration, whole_number
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
+from catalog.settings.setting import BOOLEAN, FRACTIONS, TEXT, Setting, choice, duration, whole_number
 from otree.data_types import EXTENDED_TYPES, format_data_type
 from otree.hash_types import HASH_TYPES_KEY_PREFIX, hash_type
 from otree.revision import (
@@ -30,6 +30,9 @@ from otree.revision import (
 )
 from otree.transformation import KINDS, DeclaredStats, kinds_for
 from otree.transformer import EMPTY, QUANTILES, Transformer
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = [
     "COLUMN_STATS_KEY",
@@ -50,13 +53,11 @@ AS_INDEXED_KEY = "use.index.columnsAsIndexed"
 EXTENSIONS_KEY_PREFIX = "use.index.extensions."
 COMPATIBILITY_KEY = "use.index.compatibility"
 CUBE_SIZE_KEY = "use.index.cubeSize"
-TARGET_FILE_BYTES_KEY = "use.index.targetFileBytes"
 # Samples that new layouts serve with files of their own.
 SAMPLE_FRACTIONS_KEY = "use.index.sampleFractions"
 # Whether inserts are indexed as they are written.
 ON_WRITE_KEY = "use.index.onWrite"
 
-DEFAULT_TARGET_FILE_BYTES = 128 * 1024 * 1024
 CUBE_SIZE_RANGE = (1_000, 5_000_000)
 COMPATIBILITIES = ("", "qbeast")
 _MOST_COLUMNS = 16
@@ -124,12 +125,6 @@ CUBE_SIZE = Setting(
     whole_number(1, 9, "a positive whole number of rows"),
     "Rows that an inner cube holds.",
     unset="rows of one target file, {:,} to {:,}".format(*CUBE_SIZE_RANGE),
-)
-TARGET_FILE_BYTES = Setting(
-    TARGET_FILE_BYTES_KEY,
-    SIZE,
-    "Size that rewritten data files should have: bytes, or with a unit, 128MB.",
-    str(DEFAULT_TARGET_FILE_BYTES),
 )
 SAMPLE_FRACTIONS = Setting(
     SAMPLE_FRACTIONS_KEY,
@@ -242,9 +237,7 @@ class IndexConfiguration:
 
 def indexable_type(data_type: DataType) -> str | None:
     """The format's name of a Spark type; None when it cannot be indexed."""
-    if isinstance(data_type, StringType):
-        # Equality under another collation is not equality of bytes, which hashing relies on.
-        return format_data_type("string") if data_type.simpleString() == "string" else None
+    # A string with a collation has a name of its own: its equality is not that of bytes, which hashing relies on.
     return format_data_type(data_type.simpleString())
 
 

@@ -18,16 +18,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from typing import TYPE_CHECKING
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import ConcurrentChangeError
+from catalog.jvm.raised_errors import file_errors
 from catalog.state.renewal import renewed_in_background
-from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read, warn_once
-from catalog.table.managed_table import ManagedTable
+from catalog.state.state_files import (
+    NOT_ACCESSIBLE,
+    Missing,
+    StateFolder,
+    Unreadable,
+    access_problem,
+    parse,
+    read,
+    warn_once,
+)
+
+if TYPE_CHECKING:
+    from catalog.table.managed_table import ManagedTable
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +107,7 @@ def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
     )
 
 
-def read_lease(table: ManagedTable, now: int | None = None) -> Lease | None:
+def read_lease(table: StateFolder, now: int | None = None) -> Lease | None:
     """The lease on a table, expired or not; None when there is none or it cannot be read.
 
     Args:
@@ -126,7 +136,7 @@ class HeldBy:
     lease: Lease
 
 
-def holder_of(table: ManagedTable, now: int) -> Lease | None:
+def holder_of(table: StateFolder, now: int) -> Lease | None:
     """The unexpired lease on a table, None when the table is free; it ends within ``MOST_LEASE_TIMES`` lease times.
 
     Args:
@@ -154,7 +164,7 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str 
     if plan is not None:
         try:
             table.write_state(_sharer_file(plan, run_id), mine.to_json())
-        except (Py4JError, PySparkException, OSError) as error:
+        except file_errors() as error:
             warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
     if not table.create_state(LEASE_FILE, mine.to_json()):
         # Another run created the file since; otherwise the file has expired, or cannot be read.
@@ -163,7 +173,7 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str 
             return _refused(table, run_id, plan, held)
         try:
             table.write_state(LEASE_FILE, mine.to_json())
-        except (Py4JError, PySparkException, OSError) as error:
+        except file_errors() as error:
             warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
             return Acquired(is_stored=False)
     # Of two runs that saw the table free, the last one to write the file holds the lease.

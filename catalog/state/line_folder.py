@@ -12,10 +12,12 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from catalog.state.state_files import Missing, Unreadable, parse, read
-from catalog.table.managed_table import ManagedTable
+
+if TYPE_CHECKING:
+    from catalog.table.managed_table import ManagedTable
 
 # A merged file of this many characters is not merged again.
 FULL_CHARACTERS = 8_000_000

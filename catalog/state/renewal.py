@@ -6,10 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from catalog.clock import Clock
+from catalog.jvm.raised_errors import file_errors
 from catalog.state.state_files import NOT_ACCESSIBLE, Unreadable, access_problem
 
 
@@ -37,7 +35,7 @@ def renewed_in_background(
     def attempt(step: Callable[[], None]) -> None:
         try:
             step()
-        except (Py4JError, PySparkException, OSError) as error:
+        except file_errors() as error:
             # Correctness does not depend on the renewal: the work continues, and the next attempt may succeed.
             failed(Unreadable(NOT_ACCESSIBLE, access_problem(error)))
 

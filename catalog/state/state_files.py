@@ -11,17 +11,28 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from typing import Any, Protocol, TypeVar
 
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import first_line
-from catalog.jvm.java_errors import text_of
-from catalog.table.managed_table import ManagedTable
+from catalog.jvm.raised_errors import file_errors, spark_errors
 
 logger = logging.getLogger(__name__)
+
+
+class StateFolder(Protocol):
+    """A table's folder with files of ours, as far as it is read: a ``ManagedTable``, or a folder without Spark."""
+
+    @property
+    def state_folder(self) -> str:
+        """The folder, for messages."""
+
+    def read_state(self, file: str) -> str | None:
+        """The text of a file, None when there is none; ``file`` is relative to ``_use/``."""
+
+    def list_state(self, folder: str) -> list[str]:
+        """Names of the files in a folder, sorted; none when it is missing."""
+
 
 _Value = TypeVar("_Value")
 
@@ -221,7 +232,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def read(
-    table: ManagedTable, file: str, parsed: Callable[[str], _Value | Unreadable], advice: str
+    table: StateFolder, file: str, parsed: Callable[[str], _Value | Unreadable], advice: str
 ) -> _Value | Unreadable | Missing:
     """Reads a state file; what cannot be read is logged as a warning once per file, until it can be read again.
 
@@ -233,7 +244,7 @@ def read(
     """
     try:
         text = table.read_state(file)
-    except (Py4JError, PySparkException, OSError) as error:
+    except file_errors() as error:
         result: _Value | Unreadable | Missing = Unreadable(NOT_ACCESSIBLE, access_problem(error))
     else:
         result = Missing() if text is None else parsed(text)
@@ -246,6 +257,10 @@ def read(
 
 def access_problem(error: BaseException) -> str:
     """Returns the message of the file system, in one line."""
+    if not spark_errors():
+        return _one_line(str(error))
+    from catalog.jvm.java_errors import text_of
+
     return _one_line(text_of(error))
 
 
@@ -267,7 +282,7 @@ _lock = threading.Lock()
 _warned: dict[str, None] = {}
 
 
-def warn_once(table: ManagedTable, file: str, problem: Unreadable, advice: str) -> None:
+def warn_once(table: StateFolder, file: str, problem: Unreadable, advice: str) -> None:
     """Logs that a file of a table cannot be read, unless that was logged already.
 
     Args:
@@ -286,6 +301,6 @@ def warn_once(table: ManagedTable, file: str, problem: Unreadable, advice: str) 
     logger.warning("%s cannot be read (%s). %s", path, problem, advice)
 
 
-def _forget(table: ManagedTable, file: str) -> None:
+def _forget(table: StateFolder, file: str) -> None:
     with _lock:
         _warned.pop(f"{table.state_folder}/{file}", None)

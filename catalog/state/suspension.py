@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from catalog.epoch_millis import moment
 from catalog.errors import WriteDeniedError
-from catalog.jvm.log_probe import exists
+from catalog.jvm.raised_errors import file_errors
+from catalog.locations import STATE_FOLDER
 from catalog.state.lease import this_process
-from catalog.state.state_files import Missing, Unreadable, access_problem, parse, read
-from catalog.table.managed_table import STATE_FOLDER, ManagedTable
+from catalog.state.state_files import Missing, StateFolder, Unreadable, access_problem, parse, read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from catalog.table.managed_table import ManagedTable
 
 SUSPENSION_FILE = "suspended.json"
 _ADVICE = "The table stays suspended; CALL use.resume ends that, and deletes the file."
@@ -53,10 +55,12 @@ def parse_suspension(text: str) -> Suspension | Unreadable:
 
 def is_suspended(spark: SparkSession, location: str) -> bool:
     """Whether the table at a location is suspended, at the cost of one file lookup."""
+    from catalog.jvm.log_probe import exists
+
     return exists(spark, location, f"{STATE_FOLDER}/{SUSPENSION_FILE}")
 
 
-def suspension_of(table: ManagedTable) -> Suspension | None:
+def suspension_of(table: StateFolder) -> Suspension | None:
     """The table's suspension, None when it is not suspended; a file that cannot be read suspends too."""
     suspension = read(table, SUSPENSION_FILE, parse_suspension, _ADVICE)
     if isinstance(suspension, Missing):
@@ -73,7 +77,7 @@ def suspend(table: ManagedTable, now: int) -> Suspension:
     made = {"since": now, "by": this_process()}
     try:
         table.create_state(SUSPENSION_FILE, json.dumps(made))
-    except (Py4JError, PySparkException, OSError) as error:
+    except file_errors() as error:
         raise _denied(table, "written", "The table is not suspended", access_problem(error)) from error
     return suspension_of(table) or Suspension(now, this_process())
 
@@ -88,7 +92,7 @@ def resume(table: ManagedTable) -> bool:
     problem = "the file system keeps it"
     try:
         table.delete_state(SUSPENSION_FILE)
-    except (Py4JError, PySparkException, OSError) as error:
+    except file_errors() as error:
         problem = access_problem(error)
     # Some file systems report a deletion that they did not make.
     if there and suspension_of(table) is not None:

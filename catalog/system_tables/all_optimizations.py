@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from catalog.epoch_millis import moment
-from catalog.history.event_store import EVENTS_FOLDER, optimizations
-from catalog.history.events import OPTIMIZATIONS_SCHEMA
+from catalog.history.event_store import optimizations
+from catalog.history.events import EVENTS_FOLDER, OPTIMIZATIONS_SCHEMA
 from catalog.system_tables.system_table import SystemQuery, SystemTable, error_code, error_text, listed_tables
 from catalog.table.managed_table import ManagedTable
 from otree.revision import last_revision_id

@@ -9,8 +9,8 @@ from typing import Any
 
 from catalog.epoch_millis import moment
 from catalog.errors import UseError
-from catalog.history.event_store import newest_event
 from catalog.history.events import FAILED
+from catalog.history.recent_events import newest_event
 from catalog.jvm.session import described_jobs
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED

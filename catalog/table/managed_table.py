@@ -17,11 +17,10 @@ from catalog.jvm.java_errors import looking_at, one_line, text_of
 from catalog.jvm.table_handle import TableHandle
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
+from catalog.locations import STATE_FOLDER
 from catalog.table.near_names import near_table
 from catalog.table.snapshot import TableSnapshot
 
-# State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
-STATE_FOLDER = "_use"
 # What people write after a name in a query.
 _TIME_TRAVEL = re.compile(
     r"(?P<table>.+?)(?:@(?:v\d+|\d{17})$|\s+(?:FOR\s+)?(?:SYSTEM_)?(?:VERSION|TIME|TIMESTAMP)\s+AS\s+OF\b)",

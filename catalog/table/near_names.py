@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from catalog.errors import nearest_name
-from catalog.jvm.metastore import quoted
+from catalog.sql_names import name_parts, quoted
 
 # Names in a large schema would take long to compare.
 _MOST_TABLES = 5000
 _CUTOFF = 0.6
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def near_table(spark: SparkSession, name: str, catalog_names: tuple[str, ...] = ("spark_catalog",)) -> str | None:
@@ -41,8 +38,3 @@ def near_table(spark: SparkSession, name: str, catalog_names: tuple[str, ...] = 
     if near is None:
         return None
     return ".".join([*(quoted(part) for part in parts[:-1]), quoted(near)])
-
-
-def name_parts(name: str) -> list[str]:
-    """Returns the parts of a name as SQL writes it."""
-    return [match[1].replace("``", "`") if match[1] else match[2] for match in _PART.finditer(name)]

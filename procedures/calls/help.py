@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from catalog.errors import UnknownNameError
-from procedures.declare.declaration import DETAILS, Call, Procedure
+from procedures.declare.declaration import Call, Procedure
 from procedures.declare.operation import operation
 from procedures.declare.result_rows import HelpRow
+from procedures.declare.signature import DETAILS
 
 
 def help_procedure(known: Callable[[], Mapping[str, Procedure]]) -> Procedure:

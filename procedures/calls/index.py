@@ -15,13 +15,8 @@ from catalog.jvm.java_errors import is_conflict, text_of
 from catalog.jvm.session import described_jobs
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, check_text
-from catalog.properties.index_properties import (
-    COLUMNS_KEY,
-    CUBE_SIZE_KEY,
-    TARGET_FILE_BYTES_KEY,
-    IndexConfiguration,
-    column_entries,
-)
+from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_KEY, IndexConfiguration, column_entries
+from catalog.properties.target_file_size import TARGET_FILE_BYTES_KEY
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call

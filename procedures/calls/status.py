@@ -22,10 +22,11 @@ from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.declare.declaration import DETAILS, Call
+from procedures.declare.declaration import Call
 from procedures.declare.operation import operation
 from procedures.declare.result_rows import StatusRow
 from procedures.declare.runs import AUTOMATIC, Run
+from procedures.declare.signature import DETAILS
 from procedures.insight.recommendation.column_choice import choice_note
 from procedures.process.application import application
 

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, Uni
 from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidArgumentError
-from procedures.declare.declaration import DETAILS, Call, Parameter, Procedure, accept_all, details_parameter
+from procedures.declare.declaration import Call, Procedure, accept_all
 from procedures.declare.docstrings import Docstring
 from procedures.declare.result_rows import data_frame_of, ddl_of
+from procedures.declare.signature import DETAILS, Parameter, details_parameter
 
 P = ParamSpec("P")
 R = TypeVar("R")

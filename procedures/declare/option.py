@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog.errors import InvalidArgumentError
 from catalog.settings.setting import OF_SQL_TYPE, TEXT, Setting
-from procedures.declare.declaration import Parameter, expected
+from procedures.declare.signature import Parameter, expected
 
 
 @dataclass(frozen=True)

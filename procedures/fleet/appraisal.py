@@ -9,8 +9,8 @@ from catalog.clock import Clock
 from catalog.files.file_table import UNKNOWN
 from catalog.insights.recorded_scans import scan_totals
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.insight_properties import records_scans
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run
 from procedures.fleet.offer import Offer, saved_per_scan

@@ -12,7 +12,7 @@ from catalog.files.file_table import FileTable
 from catalog.insights.recorded_scans import RecordedScans
 from catalog.settings.strategy_options import BATCH_BYTES
 from catalog.table.snapshot import TableSnapshot
-from procedures.declare.declaration import Parameter
+from procedures.declare.signature import Parameter
 from procedures.groups.group import Group, SkippedGroup
 
 # The option of strategies that make progress with any number of files: bytes that they take in an iteration.

@@ -11,8 +11,8 @@ from catalog.pruning.row_predicate import RowPredicate
 from catalog.settings.setting import duration
 from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER, QUIET_DURATION
 from catalog.state.plan_files import check_plan_id
-from procedures.declare.declaration import DETAILS
 from procedures.declare.option import option_value
+from procedures.declare.signature import DETAILS
 from procedures.groups.strategy import BATCH_OPTION
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.selection import DEFAULT_STRATEGIES, SelectionSettings, Strategy, strategy

@@ -11,8 +11,8 @@ from catalog.counted_nouns import counted
 from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
 from catalog.settings.setting import Setting, whole_number
 from catalog.settings.strategy_options import MIN_DELETED_RATIO
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
+from procedures.declare.signature import Parameter
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles

@@ -17,8 +17,8 @@ from catalog.files.file_table import Integers
 from catalog.settings.setting import Setting, choice
 from catalog.settings.strategy_options import ORDER_BY, PRIMARY_KEY
 from catalog.table.snapshot import TableSnapshot
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
+from procedures.declare.signature import Parameter
 from procedures.groups.cutter import Limits, first_piece, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile, RowRemoval
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles

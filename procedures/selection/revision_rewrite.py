@@ -18,8 +18,8 @@ from catalog.settings.strategy_options import BATCH_BYTES
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
 from otree.revision import Revision
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
+from procedures.declare.signature import Parameter
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import InputFile, Relayout
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles

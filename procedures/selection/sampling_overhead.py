@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.files.file_table import FileTable
-from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY, TARGET_FILE_BYTES
+from catalog.properties.index_properties import SAMPLE_FRACTIONS, SAMPLE_FRACTIONS_KEY
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.settings.setting import SHARE, Setting
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
+from procedures.declare.signature import Parameter
 from procedures.groups.block_groups import indexed_revision
 from procedures.groups.group import Relayout, SkippedGroup
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles, one_after_another

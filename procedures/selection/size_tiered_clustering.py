@@ -17,8 +17,8 @@ from catalog.settings.strategy_options import (
     MIN_FILES,
     TIER_RATIO,
 )
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
+from procedures.declare.signature import Parameter
 from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles

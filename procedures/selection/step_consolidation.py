@@ -28,8 +28,8 @@ from catalog.settings.strategy_options import (
     STEPS,
 )
 from catalog.table.snapshot import TableSnapshot
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
+from procedures.declare.signature import Parameter
 from procedures.groups.boxes import Boxes
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile

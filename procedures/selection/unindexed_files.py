@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from catalog.files.file_table import FileTable, Integers
 from catalog.settings.strategy_options import BATCH_BYTES, FROM_TIMESTAMP
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option
+from procedures.declare.signature import Parameter
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import InputFile, Relayout
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles

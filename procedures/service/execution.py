@@ -17,11 +17,11 @@ from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stop
 from catalog.jvm.shared_texts import SharedTexts
 from catalog.jvm.task_queue import cores, tasks_queued_outside
 from catalog.properties.alert_properties import SCORE
-from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.insight_properties import InsightsPolicy
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO
 from catalog.properties.optimization_properties import QUIET_PERIOD
 from catalog.properties.retention_properties import RetentionPolicy, check_retention
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.settings.session_settings import PROGRESS
 from catalog.state.fleet_ledger import LEDGER_FOLDER, FleetLedger
 from catalog.state.suspension import is_suspended

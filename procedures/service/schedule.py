@@ -27,8 +27,8 @@ from catalog.properties.optimization_properties import (
 )
 from catalog.properties.retention_properties import RetentionPolicy, retention_policy
 from otree.revision import stored_revisions
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option_value
+from procedures.declare.signature import Parameter
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.selection import strategies, strategy
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE

@@ -7,6 +7,7 @@ PROGRAM = "use-spark"
 SECTIONS = {
     "Start": {
         "sql": "Runs SQL statements, including CALL use.…",
+        "diagnose": "Says without Spark what an index would change for tables.",
         "doctor": "Checks the installation, or a table, and says how to fix problems.",
         "conf": "Prints the settings that spark-submit --properties-file needs.",
         "completion": "Prints a shell script that completes commands and options.",
@@ -54,7 +55,17 @@ SECTIONS = {
 FILES = {
     name: f"sql_ext.commands.{name}"
     for name in (
-        *("check", "completion", "conf", "dashboard", "doctor", "inspect", "optimize", "service", "sql", "thrift"),
+        "check",
+        "completion",
+        "conf",
+        "dashboard",
+        "diagnose",
+        "doctor",
+        "inspect",
+        "optimize",
+        "service",
+        "sql",
+        "thrift",
         "vacuum",
     )
 }

@@ -6,10 +6,11 @@ import click
 
 from sql_ext.commands.exits import guarded
 from sql_ext.commands.options import examples
-from sql_ext.configuration import spark_conf
 
 
 def _conf() -> None:
+    from sql_ext.configuration import spark_conf
+
     for key, value in guarded(spark_conf).items():
         click.echo(f"{key}={value}")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
+from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.dashboard_options import dashboard_address, dashboard_options
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import examples, session_options
-from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import session_settings_of
+from sql_ext.commands.session_settings import session_settings_of
 
 
 def _dashboard(ctx: click.Context, /, **options: Any) -> None:

@@ -11,20 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pyspark
 
-from catalog.errors import NotSupportedError
+from catalog.errors import MissingPackageError, NotSupportedError
 from sql_ext.commands.doctor_checks import folders, network, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, WARN, Finding
-from sql_ext.commands.doctor_checks.live_session import findings_about, session_findings
-from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.exits import ExitCode, guarded
 from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.options import checked_name, examples, format_options, output_format_of, session_options
 from sql_ext.commands.output import print_rows
-from sql_ext.commands.sessions import SessionSettings, session_settings_of
+from sql_ext.commands.session_settings import SessionSettings, session_settings_of
 from sql_ext.configuration import JARS
 from sql_ext.installation import DISTRIBUTION, other_owners
-from sql_ext.installed_versions import installed_versions, spark_home
+from sql_ext.installed_versions import installed_versions, require_spark, spark_home
 
 
 def findings_without_session(environment: Mapping[str, str], session_settings: SessionSettings) -> Iterator[Finding]:
@@ -34,11 +32,15 @@ def findings_without_session(environment: Mapping[str, str], session_settings: S
         environment: variables.
         session_settings: settings of the session.
     """
-    package = Path(pyspark.__file__).parent
     yield programs.python_version(sys.version_info[:3])
     yield programs.java(environment)
-    home = spark_home(environment)
     yield programs.package_names(other_owners())
+    try:
+        package = Path(str(require_spark().__file__)).parent
+    except MissingPackageError as error:
+        yield Finding("spark", FAIL, *error.message.split(": ", 1))
+        return
+    home = spark_home(environment)
     yield spark_setup.spark_home(environment, package)
     yield from _pair(environment, home, session_settings)
     yield spark_setup.pinned_threads(environment)
@@ -80,7 +82,17 @@ def findings(session_settings: SessionSettings, tables: tuple[str, ...], with_se
     if failed:
         yield Finding("session", WARN, "not checked", "fix the failed checks and run doctor again")
         return
+    from sql_ext.commands.doctor_checks.live_session import session_findings
+
     yield from session_findings(session_settings, tables)
+
+
+def _about(session_settings: SessionSettings, table: str) -> Iterator[Finding]:
+    """Yields the findings about a table."""
+    guarded(require_spark)
+    from sql_ext.commands.doctor_checks.live_session import findings_about
+
+    yield from findings_about(session_settings, table)
 
 
 def _doctor(
@@ -93,11 +105,7 @@ def _doctor(
     states = []
 
     def rows() -> Iterator[Finding]:
-        seen = (
-            findings(session_settings, tables, with_session)
-            if table is None
-            else findings_about(session_settings, table)
-        )
+        seen = findings(session_settings, tables, with_session) if table is None else _about(session_settings, table)
         for finding in seen:
             states.append(finding.state)
             yield finding

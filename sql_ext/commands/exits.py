@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError, first_line
-from catalog.jvm.java_errors import text_of
+from catalog.jvm.raised_errors import spark_errors
 from sql_ext.commands.output import say
-from sql_ext.commands.suggestions import SuggestedNameError
+
+if TYPE_CHECKING:
+    from pyspark.errors import AnalysisException
 
 Result = TypeVar("Result")
 
@@ -36,6 +36,20 @@ class ExitCode(enum.IntEnum):
     """The command was stopped at a boundary between groups. There may be more to do."""
 
 
+class SuggestedNameError(Exception):
+    """An error of Spark about an unknown table, with a similar name.
+
+    Attributes:
+        error: the error of Spark.
+        name: the similar name.
+    """
+
+    def __init__(self, error: AnalysisException, name: str) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.name = name
+
+
 def exit_codes_text() -> str:
     """Returns the codes in one sentence, for the help of a command."""
     return "Exit codes: " + ", ".join(f"{c.value} {c.name.lower().replace('_', ' ')}" for c in ExitCode) + "."
@@ -49,7 +63,7 @@ def guarded(work: Callable[[], Result]) -> Result:
         fail(f"{error.code}: {error.message}", ExitCode.USAGE if isinstance(error, _USAGE_ERRORS) else ExitCode.FAILED)
     except SuggestedNameError as suggested:
         fail(f"SPARK: {spark_line(suggested.error)}. Did you mean {suggested.name}?", ExitCode.FAILED)
-    except (PySparkException, Py4JError) as error:
+    except spark_errors() as error:
         line = spark_line(error)
         fail(line if line.startswith("[USE_") else f"SPARK: {line}", ExitCode.FAILED)
     except KeyboardInterrupt:
@@ -64,6 +78,11 @@ def fail(text: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
 
 def spark_line(error: BaseException) -> str:
     """Returns an error of Spark or of the JVM in one line, with its SQLSTATE if there is one."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from catalog.jvm.java_errors import text_of
+
     line = text_of(error) if isinstance(error, Py4JJavaError) else first_line(error)
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     return f"{line} SQLSTATE: {state}" if state and "SQLSTATE" not in line else line

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from catalog.virtual_tables import VIRTUAL_TABLES
-from procedures.calls.registry import procedure
+from sql_ext.commands.chosen_runner import runner_of
+from sql_ext.commands.declarations import declarations, declared
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.options import (
@@ -19,10 +19,9 @@ from sql_ext.commands.options import (
     session_options,
 )
 from sql_ext.commands.output import OutputFormat, print_rows
-from sql_ext.commands.overview import overview_text
+from sql_ext.commands.overview_text import overview_text
 from sql_ext.commands.query_result import QueryResult
-from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import session_settings_of
+from sql_ext.commands.session_settings import session_settings_of
 from sql_ext.commands.sql import print_limit, rows_wanted
 
 # Read-only procedures that need no parameter except the table.
@@ -35,7 +34,8 @@ def print_result(result: QueryResult, output_format: OutputFormat) -> None:
     print_limit(result)
 
 
-VIEWS = (*VIRTUAL_TABLES, *_LOOKING)
+_VIRTUAL_TABLES = declarations().views
+VIEWS = (*_VIRTUAL_TABLES, *_LOOKING)
 
 
 def _inspect(
@@ -59,14 +59,14 @@ def _inspect(
             click.echo(overview_text(overview, terminal_width()))
         return
     most = rows_wanted(limit, output_format)
-    if chosen in VIRTUAL_TABLES:
+    if chosen in _VIRTUAL_TABLES:
         guarded(
             lambda: runner.virtual_table(
                 table, chosen, most, session_settings, lambda result: print_result(result, output_format)
             )
         )
         return
-    rows = guarded(lambda: runner.call(procedure(chosen), {"table": table}, session_settings))
+    rows = guarded(lambda: runner.call(declared(chosen), {"table": table}, session_settings))
     cut = most if most is not None and len(rows) > most else None
     columns = tuple(rows[0]) if rows else ()
     print_result(QueryResult(columns, rows[:most], cut), output_format)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from procedures.calls.optimize import OPTIMIZE
+from sql_ext.commands.declarations import declared
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
 from sql_ext.commands.output import OutputFormat, Row, say
 from sql_ext.commands.rows_command import rows_command
-from sql_ext.commands.runner import Runner
-from sql_ext.commands.sessions import SessionSettings
+from sql_ext.commands.session_settings import SessionSettings
+
+if TYPE_CHECKING:
+    from sql_ext.commands.runner import Runner
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
@@ -43,7 +45,7 @@ def _run(
 
 
 COMMAND = rows_command(
-    OPTIMIZE,
+    declared("optimize"),
     _run,
     outcome_of,
     shown=(

@@ -12,8 +12,7 @@ import click
 from catalog.errors import InvalidArgumentError, UseError, nearest_name
 from catalog.settings.session_settings import PROGRESS, SESSION_SETTINGS
 from catalog.settings.setting import Setting
-from procedures.declare.declaration import Parameter
-from procedures.service.service_settings import SERVICE_SETTINGS
+from procedures.declare.signature import Parameter
 from sql_ext.commands.output import OutputFormat
 
 # Parameters with names of tables.
@@ -156,6 +155,8 @@ def _checked_conf(
     ctx: click.Context, option: click.Parameter, entries: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
     """Checks the settings of USE; Spark checks its own."""
+    from procedures.service.service_settings import SERVICE_SETTINGS
+
     settings = {setting.name: setting for setting in (*SESSION_SETTINGS, *SERVICE_SETTINGS)}
     for name, value in entries:
         if name in settings:

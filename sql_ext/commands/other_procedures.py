@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from procedures.calls.registry import procedures
+from sql_ext.commands.declarations import declarations
 from sql_ext.commands.rows_command import command_name, rows_command
 
 _EXAMPLES = {
@@ -44,7 +44,7 @@ def other_command(name: str) -> click.Command | None:
     Args:
         name: name of the command.
     """
-    declared = next((p for p in procedures().values() if command_name(p) == name), None)
+    declared = next((p for p in declarations().signatures.values() if command_name(p) == name), None)
     return (
         None
         if declared is None

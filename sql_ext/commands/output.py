@@ -13,7 +13,6 @@ from datetime import date, datetime
 from typing import Any
 
 import click
-from pyspark.sql import Row as SparkRow
 
 from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.readable_values import readable, readable_name
@@ -104,7 +103,7 @@ def json_text(value: Any) -> str:
 
 def plain(value: Any) -> Any:
     """Converts a value of Spark for JSON: bytes to base 64; NaN, infinities and other types to strings."""
-    if isinstance(value, SparkRow):
+    if isinstance(value, tuple) and hasattr(value, "asDict"):  # a row of Spark
         value = value.asDict()
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(inner) for key, inner in value.items()}

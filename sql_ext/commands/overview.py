@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import functions as F
 
 from catalog.epoch_millis import moment
 from catalog.history.event_files import StoredEvent
-from catalog.history.event_store import newest_event
+from catalog.history.recent_events import newest_event
 from catalog.jvm.session import described_jobs
 from catalog.properties.optimization_properties import effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
@@ -18,13 +17,9 @@ from catalog.state.suspension import suspension_of
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.process.application import application
-from sql_ext.commands.hanging_lines import hanging
 from sql_ext.commands.output import Row
-from sql_ext.commands.readable_values import size_text
 
 OFF = "off"
-# Where facts begin.
-_MARGIN = 19
 _SHOWN = ("optimization_name", "state", "trigger", "finished_at", "version", "error_code", "error")
 
 
@@ -48,31 +43,6 @@ def overview(table: ManagedTable) -> Row:
         "last_optimization": _last(newest_event(table, snapshot.table_id)),
         "automatic": {"type": effective_type(snapshot.settings), "state": _state(table, snapshot)},
     }
-
-
-def overview_text(row: Row, width: int | None = None) -> str:
-    """Formats an overview with one line per fact, or several on a narrow terminal.
-
-    Args:
-        row: the result of ``overview``.
-        width: of the terminal, in characters; None for one line per fact.
-    """
-    last, automatic = row["last_optimization"], row["automatic"]
-    unknown = "" if row["rows_known"] else " or more (some files have no statistics)"
-    facts = {
-        "table": row["name"],
-        "location": row["location"],
-        "version": row["version"],
-        "index columns": ", ".join(row["index_columns"]) if row["index_columns"] else "none",
-        "revisions": f"{row['revisions']}, the newest is {row['newest_revision']}" if row["revisions"] else "none",
-        "files": f"{row['files']:,}: {row['indexed_files']:,} indexed, {row['unindexed_files']:,} not",
-        "rows": f"{row['rows']:,}{unknown}: {row['indexed_rows']:,} indexed, {row['unindexed_rows']:,} not",
-        "size": f"{size_text(row['bytes'])}: {size_text(row['unindexed_bytes'])} not indexed",
-        "last optimization": "none recorded" if last is None else _last_text(last),
-        "automatic": automatic["state"] + (f" ({automatic['type']})" if automatic["type"] else ""),
-    }
-    lines = [f"{name:<{_MARGIN}}{fact}" for name, fact in facts.items()]
-    return "\n".join(lines if width is None else [hanging(line, _MARGIN, width) for line in lines])
 
 
 def _files(table: ManagedTable, snapshot: TableSnapshot) -> dict[str, Any]:
@@ -108,12 +78,6 @@ def _last(event: StoredEvent | None) -> dict[str, Any] | None:
     finished = moment(shown["finished_at"])
     shown["finished_at"] = None if finished is None else finished.isoformat(timespec="seconds")
     return shown
-
-
-def _last_text(last: Mapping[str, Any]) -> str:
-    parts = [last["optimization_name"], last["state"], f"by {last['trigger']}", f"at {last['finished_at']}"]
-    error = f"; {last['error_code']}: {last['error']}" if last["error_code"] else ""
-    return " ".join(part for part in parts if part) + error
 
 
 def _state(table: ManagedTable, snapshot: TableSnapshot) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from procedures.declare.declaration import DETAILS, Parameter, Procedure
+from procedures.declare.signature import DETAILS, Parameter, Signature
+from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
 from sql_ext.commands.options import examples, format_options, option_of, output_format_of, session_options
 from sql_ext.commands.output import OutputFormat, Row, print_rows, say
-from sql_ext.commands.runner import Runner, runner_of
-from sql_ext.commands.sessions import SessionSettings, session_settings_of
+from sql_ext.commands.session_settings import SessionSettings, session_settings_of
+
+if TYPE_CHECKING:
+    from sql_ext.commands.runner import Runner
 
 # A query is what its command is about, and needs no name.
 _ARGUMENT = "query"
@@ -25,7 +28,7 @@ def done(_: Sequence[Row]) -> ExitCode:
 
 
 def rows_command(
-    procedure: Procedure,
+    procedure: Signature,
     run: Callable[[Runner, dict[str, Any], SessionSettings, OutputFormat], list[Row]] | None = None,
     outcome: Callable[[Sequence[Row]], ExitCode] = done,
     *,
@@ -87,12 +90,12 @@ def _typed(parameter: Parameter) -> str:
     )
 
 
-def command_name(procedure: Procedure) -> str:
+def command_name(procedure: Signature) -> str:
     """Returns the command's name, with dashes in place of underscores."""
     return procedure.name.replace("_", "-")
 
 
-def _example(procedure: Procedure) -> str:
+def _example(procedure: Signature) -> str:
     """Returns an example with the required options and the table."""
     typed = [_typed(p) for p in procedure.parameters if p.required or p.name == "table"]
     return " ".join(["use-spark", command_name(procedure), *typed])

@@ -9,34 +9,37 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-import click
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.jvm.java_errors import as_one_line
 from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables import VIRTUAL_TABLES
+from procedures.calls import registry
 from procedures.calls.optimize import OPTIMIZE
-from procedures.declare.declaration import DETAILS, Procedure
 from procedures.declare.runs import CLI
+from procedures.declare.signature import DETAILS, Signature
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.process.application import Application, application
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
+from sql_ext.commands.exits import SuggestedNameError
 from sql_ext.commands.gains import gain_text, sample_share
 from sql_ext.commands.output import Row, say
 from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.server_session import with_server_defaults
-from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, SessionSettings, for_metadata, on_signals, session
-from sql_ext.commands.suggestions import SuggestedNameError, suggestion
+from sql_ext.commands.session_settings import SessionSettings, for_metadata
+from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, on_signals, session
+from sql_ext.commands.suggestions import suggestion
 from sql_ext.commands.table_size import is_small
 from sql_ext.commands.waiting import waiting
 from sql_ext.dashboard.address import DashboardAddress, OpenPort, open_port
-from sql_ext.local_session import Lifetime
-from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
+from sql_ext.lifetime import Lifetime
+from sql_ext.server.metrics_address import MetricsAddress
+from sql_ext.server.metrics_endpoint import metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
 from sql_ext.server.settings import NONE, ServerSettings
 from sql_ext.server.token import read_or_make_token
@@ -94,17 +97,18 @@ class Runner:
                 tell(text)
             return rows
 
-    def call(self, procedure: Procedure, arguments: Mapping[str, Any], session_settings: SessionSettings) -> list[Row]:
+    def call(self, declared: Signature, arguments: Mapping[str, Any], session_settings: SessionSettings) -> list[Row]:
         """Calls a procedure, as ``CALL use.<name>`` does.
 
         Args:
-            procedure: the procedure.
+            declared: of the procedure, whose name is looked up in the registry.
             arguments: values by parameter.
             session_settings: settings of the session.
 
         Raises:
             UseError: as the procedure; arguments are checked before a session is created.
         """
+        procedure = registry.procedure(declared.name)
         checked = procedure.checked({**arguments, DETAILS: True} if procedure.short else arguments)
         if procedure.name in _ON_METADATA:
             session_settings = for_metadata(session_settings)
@@ -341,8 +345,3 @@ def _query(spark: SparkSession, text: str) -> DataFrame:
 
 def _samples(metrics: ServiceMetrics, app: Application) -> list[Sample]:
     return metrics.samples(app.automations.all(), app.clock.now())
-
-
-def runner_of(ctx: click.Context) -> Runner:
-    """Returns the runner that the caller of the command line passed as its object, else one with Spark."""
-    return Runner() if ctx.obj is None else cast(Runner, ctx.obj)

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from procedures.service.service_settings import LISTENER_INTERVAL, MAX_TABLES, OPTIMIZATION_INTERVAL
+from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.dashboard_options import dashboard_address, dashboard_options
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import checked_name, checked_setting, examples, session_options
-from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import session_settings_of
-from sql_ext.server.metrics_endpoint import DEFAULT_HOST, MetricsAddress
+from sql_ext.commands.session_settings import session_settings_of
+from sql_ext.server.metrics_address import DEFAULT_HOST, MetricsAddress
 
 _DASHBOARD = "dashboard-"
 

@@ -6,10 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -17,44 +14,11 @@ from catalog.errors import InvalidArgumentError
 from catalog.settings.session_settings import PROGRESS
 from procedures.service.service_settings import ENABLED
 from sql_ext.attachment import attach
+from sql_ext.commands.session_settings import SessionSettings
 from sql_ext.commands.waiting import waiting
-from sql_ext.local_session import Lifetime, new_session
+from sql_ext.local_session import new_session
 
 SERVICE_ENABLED_KEY = ENABLED.name
-
-
-@dataclass(frozen=True)
-class SessionSettings:
-    """Settings of the session of a command.
-
-    Attributes:
-        conf: settings of Spark.
-        progress: whether to draw a progress bar; None = if standard error is a terminal.
-        log_level: level of Spark's log, in a session that the command creates.
-        warehouse: folder of tables and their metastore; None = Spark's settings apply.
-        lifetime: what a session that the command creates is optimized for.
-    """
-
-    conf: Mapping[str, str]
-    progress: bool | None = None
-    log_level: str = "ERROR"
-    warehouse: Path | None = None
-    lifetime: Lifetime = Lifetime.PROGRAM
-
-
-def session_settings_of(options: dict[str, Any]) -> SessionSettings:
-    """Removes the values of ``session_options`` and ``--progress`` from the parsed options and returns them."""
-    return SessionSettings(
-        dict(options.pop("conf")),
-        options.pop("progress", None),
-        options.pop("log_level").upper(),
-        options.pop("warehouse"),
-    )
-
-
-def for_metadata(session_settings: SessionSettings) -> SessionSettings:
-    """Returns the settings of a session for a command that reads only metadata."""
-    return replace(session_settings, lifetime=Lifetime.SHORT)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.exits import ExitCode, exit_codes_text, fail, guarded
 from sql_ext.commands.options import (
     ROWS_SHOWN,
@@ -19,8 +20,7 @@ from sql_ext.commands.options import (
 )
 from sql_ext.commands.output import OutputFormat, print_rows, say, table_text
 from sql_ext.commands.query_result import QueryResult
-from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import session_settings_of
+from sql_ext.commands.session_settings import session_settings_of
 from sql_ext.commands.statements import statements
 
 _STDIN = "-"

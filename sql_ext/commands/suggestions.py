@@ -6,26 +6,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from catalog.errors import nearest_name
-from catalog.jvm.metastore import quoted
-from catalog.table.near_names import name_parts, near_table
+from catalog.sql_names import name_parts, quoted
+from catalog.table.near_names import near_table
 from catalog.virtual_tables import VIRTUAL_TABLES
 
 # Where these errors have the name: the second one is about a name with a database and a virtual table.
 _NAMES = {"TABLE_OR_VIEW_NOT_FOUND": "relationName", "REQUIRES_SINGLE_PART_NAMESPACE": "identifier"}
-
-
-class SuggestedNameError(Exception):
-    """An error of Spark about an unknown table, with a similar name.
-
-    Attributes:
-        error: the error of Spark.
-        name: the similar name.
-    """
-
-    def __init__(self, error: AnalysisException, name: str) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.name = name
 
 
 def suggestion(spark: SparkSession, error: AnalysisException) -> str | None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from catalog.table.near_names import name_parts
+from catalog.sql_names import name_parts
 
 _SMALL_BYTES = 200_000_000
 _MOST_FILES = 10_000

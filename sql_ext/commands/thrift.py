@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.options import examples, session_options
-from sql_ext.commands.runner import runner_of
-from sql_ext.commands.sessions import session_settings_of
+from sql_ext.commands.session_settings import session_settings_of
 from sql_ext.server.settings import AUTHENTICATIONS, DEFAULT_PORT, ServerSettings
 from sql_ext.server.token import DEFAULT_TOKEN_FILE
 

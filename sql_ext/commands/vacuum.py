@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from procedures.calls.vacuum import VACUUM
+from sql_ext.commands.declarations import declared
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.output import Row
 from sql_ext.commands.rows_command import rows_command
@@ -22,7 +22,7 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
 
 
 COMMAND = rows_command(
-    VACUUM,
+    declared("vacuum"),
     outcome=outcome_of,
     shown=(
         "use-spark vacuum --table db.flights --dry-run",

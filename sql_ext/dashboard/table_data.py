@@ -21,9 +21,10 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.calls.health import health_rows
 from procedures.calls.status import status
-from procedures.declare.declaration import DETAILS, Call
+from procedures.declare.declaration import Call
 from procedures.declare.result_rows import HealthRow, OptimizeRow, StatusRow
 from procedures.declare.runs import CALL, Run
+from procedures.declare.signature import DETAILS
 from procedures.fleet.budget import RunBudget
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.health.remedy import AdviceStep

@@ -9,9 +9,9 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_args, get
 
 from pyspark.sql import SparkSession
 
-from procedures.declare.declaration import DETAILS
 from procedures.declare.docstrings import Docstring
 from procedures.declare.operation import Operation
+from procedures.declare.signature import DETAILS
 from sql_ext.attachment import call
 from sql_ext.facade.rows import typed_rows
 

@@ -97,7 +97,7 @@ class DeltaFiles:
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError
         except ImportError as error:
-            raise MissingPackageError.of("deltalake", "readers") from error
+            raise MissingPackageError.of("deltalake") from error
         try:
             table = DeltaTable(location, version=version, storage_options=dict(storage_options))
         except (DeltaError, OSError, ValueError) as error:
@@ -172,10 +172,18 @@ class DeltaFiles:
         Raises:
             NotSupportedError: the file is that of another table, of which this one is a clone.
         """
-        if _ABSOLUTE.match(file.path):
-            raise NotSupportedError(f"{self.location} has files of another table ({file.path}): read it with Spark.")
+        return self.open_path(file.path)
+
+    def open_path(self, path: str) -> pa.NativeFile:
+        """Opens the file of a path as the log has it.
+
+        Raises:
+            NotSupportedError: the file is that of another table, of which this one is a clone.
+        """
+        if _ABSOLUTE.match(path):
+            raise NotSupportedError(f"{self.location} has files of another table ({path}): read it with Spark.")
         # The log has paths as URLs have them.
-        return self.file_system.open_input_file(unquote(file.path))
+        return self.file_system.open_input_file(unquote(path))
 
     def deleted_rows(self, file: DeltaFile) -> NDArray[np.int64]:
         """Returns the positions of the deleted rows of a file, ascending.

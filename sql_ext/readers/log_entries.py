@@ -37,7 +37,8 @@ class LogEntry:
     times_are_known: bool
 
 
-_LOG = "_delta_log"
+LOG_FOLDER = "_delta_log"
+"""Folder of the log below a table."""
 _STATISTICS = "add.stats_parsed."
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(
@@ -60,14 +61,14 @@ def entries_of_files(files: pafs.FileSystem, version: int) -> dict[str, LogEntry
 
 
 def _entries(files: pafs.FileSystem, version: int) -> dict[str, LogEntry]:
-    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(_LOG)) if info.is_file]
+    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(LOG_FOLDER)) if info.is_file]
     start, checkpoint = _newest_checkpoint(names, version)
     entries: dict[str, LogEntry] = {}
     for name in checkpoint:
-        entries.update(_of_checkpoint(files, f"{_LOG}/{name}"))
+        entries.update(_of_checkpoint(files, f"{LOG_FOLDER}/{name}"))
     commits = sorted(name for name in names if (m := _COMMIT.fullmatch(name)) and start < int(m[1]) <= version)
     for name in commits:
-        _apply(entries, list(_lines(files, f"{_LOG}/{name}")))
+        _apply(entries, list(_lines(files, f"{LOG_FOLDER}/{name}")))
     return entries
 
 
@@ -101,7 +102,7 @@ def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, Log
             yield from _rows(table, columns)
             sidecars = _sidecars(table) if "sidecar" in columns else []
     for sidecar in sidecars:
-        path = sidecar if "/" in sidecar else f"{_LOG}/_sidecars/{sidecar}"
+        path = sidecar if "/" in sidecar else f"{LOG_FOLDER}/_sidecars/{sidecar}"
         with files.open_input_file(path) as source:
             part = pq.ParquetFile(source)
             yield from _rows(part, set(part.schema_arrow.names))

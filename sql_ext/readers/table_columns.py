@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ class Column:
         width: number of characters of CHAR(n); None for other types.
         collation: its collation; None for the order of bytes.
         was_float: a DOUBLE that was widened from FLOAT.
+        log_type: its type as the log has it.
     """
 
     path: tuple[str, ...]
@@ -55,6 +57,7 @@ class Column:
     width: int | None = None
     collation: str | None = None
     was_float: bool = False
+    log_type: Any = dataclasses.field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -95,6 +98,11 @@ class TableColumns:
             raise UnknownNameError.of("column", ".".join(names), [field["name"] for field in self.fields])
         return found
 
+    @property
+    def leaves(self) -> Iterator[Column]:
+        """All columns, and after a struct its fields."""
+        return _leaves(self.fields)
+
     def find_stored(self, stored: str) -> Column | None:
         """Returns the column that the index calls ``stored``; None if the table no longer has it."""
         return next((column for column in _leaves(self.fields) if column.stored_name == stored), None)
@@ -133,6 +141,7 @@ def _column(field: Field) -> Column:
         int(char[1]) if char is not None else None,
         collation,
         any(change.get("fromType") == "float" for change in metadata.get(_TYPE_CHANGES, ())),
+        field["type"],
     )
 
 

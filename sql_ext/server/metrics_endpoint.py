@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from catalog.errors import MissingPackageError
 from procedures.service.service_metrics import COUNTER, METRICS, Sample
 from sql_ext.server.listening import host_in_url, port_refusal
+from sql_ext.server.metrics_address import MetricsAddress
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
-
-DEFAULT_HOST = "127.0.0.1"
-
-
-@dataclass(frozen=True)
-class MetricsAddress:
-    """The address of the endpoint; port 0 is a free port."""
-
-    port: int
-    host: str = DEFAULT_HOST
 
 
 @contextmanager

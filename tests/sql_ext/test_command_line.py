@@ -19,7 +19,7 @@ from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.calls.optimize import OPTIMIZE
 from procedures.calls.registry import procedures
 from procedures.calls.vacuum import VACUUM
-from procedures.declare.declaration import DETAILS, Parameter
+from procedures.declare.signature import DETAILS, Parameter
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.progress import Progress
 from sql_ext.commands import runner as runners
@@ -34,10 +34,10 @@ from sql_ext.commands.output import plain, table_text
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.rows_command import command_name, rows_command
 from sql_ext.commands.runner import Runner
-from sql_ext.commands.sessions import SessionSettings
+from sql_ext.commands.session_settings import SessionSettings
 from sql_ext.dashboard.address import DashboardAddress
 from sql_ext.installed_versions import installed_versions
-from sql_ext.server.metrics_endpoint import MetricsAddress
+from sql_ext.server.metrics_address import MetricsAddress
 
 COMMANDS = cli.commands
 KERNEL = SimpleNamespace(kernel=object())

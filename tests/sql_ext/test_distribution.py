@@ -39,7 +39,7 @@ def test_the_quickstart_of_the_readme_runs_from_the_wheel(wheel, tmp_path):
     environment = tmp_path / "venv"
     _run(sys.executable, "-m", "venv", environment)
     python = environment / "bin" / "python"
-    _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[spark]")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     quickstart, shown = re.search(
         r"## From Python\n\n```python\n(.*?)```\n\n```text output\n(.*?)```", readme, re.DOTALL

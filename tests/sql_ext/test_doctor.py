@@ -16,7 +16,7 @@ from sql_ext.commands import doctor
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.doctor_checks import folders, live_session, network, programs, spark_setup
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
-from sql_ext.commands.sessions import SessionSettings
+from sql_ext.commands.session_settings import SessionSettings
 from sql_ext.configuration import configure
 from sql_ext.installed_versions import installed_versions
 
@@ -233,7 +233,7 @@ def test_this_machine_without_a_session():
 
 def test_no_session_where_something_failed_before(monkeypatch):
     monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
-    monkeypatch.setattr(doctor, "session_findings", None)
+    monkeypatch.setattr(live_session, "session_findings", None)
     result = CliRunner().invoke(cli, ["doctor"])
     assert result.exit_code == 1
     assert "fail  threads" in result.stdout
@@ -243,7 +243,7 @@ def test_no_session_where_something_failed_before(monkeypatch):
 def test_the_session_is_the_last_check(monkeypatch):
     monkeypatch.setattr(doctor, "findings_without_session", lambda *_: iter([Finding("a", WARN, "m", "do")]))
     monkeypatch.setattr(
-        doctor, "session_findings", lambda session_settings, tables: iter([Finding("s", FAIL, str(tables))])
+        live_session, "session_findings", lambda session_settings, tables: iter([Finding("s", FAIL, str(tables))])
     )
     result = CliRunner().invoke(cli, ["doctor", "--table=t", "--table=/u"])
     assert result.stdout.splitlines() == ["warn  a            m -> do", "fail  s            ('t', '/u')"]

@@ -16,8 +16,8 @@ from catalog.state.lease import Acquired, acquire
 from catalog.system_tables import SYSTEM_TABLES
 from catalog.virtual_tables import VIRTUAL_TABLES
 from procedures.calls.registry import procedures
-from procedures.declare.declaration import DETAILS
 from procedures.declare.runs import CALL, Run
+from procedures.declare.signature import DETAILS
 from procedures.process.application import application
 from sql_ext.facade.rows import typed_rows
 from sql_ext.remote_calls import call_statement

@@ -7,7 +7,8 @@ import pytest
 
 from catalog.errors import InvalidArgumentError, MissingPackageError, UseError
 from procedures.service.service_metrics import METRICS, RunTotals, ServiceMetrics
-from sql_ext.server.metrics_endpoint import MetricsAddress, metrics_endpoint
+from sql_ext.server.metrics_address import MetricsAddress
+from sql_ext.server.metrics_endpoint import metrics_endpoint
 
 
 def test_prometheus_reads_current_values():

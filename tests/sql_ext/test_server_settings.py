@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from catalog.errors import InvalidArgumentError, UseError
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.server_session import with_server_defaults
-from sql_ext.commands.sessions import SessionSettings
+from sql_ext.commands.session_settings import SessionSettings
 from sql_ext.local_session import with_private_ports
 from sql_ext.server.settings import NONE, ServerSettings
 

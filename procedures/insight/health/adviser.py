@@ -9,7 +9,7 @@ import numpy as np
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.files.file_table import UNKNOWN
-from catalog.properties.index_properties import TARGET_FILE_BYTES_KEY
+from catalog.properties.target_file_size import TARGET_FILE_BYTES_KEY
 from otree.revision import Revision
 from procedures.insight.health.health_parts import HealthFacts
 from procedures.insight.health.reads import OPEN_COST, fresh_costs

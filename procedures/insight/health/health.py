@@ -8,9 +8,9 @@ import numpy as np
 
 from catalog.clock import Clock
 from catalog.files.file_table import FileTable, Flags
-from catalog.history.event_store import recent_failures
+from catalog.history.recent_events import recent_failures
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import TARGET_FILE_BYTES
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision

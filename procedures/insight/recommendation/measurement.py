@@ -14,7 +14,8 @@ from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.insights.consumption import scans_of
 from catalog.jvm.java_errors import text_of
 from catalog.jvm.read_report import planned_reads
-from catalog.properties.index_properties import TARGET_FILE_BYTES, indexable_type
+from catalog.properties.index_properties import indexable_type
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.transformation import kinds_for

@@ -9,11 +9,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError, first_line
-from catalog.jvm.metastore import quoted
 from catalog.predicates.conditions import AllOf, Comparison, Not, Unknown
 from catalog.predicates.operators import EQUAL, IN, NOT_EQUAL, NULL_SAFE_EQUAL, STARTS_WITH
 from catalog.predicates.sql_conditions import SqlConditions
-from catalog.table.near_names import name_parts
+from catalog.sql_names import name_parts, quoted
 from procedures.insight.recommendation.conditions import QueryCondition, without_negations
 from procedures.insight.recommendation.workload import WorkloadQuery
 

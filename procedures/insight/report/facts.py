@@ -18,8 +18,8 @@ from catalog.insights.consumption import scans_of
 from catalog.insights.statement_notes import StatementNotes, statement_notes
 from catalog.jvm.session import described_jobs
 from catalog.jvm.table_versions import TableVersions
-from catalog.properties.index_properties import TARGET_FILE_BYTES
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED
+from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision

@@ -6,13 +6,13 @@ from catalog.counted_nouns import counted
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.history.event_expiry import delete_expired, expired_files
 from catalog.history.event_store import (
-    EVENTS_FOLDER,
     TimeRange,
     current_files,
     merge,
     removable_files,
     unmerged_files,
 )
+from catalog.history.events import EVENTS_FOLDER
 from catalog.properties.retention_properties import RETENTION_HOURS
 from procedures.lifecycle.log.log_mode import SKIPPED, TIMESTAMP_END, TIMESTAMP_START, LogMode, LogTask, ModeOutcome
 from procedures.process.application import application

@@ -13,7 +13,8 @@ from catalog.table.managed_table import ManagedTable
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, Finding
 from sql_ext.commands.doctor_checks.table_setup import TableFacts, options_of, table_findings
 from sql_ext.commands.exits import spark_line
-from sql_ext.commands.sessions import SessionSettings, for_metadata, session
+from sql_ext.commands.session_settings import SessionSettings, for_metadata
+from sql_ext.commands.sessions import session
 
 
 def session_findings(session_settings: SessionSettings, tables: tuple[str, ...]) -> Iterator[Finding]:

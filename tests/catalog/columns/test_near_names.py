@@ -2,7 +2,8 @@
 
 import pytest
 
-from catalog.table.near_names import name_parts, near_table
+from catalog.sql_names import name_parts
+from catalog.table.near_names import near_table
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 from folders import folder_table
 
-from catalog.history import event_store
+from catalog.history import event_store, recent_events
 from catalog.history.event_files import StoredEvent, parse_event
-from catalog.history.event_store import EVENTS_FOLDER, MOST_FILES, merge, newest_event
+from catalog.history.event_store import MOST_FILES, merge
+from catalog.history.events import EVENTS_FOLDER
+from catalog.history.recent_events import newest_event
 from catalog.state.line_folder import GRACE_MILLIS
 
 NOW = 10_000_000
@@ -36,7 +38,7 @@ def _stored(table):
     """States of all events by write id, whatever files hold them."""
     found = {}
     for name in table.list_state(EVENTS_FOLDER):
-        for event in (event_store._events_in(table, name) or ()) if name.endswith(".json") else ():
+        for event in (recent_events._events_in(table, name) or ()) if name.endswith(".json") else ():
             found.setdefault(event.write_id, set()).add(event.state)
     return found
 

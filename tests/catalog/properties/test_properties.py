@@ -22,15 +22,8 @@ from pyspark.sql.types import (
 )
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from catalog.properties.index_properties import (
-    COLUMNS_KEY,
-    CUBE_SIZE_KEY,
-    DEFAULT_TARGET_FILE_BYTES,
-    TARGET_FILE_BYTES,
-    TARGET_FILE_BYTES_KEY,
-    IndexConfiguration,
-    logical_name,
-)
+from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_KEY, IndexConfiguration, logical_name
+from catalog.properties.target_file_size import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from otree.transformation import LinearTransformation

@@ -14,10 +14,10 @@ from catalog.properties.index_properties import (
     CUBE_SIZE_KEY,
     EXTENSIONS_KEY_PREFIX,
     HASH_TYPES_KEY_PREFIX,
-    TARGET_FILE_BYTES_KEY,
     IndexConfiguration,
 )
 from catalog.properties.optimization_properties import NEWER_FAMILY, OLDER_FAMILY, TRIGGERS, effective_type
+from catalog.properties.target_file_size import TARGET_FILE_BYTES_KEY
 from otree.errors import IndexFormatError
 from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, last_revision_id, stored_revisions
 from procedures.service.schedule import InvalidSchedule, NoSchedule, Schedule, schedule_of

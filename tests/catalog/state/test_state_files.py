@@ -25,7 +25,9 @@ from catalog.history.event_files import (
     parse_events,
     parse_marker,
 )
-from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, merge, newest_event
+from catalog.history.event_store import RECONCILED_FILE, merge
+from catalog.history.events import EVENTS_FOLDER
+from catalog.history.recent_events import newest_event
 from catalog.state.automation import Automation
 from catalog.state.lease import (
     LEASE_FILE,

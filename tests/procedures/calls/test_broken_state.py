@@ -11,8 +11,8 @@ from tables import NUMBERS, numbers
 import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.history.event_rows import committed_events, history_of
-from catalog.history.event_store import EVENTS_FOLDER, RECONCILED_FILE, reconcile
-from catalog.history.events import EVENT_KEY, LISTS_FOLDER, OPERATION
+from catalog.history.event_store import RECONCILED_FILE, reconcile
+from catalog.history.events import EVENT_KEY, EVENTS_FOLDER, LISTS_FOLDER, OPERATION
 from catalog.jvm.log_probe import Question
 from catalog.state.automation import Automation
 from catalog.state.lease import LEASE_FILE, read_lease

@@ -11,7 +11,7 @@ from tables import NUMBERS, checksum, numbers
 import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import ConcurrentChangeError
-from catalog.history.event_store import EVENTS_FOLDER
+from catalog.history.events import EVENTS_FOLDER
 from catalog.jvm.table_state import LogExtent
 from catalog.state.lease import exclusive_lease
 from catalog.table.snapshot import TableSnapshot

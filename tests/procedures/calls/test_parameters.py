@@ -10,7 +10,7 @@ from tables import NUMBERS, numbers
 from catalog.errors import UseError
 from procedures.calls.optimize import OPTIMIZE
 from procedures.calls.registry import procedures
-from procedures.declare.declaration import DETAILS
+from procedures.declare.signature import DETAILS
 from procedures.loop.interfaces import PlanRequest
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings

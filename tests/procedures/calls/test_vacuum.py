@@ -15,7 +15,7 @@ from tables import NUMBERS, checksum, numbers
 
 import sql_ext
 from catalog.errors import InvalidArgumentError
-from catalog.history.event_store import newest_event
+from catalog.history.recent_events import newest_event
 from catalog.jvm.table_vacuum import TableVacuum
 from procedures.calls import vacuum as module
 from procedures.calls.vacuum import VACUUM
@@ -23,7 +23,7 @@ from procedures.lifecycle.vacuum import vacuum_run
 from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
 from procedures.process.application import Application, active
 from sql_ext.commands import runner
-from sql_ext.commands.sessions import SessionSettings
+from sql_ext.commands.session_settings import SessionSettings
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from procedures.calls import registry
 from procedures.calls.help import help_procedure
-from procedures.declare.declaration import PARAMETER_TYPES, Parameter, Procedure, details_parameter
+from procedures.declare.declaration import Procedure
+from procedures.declare.signature import PARAMETER_TYPES, Parameter, details_parameter
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.process.application import application
 

@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidArgumentError
-from procedures.declare.declaration import DETAILS, Call, Parameter, details_parameter
+from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, Int, TableName, operation
+from procedures.declare.signature import DETAILS, Parameter, details_parameter
 
 
 @dataclass(frozen=True)

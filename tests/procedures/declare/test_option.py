@@ -4,8 +4,8 @@ import pytest
 
 from catalog.errors import InvalidArgumentError
 from catalog.settings.setting import BOOLEAN, SIZE, TEXT, Setting, duration, whole_number
-from procedures.declare.declaration import Parameter
 from procedures.declare.option import option, option_value
+from procedures.declare.signature import Parameter
 from procedures.selection import built_in_strategies
 
 LIMIT = Setting("most_bytes", SIZE, "Bytes, at most.", "1MB")

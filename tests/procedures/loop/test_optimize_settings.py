@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from procedures.declare.declaration import Parameter
+from procedures.declare.signature import Parameter
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings, duration_seconds, option_value
 from procedures.selection import DEFAULT_STRATEGIES

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from optimizer_fakes import COMMITTED, FAILED, FakeOptimizer, committed, conflict, input_file, is_group, lost, outcome
 
 from catalog.errors import CommitUnknownError, UseError
-from catalog.history.event_store import EVENTS_FOLDER
-from catalog.history.events import event_without_commit
+from catalog.history.events import EVENTS_FOLDER, event_without_commit
 from catalog.state.lease import Acquired, HeldBy
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run

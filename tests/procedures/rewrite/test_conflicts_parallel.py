@@ -12,7 +12,7 @@ from staging import At, Counted, Meeting, optimize, run_of, strays
 from tables import DeltaTable
 
 from catalog.errors import CommitUnknownError
-from catalog.history.event_store import EVENTS_FOLDER
+from catalog.history.events import EVENTS_FOLDER
 from catalog.state.lease import LEASE_FILE
 from procedures.layout.step import Step
 from procedures.process.application import application

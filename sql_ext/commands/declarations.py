@@ -1,0 +1,75 @@
+"""The signatures of procedures as a file, so that help and the check of arguments import neither Spark nor NumPy.
+
+``declarations.json`` has what the registry declares. A test compares both, and writes the file anew after a change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from procedures.declare.signature import Parameter, Signature
+
+FILE = Path(__file__).with_name("declarations.json")
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What commands need to know before they run.
+
+    Attributes:
+        signatures: of the procedures, by name.
+        views: names of the virtual tables.
+    """
+
+    signatures: Mapping[str, Signature]
+    views: tuple[str, ...]
+
+
+@cache
+def declarations() -> Declarations:
+    """Reads the file."""
+    stored = json.loads(FILE.read_text(encoding="utf-8"))
+    return Declarations(
+        {
+            name: Signature(name, procedure["doc"], tuple(Parameter(**p) for p in procedure["parameters"]))
+            for name, procedure in stored["procedures"].items()
+        },
+        tuple(stored["views"]),
+    )
+
+
+def declared(name: str) -> Signature:
+    """Returns the signature of a built-in procedure.
+
+    Args:
+        name: as in ``CALL use.<name>``.
+    """
+    return declarations().signatures[name]
+
+
+def text_of(signatures: Mapping[str, Signature], views: tuple[str, ...]) -> str:
+    """Returns the text of the file.
+
+    Args:
+        signatures: of the procedures, by name.
+        views: names of the virtual tables.
+    """
+    procedures = {
+        name: {"doc": signature.doc, "parameters": [_fields_of(parameter) for parameter in signature.parameters]}
+        for name, signature in signatures.items()
+    }
+    return json.dumps({"procedures": procedures, "views": list(views)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _fields_of(parameter: Parameter) -> dict[str, Any]:
+    """The fields that differ from their defaults; command lines have no values of ``accepts``."""
+    fields: dict[str, Any] = {"name": parameter.name, "type": parameter.type, "doc": parameter.doc}
+    if not parameter.required:
+        fields["default"] = parameter.default
+    more = {"accepted": parameter.accepted, "not_blank": parameter.not_blank}
+    return fields | {name: text for name, text in more.items() if text}

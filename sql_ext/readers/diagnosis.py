@@ -1,0 +1,59 @@
+"""Diagnosis from Python: what reads of tables cost today, and what an index would change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from catalog.errors import InvalidArgumentError
+from catalog.settings.setting import SIZE
+from sql_ext.diagnosis.many_tables import Diagnoses, diagnose_tables
+from sql_ext.diagnosis.table_diagnosis import DEFAULT_BUDGET_BYTES, Request
+
+_Path = str | PathLike[str]
+
+
+def diagnose(
+    paths: _Path | Sequence[_Path],
+    queries: str | Sequence[str] | None = None,
+    *,
+    budget: int | str = DEFAULT_BUDGET_BYTES,
+    target_file_bytes: int | str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    processes: int = 1,
+) -> Diagnoses:
+    """Diagnoses Delta tables without Spark: what reads cost today, what an index would change, and what to do.
+
+    Reads the logs and a sample of the rows. Writes nothing, and needs no property on a table.
+
+    Args:
+        paths: a table, a folder or prefix with tables, or several of them.
+        queries: SELECT statements over the one table that it is judged by; ranges of its columns if None.
+        budget: bytes of data files to read at most, such as ``"256MB"``.
+        target_file_bytes: size of the files of an index; that of the table's properties, or 128 MB, if None.
+        storage_options: for object stores, as deltalake takes them.
+        processes: number of processes for many tables; more than one needs a main module that can be imported.
+
+    Returns:
+        The diagnoses, those with the largest gain first, and what could not be read.
+
+    Raises:
+        InvalidArgumentError: an argument is not accepted, or queries are given for several tables.
+        UnknownNameError: a query names a column that the table lacks.
+        TableError: there is no table at the only path.
+        UseError: the only table cannot be read.
+    """
+    names: Any = [paths] if isinstance(paths, (str, PathLike)) else paths
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, (str, PathLike)) for name in names):
+        raise InvalidArgumentError.of("paths", str(paths), "a path or URL of a table or a folder, or a list of them")
+    text = queries if queries is None or isinstance(queries, str) else ";".join(queries)
+    request = Request(
+        SIZE.parse("budget", str(budget)),
+        None if target_file_bytes is None else SIZE.parse("target_file_bytes", str(target_file_bytes)),
+        text,
+        storage_options,
+    )
+    if processes < 1:
+        raise InvalidArgumentError.of("processes", str(processes), "a whole number from 1")
+    return diagnose_tables([fspath(name) for name in names], request, processes=processes)
