@@ -22,7 +22,7 @@ from sql_ext.dashboard.listing import COLUMNS, ListPage, Query, list_page
 from sql_ext.dashboard.table_data import TableData
 
 FOLDER = Path(__file__).parent
-_MOST_SHOWN = 10
+_MOST_SHOWN, _MOST_WAITING = 10, 5
 # Longer reasons make the list hard to read.
 _MOST_CHARACTERS = 60
 # Data that is older than so many intervals is marked.
@@ -149,6 +149,7 @@ class Pages:
             "columns": COLUMNS,
             "running": running(data),
             "most": _MOST_SHOWN,
+            "most_waiting": _MOST_WAITING,
             "picture": day_picture(data.days),
             "has_saving": any(day.saved or day.spent for day in data.days),
             "age": age,

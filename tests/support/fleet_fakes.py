@@ -26,7 +26,7 @@ NOW = 1_780_000_000_000
 HOUR, DAY = 3_600_000, 86_400_000
 EVIL = "lake.<script>alert('x')</script>&\"quoted\""
 SCHEDULE = schedule_of({"use.index.columns": "id", "use.optimization.autoOptimize.enabled": "true"})
-POOLS = (Pool("shop", 200_000_000_000, DAY, None), Pool(None, 500_000_000_000, DAY, 4))
+POOLS = (Pool("shop", 8_400_000_000, DAY, None), Pool(None, 25_000_000_000, DAY, 4))
 _PARTS = ("unindexed_share", "fragmentation", "overlap", "small_files", "log_length", None)
 
 
@@ -48,7 +48,7 @@ def automation_of(table, number):
         note = (
             f"waits for its turn: {offer.cost} bytes to rewrite save reads about {offer.saving:.0f} bytes per day"
             if number % 2
-            else "BUDGET_USED_UP: use.fleet.maxBytes = 200000000000 of database shop leaves 1000 bytes, and the next "
+            else "BUDGET_USED_UP: use.fleet.maxBytes = 8400000000 of database shop leaves 1000 bytes, and the next "
             "group has 7000000; it fits at 2026-05-29 06:00:00 UTC"
         )
     if state == SUSPENDED:

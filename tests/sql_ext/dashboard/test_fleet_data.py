@@ -26,7 +26,7 @@ def test_lines_and_sums_are_the_rows_of_the_fleet():
     rows = fleet_rows(members, ledger, NOW)
     assert [line.row for line in data.lines] + [*data.databases, data.total] == rows
     assert [row.database for row in data.budgets] == [None, "shop"]
-    assert data.budgets[1].budget_left == 200_000_000_000 - 1_000
+    assert data.budgets[1].budget_left == 8_400_000_000 - 1_000
 
 
 def test_days_add_up_to_the_sums_of_the_fleet():

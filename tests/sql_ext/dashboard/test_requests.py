@@ -193,7 +193,7 @@ def test_the_fleet_shows_what_runs_waits_is_spent_and_saved(client, data):
         "38 %",
         "BUDGET_USED_UP",
         f"<strong>{dict(data.waiting_reasons)['waits for its turn']}</strong> waits for its turn",
-        "191.7 GB",
+        "100.0 MB",
         "Numbers by day",
         "The health of 40 of 120 tables",
         "use_service_runs_total completed",
