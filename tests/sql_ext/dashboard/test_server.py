@@ -2,10 +2,12 @@
 
 import http.client
 import socket
+from pathlib import Path
 
 import pytest
 from fake_clock import FakeClock
 from fleet_fakes import NOW, fleet_of
+from hatchling.builders.wheel import WheelBuilder
 
 from sql_ext.dashboard.address import DashboardAddress, open_port
 from sql_ext.dashboard.pages import Pages
@@ -59,3 +61,12 @@ def test_garbage_does_not_stop_it(port):
             except ConnectionResetError:
                 pass
     assert _get(port, "/")[0] == 401
+
+
+def test_templates_and_static_files_are_in_the_wheel():
+    root = Path(__file__).resolve().parents[3]
+    packed = {file.distribution_path for file in WheelBuilder(str(root)).recurse_included_files()}
+    folder = root / "sql_ext" / "dashboard"
+    files = {str(file.relative_to(root)) for part in ("templates", "static") for file in (folder / part).iterdir()}
+    assert len(files) == 9
+    assert files <= packed
