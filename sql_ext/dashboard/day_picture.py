@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sql_ext.commands.readable_values import size_text
-from sql_ext.dashboard.fleet_data import DayLine
+from sql_ext.dashboard.saving_days import DayLine
 from sql_ext.dashboard.svg import element, label, picture
 
 _WIDTH, _HEIGHT = 480, 150

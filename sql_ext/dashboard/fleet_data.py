@@ -11,14 +11,14 @@ from functools import cached_property
 
 from catalog.epoch_millis import moment
 from catalog.state.automation import RUNNING, WAITING, Automation
-from catalog.state.fleet_ledger import LedgerState, OpenRun
+from catalog.state.fleet_ledger import LedgerState
 from procedures.declare.result_rows import FleetRow
-from procedures.declare.runs import AUTOMATIC, Run
+from procedures.declare.runs import Run
 from procedures.service.fleet_overview import READY, TOTAL, Member, fleet_rows
 from procedures.service.service_metrics import Sample
+from sql_ext.dashboard.run_lines import RunLine, run_lines
+from sql_ext.dashboard.saving_days import DayLine, saving_by_day
 
-DAYS = 30
-_MILLIS_PER_DAY = 86_400_000
 _MOST_REASONS = 8
 
 
@@ -62,53 +62,6 @@ class TableLine:
     def score(self) -> int | None:
         """Score of its health; None if it was not measured yet."""
         return None if self.health is None else self.health.score
-
-
-@dataclass(frozen=True)
-class RunLine:
-    """A run under way.
-
-    Attributes:
-        table: full name of the table.
-        trigger: what started it; None if only its holder is known.
-        step: what it does now, for people; None if it runs in another process.
-        groups: groups that it has committed; None likewise.
-        bytes: their input bytes; None likewise.
-        of_bytes: bytes that it is expected to rewrite; None if nobody has planned it.
-        started_at: when it started; None if that is not known.
-        holder: host and process; None for this process.
-    """
-
-    table: str
-    trigger: str | None
-    step: str | None
-    groups: int | None
-    bytes: int | None
-    of_bytes: int | None
-    started_at: datetime | None
-    holder: str | None = None
-
-    @property
-    def share(self) -> float | None:
-        """Share of the expected bytes that it has rewritten; None if nobody knows."""
-        if self.bytes is None or not self.of_bytes:
-            return None
-        return min(1.0, self.bytes / self.of_bytes)
-
-
-@dataclass(frozen=True)
-class DayLine:
-    """A day in UTC.
-
-    Attributes:
-        day: its beginning.
-        saved: bytes that reads have not read because of turns, as measured.
-        spent: bytes that were rewritten from budgets.
-    """
-
-    day: datetime
-    saved: int
-    spent: int
 
 
 @dataclass(frozen=True)
@@ -243,7 +196,7 @@ def fleet_data(seen: Seen, metrics: Iterable[Sample], notes: Notes, now: int) ->
         lines=tuple(lines),
         databases=tuple(row for row in sums if row.database is not None),
         total=sums[-1],
-        runs=tuple(_runs(seen, now)),
+        runs=tuple(run_lines(seen.runs, seen.members, seen.ledger, seen.offered, now)),
         days=tuple(saving_by_day(seen.members, seen.ledger, now)),
         metrics=tuple(metrics),
         notes=notes,
@@ -258,61 +211,6 @@ def _row_of(automation: Automation) -> FleetRow:
     """The row of a table that the metastore does not list; it shares no budget."""
     reason = automation.last_error or automation.note
     return FleetRow(None, automation.table, None, automation.state, reason, last_run=moment(automation.last_run))
-
-
-def _runs(seen: Seen, now: int) -> list[RunLine]:
-    here = [
-        RunLine(
-            run.table,
-            run.trigger,
-            run.current,
-            run.committed,
-            run.committed_bytes,
-            seen.offered.get(location) if run.trigger == AUTOMATIC else None,
-            moment(run.started_at),
-        )
-        for location, run in seen.runs
-    ]
-    known = {run.run_id for _, run in seen.runs}
-    others: dict[str, RunLine] = {}
-    for member in seen.members:
-        lease = member.lease
-        if lease is not None and lease.expires_at > now and lease.run_id not in known:
-            begun = moment(lease.acquired_at)
-            others[lease.run_id] = RunLine(
-                member.table.name, lease.trigger, None, None, None, None, begun, lease.holder
-            )
-    for run in seen.ledger.runs:
-        if run.expires_at > now and run.run_id not in known:
-            others.setdefault(run.run_id, _of_ledger(run))
-    return [*here, *others.values()]
-
-
-def _of_ledger(run: OpenRun) -> RunLine:
-    return RunLine(run.table, None, None, None, None, None, None, run.holder)
-
-
-def saving_by_day(members: Iterable[Member], ledger: LedgerState, now: int) -> list[DayLine]:
-    """Returns what reads have saved on each of the last days, as measured, and what was rewritten; days are of UTC.
-
-    Args:
-        members: the members of the fleet.
-        ledger: what was spent.
-        now: epoch milliseconds.
-    """
-    outcomes = [outcome for member in members for outcome in member.outcomes if outcome.measured_saving]
-    today = now // _MILLIS_PER_DAY * _MILLIS_PER_DAY
-    spent: Counter[int] = Counter()
-    for spending in ledger.spent:
-        spent[spending.at // _MILLIS_PER_DAY * _MILLIS_PER_DAY] += spending.bytes
-    days = []
-    for start in range(today - (DAYS - 1) * _MILLIS_PER_DAY, today + 1, _MILLIS_PER_DAY):
-        end = min(start + _MILLIS_PER_DAY, now)
-        saved = sum(outcome.saved_since(start, end) for outcome in outcomes)
-        day = moment(max(start, 0))
-        if day is not None:
-            days.append(DayLine(day, round(saved), spent[start]))
-    return days
 
 
 def running(data: FleetData) -> int:

@@ -10,7 +10,8 @@ from catalog.state.lease import Lease
 from procedures.declare.runs import AUTOMATIC, CALL, Run
 from procedures.fleet.outcomes import Outcome
 from procedures.service.fleet_overview import Member, fleet_rows
-from sql_ext.dashboard.fleet_data import HealthNote, Notes, Seen, fleet_data, running, saving_by_day, short_reason
+from sql_ext.dashboard.fleet_data import HealthNote, Notes, Seen, fleet_data, running, short_reason
+from sql_ext.dashboard.saving_days import saving_by_day
 
 NOTHING = Seen((), (), (), LedgerState(), {}, {})
 

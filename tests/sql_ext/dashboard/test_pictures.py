@@ -9,8 +9,8 @@ from fleet_fakes import fleet_of
 
 from procedures.insight.report.facts import CubeBox
 from sql_ext.dashboard.day_picture import day_picture
-from sql_ext.dashboard.fleet_data import DayLine
 from sql_ext.dashboard.layout_picture import cube_picture, size_picture, size_table
+from sql_ext.dashboard.saving_days import DayLine
 
 CUBES = (CubeBox((0.0, 1.0), (0.0, 1.0), 0, 100), CubeBox((0.5, 1.0), (0.0, 0.5), 1, 1_000))
 

@@ -68,5 +68,5 @@ def test_templates_and_static_files_are_in_the_wheel():
     packed = {file.distribution_path for file in WheelBuilder(str(root)).recurse_included_files()}
     folder = root / "sql_ext" / "dashboard"
     files = {str(file.relative_to(root)) for part in ("templates", "static") for file in (folder / part).iterdir()}
-    assert len(files) == 9
+    assert len(files) == 10
     assert files <= packed
