@@ -17,6 +17,7 @@ from procedures.service.execution import ledger_of, prepare_thread
 from procedures.service.fleet_overview import Member, known_tables, member_of, with_automation
 from procedures.service.service_metrics import Sample
 from procedures.service.service_settings import ServiceSettings
+from procedures.service.watched_tables import SparkTables
 from sql_ext.dashboard.fleet_data import FleetData, HealthNote, Notes, Seen, fleet_data
 
 
@@ -28,6 +29,9 @@ class SparkFleet:
         app: the state of the process.
         tables: names or paths of the tables of the service; the whole metastore by default.
         samples: returns the metrics of the service; none without one.
+
+    Raises:
+        TableError: one of ``tables`` does not exist or is not a Delta table.
     """
 
     def __init__(
@@ -39,7 +43,7 @@ class SparkFleet:
     ) -> None:
         self._spark = spark
         self._app = app
-        self._only = tables
+        self._tables = SparkTables(spark, tables)
         self._samples = samples
         self._settings = ServiceSettings.of(spark.conf.get)
         self._offered: dict[str, int] = {}
@@ -50,7 +54,7 @@ class SparkFleet:
 
     def tables(self) -> list[KnownTable]:
         """See ``FleetSource.tables``; starts no Spark job."""
-        return known_tables(self._spark, self._only)
+        return known_tables(self._tables)
 
     def member(self, table: KnownTable) -> Member | None:
         """See ``FleetSource.member``; starts no Spark job."""
