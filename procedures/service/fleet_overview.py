@@ -24,7 +24,7 @@ from procedures.fleet.ranking import ranked
 from procedures.service.action import KnownTable
 from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
 from procedures.service.table_registry import Registry
-from procedures.service.watched_tables import SparkTables, Tables
+from procedures.service.watched_tables import SparkTables
 
 READY, IDLE, UNKNOWN, FAILED, TOTAL = "ready", "idle", "unknown", "failed", "total"
 _MILLIS_PER_DAY = 86_400_000
@@ -69,22 +69,14 @@ def members_of(spark: SparkSession, automations: Automations, now: int, database
         now: epoch milliseconds.
         database: only its tables; None = all.
     """
-    known = (table for table in known_tables(SparkTables(spark)) if database is None or table.database == database)
-    members = [member_of(spark, table, automations.get(table.location), now) for table in known]
-    return [member for member in members if member is not None]
-
-
-def known_tables(tables: Tables) -> list[KnownTable]:
-    """Returns the Delta tables whose log can be read, as a service sees them; starts no Spark job.
-
-    Args:
-        tables: lists and checks them.
-    """
+    tables = SparkTables(spark)
     listed = tables.listed()
     registry = Registry()
     due = dict.fromkeys(listed, True)
     registry.update(due, listed, tables.look(registry.questions(due)), tables.inherited(listed.values()))
-    return registry.take_updated()
+    known = (table for table in registry.take_updated() if database is None or table.database == database)
+    members = [member_of(spark, table, automations.get(table.location), now) for table in known]
+    return [member for member in members if member is not None]
 
 
 def member_of(spark: SparkSession, table: KnownTable, automation: Automation | None, now: int) -> Member | None:

@@ -7,17 +7,18 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from catalog.jvm.log_probe import qualified
+from catalog.jvm.log_probe import MISSING, qualified
 from catalog.state.automation import RUNNING, Automation
 from catalog.table.managed_table import ManagedTable
 from procedures.insight.health.health import diagnosis_of
 from procedures.process.application import Application
 from procedures.service.action import KnownTable
 from procedures.service.execution import ledger_of, prepare_thread
-from procedures.service.fleet_overview import Member, known_tables, member_of, with_automation
+from procedures.service.fleet_overview import Member, member_of, with_automation
 from procedures.service.service_metrics import Sample
 from procedures.service.service_settings import ServiceSettings
-from procedures.service.watched_tables import SparkTables
+from procedures.service.table_registry import Registry
+from procedures.service.watched_tables import SparkTables, Tables
 from sql_ext.dashboard.fleet_data import FleetData, HealthNote, Notes, Seen, fleet_data
 
 
@@ -43,7 +44,9 @@ class SparkFleet:
     ) -> None:
         self._spark = spark
         self._app = app
-        self._tables = SparkTables(spark, tables)
+        self._tables: Tables = SparkTables(spark, tables)
+        self._registry = Registry()
+        self._known: dict[str, KnownTable] = {}
         self._samples = samples
         self._settings = ServiceSettings.of(spark.conf.get)
         self._offered: dict[str, int] = {}
@@ -53,8 +56,20 @@ class SparkFleet:
         prepare_thread(self._spark, self._settings.pool)
 
     def tables(self) -> list[KnownTable]:
-        """See ``FleetSource.tables``; starts no Spark job."""
-        return known_tables(self._tables)
+        """See ``FleetSource.tables``; starts no Spark job.
+
+        A table that did not answer in time stays as it was seen last.
+        """
+        listed = self._tables.listed()
+        inherited = self._tables.inherited(listed.values())
+        self._registry.refresh(listed, inherited)
+        due = dict.fromkeys(listed, True)
+        sightings = self._tables.look(self._registry.questions(due))
+        self._registry.update(due, listed, sightings, inherited)
+        missing = {location for location, sighting in zip(due, sightings, strict=True) if sighting.state == MISSING}
+        self._known.update({table.location: table for table in self._registry.take_updated()})
+        self._known = {place: table for place, table in self._known.items() if place in due and place not in missing}
+        return list(self._known.values())
 
     def member(self, table: KnownTable) -> Member | None:
         """See ``FleetSource.member``; starts no Spark job."""
