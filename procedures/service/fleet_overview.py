@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from catalog.epoch_millis import moment
 from catalog.properties.fleet_properties import Pool
-from catalog.state.automation import SUSPENDED, Automation, Automations
+from catalog.state.automation import RUNNING, SUSPENDED, Automation, Automations
 from catalog.state.fleet_ledger import LedgerState
+from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
@@ -42,6 +43,7 @@ class Member:
         waited: milliseconds for which it has waited for its turn.
         problem: why it cannot be looked at.
         suspension: why it has no turn; None if it is not suspended.
+        lease: of the run that optimizes it, in any process; None if there is none.
         automation: its state in the service of this process.
         outcomes: of its earlier turns.
     """
@@ -53,6 +55,7 @@ class Member:
     waited: int = 0
     problem: str | None = None
     suspension: str | None = None
+    lease: Lease | None = None
     automation: Automation | None = None
     outcomes: Sequence[Outcome] = ()
 
@@ -72,11 +75,19 @@ def members_of(spark: SparkSession, automations: Automations, now: int, database
     due = dict.fromkeys(listed, True)
     registry.update(due, listed, tables.look(registry.questions(due)), tables.inherited(listed.values()))
     known = (table for table in registry.take_updated() if database is None or table.database == database)
-    members = [_member(spark, table, automations.get(table.location), now) for table in known]
+    members = [member_of(spark, table, automations.get(table.location), now) for table in known]
     return [member for member in members if member is not None]
 
 
-def _member(spark: SparkSession, table: KnownTable, automation: Automation | None, now: int) -> Member | None:
+def member_of(spark: SparkSession, table: KnownTable, automation: Automation | None, now: int) -> Member | None:
+    """Returns a table with what is known of it without planning; None if a service has nothing to rewrite in it.
+
+    Args:
+        spark: session that finds the table.
+        table: the table.
+        automation: its state in the service of this process.
+        now: epoch milliseconds.
+    """
     schedule = schedule_of(table.configuration)
     if isinstance(schedule, InvalidSchedule):
         return Member(table, None, problem=error_text(schedule.error), automation=automation)
@@ -87,17 +98,25 @@ def _member(spark: SparkSession, table: KnownTable, automation: Automation | Non
         found = ManagedTable.find(spark, table.name)
         suspension = suspension_of(found)
         note = None if suspension is None else suspension.note
-        member = replace(member, outcomes=turns_of(found).outcomes, suspension=note)
+        member = replace(member, outcomes=turns_of(found).outcomes, suspension=note, lease=holder_of(found, now))
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
         return replace(member, problem=error_text(error))
+    return with_automation(member, automation, now)
+
+
+def with_automation(member: Member, automation: Automation | None, now: int) -> Member:
+    """Returns a member with another state in the service of this process, and with what it offers there.
+
+    Args:
+        member: the member.
+        automation: the state.
+        now: epoch milliseconds.
+    """
     facts = None if automation is None else automation.offer
     if facts is None:
-        return member
-    return replace(
-        member,
-        offer=Offer(facts.saving, facts.cost, facts.is_recorded, facts.is_read),
-        waited=max(0, now - facts.since),
-    )
+        return replace(member, automation=automation, offer=None, waited=0)
+    offer = Offer(facts.saving, facts.cost, facts.is_recorded, facts.is_read)
+    return replace(member, automation=automation, offer=offer, waited=max(0, now - facts.since))
 
 
 def in_order(members: Iterable[Member]) -> list[Member]:
@@ -131,8 +150,11 @@ def _row(number: int, member: Member, ledger: LedgerState, now: int) -> FleetRow
     offer, automation, newest = member.offer, member.automation, member.outcomes[-1] if member.outcomes else None
     refusal = None if offer is None else ledger.refusal(member.table.pools, _first_bytes(member), now)
     reason: str | None = None
+    lease = member.lease if member.lease is not None and member.lease.expires_at > now else None
     if member.problem is not None:
         state, reason = FAILED, member.problem
+    elif lease is not None and (automation is None or automation.state != RUNNING):
+        state, reason = RUNNING, f"run {lease.run_id} of {lease.holder}"
     elif member.suspension is not None:
         state, reason = SUSPENDED, member.suspension
     elif automation is not None:

@@ -51,6 +51,7 @@ SECTIONS = {
     },
     "Serve": {
         "service": "Optimizes tables whose properties turn on automatic optimization.",
+        "dashboard": "Serves a page about the tables under automatic optimization.",
         "suspend": "Suspends automatic optimization of a table.",
         "resume": "Ends the suspension of a table.",
         "thrift": "Serves SQL to JDBC, ODBC and Spark Connect.",
@@ -64,6 +65,7 @@ FILES = {
         "check",
         "completion",
         "conf",
+        "dashboard",
         "diagnose",
         "doctor",
         "health",

@@ -38,6 +38,7 @@ from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, on_signals, session
 from sql_ext.commands.suggestions import suggestion
 from sql_ext.commands.table_size import is_small
 from sql_ext.commands.waiting import waiting
+from sql_ext.dashboard.address import DashboardAddress, OpenPort, open_port
 from sql_ext.lifetime import Lifetime
 from sql_ext.server.metrics_address import MetricsAddress
 from sql_ext.server.metrics_endpoint import metrics_endpoint
@@ -202,6 +203,7 @@ class Runner:
         tables: Sequence[str],
         session_settings: SessionSettings,
         metrics_address: MetricsAddress | None = None,
+        dashboard_address: DashboardAddress | None = None,
         *,
         metrics_tables: int = 0,
         is_quiet: bool = False,
@@ -212,23 +214,25 @@ class Runner:
             tables: names or paths; the whole catalog if empty.
             session_settings: settings of the session.
             metrics_address: where to serve metrics; None = nowhere.
+            dashboard_address: where to serve the dashboard; None = nowhere.
             metrics_tables: number of tables with metrics of their own; 0 = no metrics by table.
             is_quiet: whether to print no line for each run; errors are still logged.
 
         Raises:
-            UseError: the metrics cannot be served; raised before a session is created.
+            UseError: the metrics or the dashboard cannot be served; raised before a session is created.
         """
         from procedures.service.service import Service
+        from sql_ext.dashboard.server import dashboard
 
-        metrics = None if metrics_address is None else ServiceMetrics(metrics_tables)
-        app = application()
+        metrics, app = ServiceMetrics(metrics_tables), application()
+        samples = partial(_samples, metrics, app)
         services: list[Service] = []
 
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
         with ExitStack() as stack:
-            if metrics_address is not None and metrics is not None:
-                samples = partial(_samples, metrics, app)
+            port = None if dashboard_address is None else stack.enter_context(open_port(dashboard_address))
+            if metrics_address is not None:
                 url = stack.enter_context(metrics_endpoint(metrics_address, samples, partial(_problem, services)))
                 say(f"metrics: {url}")
             session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
@@ -240,11 +244,38 @@ class Runner:
             services.append(service)
             say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C stops it")
             try:
+                if port is not None:
+                    stack.enter_context(dashboard(port, spark, app, list(tables) or None, samples))
+                    _announce(port)
                 while not asked_to_end:
                     time.sleep(_POLL_SECONDS)
                 say("stopping after the current groups are committed")
             finally:
                 service.stop()
+
+    def dashboard(self, address: DashboardAddress, session_settings: SessionSettings) -> None:
+        """Serves the dashboard until SIGINT or SIGTERM, and optimizes nothing.
+
+        Args:
+            address: where to serve it, and for whom.
+            session_settings: settings of the session.
+
+        Raises:
+            UseError: it cannot be served; raised before a session is created.
+        """
+        from sql_ext.dashboard.server import dashboard
+
+        # Not a threading.Event: see serve.
+        asked_to_end: list[bool] = []
+        with ExitStack() as stack:
+            port = stack.enter_context(open_port(address))
+            spark = stack.enter_context(session(replace(session_settings, lifetime=Lifetime.SERVER)))
+            stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
+            stack.enter_context(dashboard(port, spark, application()))
+            _announce(port)
+            say("Ctrl-C stops it")
+            while not asked_to_end:
+                time.sleep(_POLL_SECONDS)
 
     def thrift(self, settings: ServerSettings, session_settings: SessionSettings) -> None:
         """Serves JDBC and, if configured, Spark Connect, until SIGINT or SIGTERM.
@@ -279,6 +310,12 @@ class Runner:
         ):
             attach(spark)  # this time with the service
             serve(spark, settings, token, ready, lambda: bool(asked_to_end), say)
+
+
+def _announce(port: OpenPort) -> None:
+    for note in port.notes:
+        say(note)
+    say(f"dashboard: {port.url}")
 
 
 def _announce_stop() -> None:

@@ -9,11 +9,14 @@ import click
 
 from procedures.service.service_settings import LISTENER_INTERVAL, MAX_TABLES, OPTIMIZATION_INTERVAL
 from sql_ext.commands.chosen_runner import runner_of
+from sql_ext.commands.dashboard_options import dashboard_address, dashboard_options
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.log_source import check_paths
 from sql_ext.commands.options import checked_name, checked_setting, examples, session_options
 from sql_ext.commands.session_settings import session_settings_of
 from sql_ext.server.metrics_address import DEFAULT_HOST, MetricsAddress
+
+_DASHBOARD = "dashboard-"
 
 
 def _service(ctx: click.Context, /, tables: tuple[str, ...], quiet: bool, **options: Any) -> None:
@@ -25,14 +28,14 @@ def _service(ctx: click.Context, /, tables: tuple[str, ...], quiet: bool, **opti
     port, host, most = options.pop("metrics_port"), options.pop("metrics_host"), options.pop("metrics_tables")
     if most and port is None:
         raise click.UsageError(f"--metrics-tables = {most} needs --metrics-port.")
-    address = None if port is None else MetricsAddress(port, host)
+    metrics = None if port is None else MetricsAddress(port, host)
+    dashboard = dashboard_address(options, _DASHBOARD)
     session_settings = session_settings_of(options)
     conf = {**session_settings.conf, **{key: str(value) for key, value in service_conf.items() if value is not None}}
     guarded(lambda: check_paths(ctx, tables, session_settings))
     runner = runner_of(ctx)
-    guarded(
-        lambda: runner.serve(tables, replace(session_settings, conf=conf), address, metrics_tables=most, is_quiet=quiet)
-    )
+    conf_of_service = replace(session_settings, conf=conf)
+    guarded(lambda: runner.serve(tables, conf_of_service, metrics, dashboard, metrics_tables=most, is_quiet=quiet))
 
 
 COMMAND = click.Command(
@@ -80,6 +83,7 @@ COMMAND = click.Command(
             show_default=True,
             help="Address for --metrics-port. The endpoint has no authentication.",
         ),
+        *dashboard_options(_DASHBOARD),
         *session_options(),
     ],
     help="Optimizes the tables whose properties turn on automatic optimization. SIGINT or SIGTERM stops it at a "
@@ -87,6 +91,7 @@ COMMAND = click.Command(
     epilog=examples(
         "use-spark service --warehouse /data/wh",
         "use-spark service --table db.flights --table /data/t --interval '10 minutes'",
+        "use-spark service --warehouse /data/wh --dashboard-port 8765",
     )
     + f"\n\n{exit_codes_text()}",
 )

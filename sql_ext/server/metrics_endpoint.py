@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from catalog.errors import InvalidArgumentError, MissingPackageError, UseError
+from catalog.errors import MissingPackageError
 from procedures.service.service_metrics import COUNTER, METRICS, TABLE_METRICS, Sample
+from sql_ext.server.listening import host_in_url, port_refusal
 from sql_ext.server.metrics_address import MetricsAddress
 
 if TYPE_CHECKING:
@@ -58,11 +58,10 @@ def metrics_endpoint(
     try:
         server, thread = start_http_server(address.port, address.host, registry)
     except OSError as error:
-        raise _refusal(address, error) from error
+        raise port_refusal(("metrics-port", "metrics-host"), address.port, address.host, error) from error
     server.set_app(_with_health(make_wsgi_app(registry), problem))
     try:
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        yield f"http://{host}:{server.server_port}/metrics"
+        yield f"http://{host_in_url(address.host)}:{server.server_port}/metrics"
     finally:
         server.shutdown()
         server.server_close()
@@ -83,15 +82,3 @@ def _with_health(metrics: WSGIApplication, problem: Callable[[], str | None]) ->
         return [f"{' '.join((reason or 'ok').split())}\n".encode()]
 
     return answer
-
-
-def _refusal(address: MetricsAddress, error: OSError) -> UseError:
-    if error.errno == errno.EADDRINUSE:
-        return UseError(
-            f"metrics-port = {address.port} on {address.host} is in use: use another port, or 0 for a free one.",
-            code="USE_PORT_IN_USE",
-            sql_state="55006",
-        )
-    if isinstance(error, PermissionError):
-        return InvalidArgumentError.of("metrics-port", address.port, "a port that you may use, such as 1024 or above")
-    return InvalidArgumentError.of("metrics-host", address.host, "a name or an address of this machine")

@@ -35,6 +35,7 @@ from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.rows_command import command_name, rows_command
 from sql_ext.commands.runner import Runner
 from sql_ext.commands.session_settings import SessionSettings
+from sql_ext.dashboard.address import DashboardAddress
 from sql_ext.installed_versions import installed_versions
 from sql_ext.server.metrics_address import MetricsAddress
 
@@ -62,8 +63,20 @@ class FakeRunner:
             raise self.result[0]
         return list(self.result)
 
-    def serve(self, tables, session_settings, metrics_address=None, *, metrics_tables=0, is_quiet=False):
-        self.asked.append((tables, session_settings, metrics_address, is_quiet, metrics_tables))
+    def serve(
+        self,
+        tables,
+        session_settings,
+        metrics_address=None,
+        dashboard_address=None,
+        *,
+        metrics_tables=0,
+        is_quiet=False,
+    ):
+        self.asked.append((tables, session_settings, metrics_address, dashboard_address, is_quiet, metrics_tables))
+
+    def dashboard(self, address, session_settings):
+        self.asked.append((address, session_settings))
 
     def call(self, procedure, arguments, session_settings):
         self.asked.append((procedure.name, arguments))
@@ -335,9 +348,9 @@ def test_the_service_gets_its_tables_and_intervals():
     runner = FakeRunner()
     options = ("--table=a.b", "--table=/x", "--interval=1 minute", "--listener-interval=5000", "--max-tables=4")
     assert run(runner, "service", *options).exit_code == ExitCode.DONE
-    (tables, session_settings, metrics_address, is_quiet, _) = runner.asked[0]
+    (tables, session_settings, *addresses, is_quiet, _) = runner.asked[0]
     assert tables == ("a.b", "/x")
-    assert metrics_address is None
+    assert addresses == [None, None]
     assert not is_quiet
     assert session_settings.conf == {
         "spark.qbeast.use.optimization-interval": "1 minute",
@@ -350,7 +363,7 @@ def test_the_service_gets_its_tables_and_intervals():
 def test_a_quiet_service():
     runner = FakeRunner()
     assert run(runner, "service", "--quiet").exit_code == ExitCode.DONE
-    assert runner.asked[0][3]
+    assert runner.asked[0][4]
 
 
 def test_the_service_gets_the_address_of_its_metrics():
@@ -364,11 +377,23 @@ def test_the_service_gets_the_address_of_its_metrics():
 def test_the_service_gets_the_number_of_tables_with_metrics():
     runner = FakeRunner()
     assert run(runner, "service", "--metrics-port=0", "--metrics-tables=7").exit_code == ExitCode.DONE
-    assert runner.asked[0][4] == 7
+    assert runner.asked[0][5] == 7
     refused = run(runner, "service", "--metrics-tables=7")
     assert refused.exit_code == ExitCode.USAGE
     assert "--metrics-tables = 7 needs --metrics-port" in refused.stderr
     assert run(runner, "service", "--metrics-port=0", "--metrics-tables=1001").exit_code == ExitCode.USAGE
+
+
+def test_the_dashboard_gets_its_address():
+    runner = FakeRunner()
+    options = ("--dashboard-port=0", "--dashboard-host=::1", "--dashboard-auth=none")
+    assert run(runner, "service", *options).exit_code == ExitCode.DONE
+    assert run(runner, "service", "--dashboard-auth=none").exit_code == ExitCode.DONE
+    assert run(runner, "dashboard", "--token-file=/t", "--conf=a=b").exit_code == ExitCode.DONE
+    assert [asked[3] for asked in runner.asked[:2]] == [DashboardAddress(0, "::1", "none", prefix="dashboard-"), None]
+    assert runner.asked[2][0] == DashboardAddress(8765, "127.0.0.1", "token", Path("/t"))
+    assert runner.asked[2][1].conf == {"a": "b"}
+    assert run(runner, "dashboard", "--auth=password").exit_code == ExitCode.USAGE
 
 
 def test_conf_prints_properties():
@@ -633,7 +658,7 @@ def test_examples_of_the_help_are_accepted(name):
     for example in examples:
         typed = shlex.split(example)
         typed = typed[1 : next((i for i, word in enumerate(typed) if word in "<>|"), None)]
-        if name in ("doctor", "thrift"):
+        if name in ("diagnose", "doctor", "thrift"):
             COMMANDS[name].make_context(name, typed[1:])
             continue
         result = CliRunner().invoke(cli, typed, obj=FakeRunner(), input="SELECT 1")
@@ -644,7 +669,7 @@ def test_the_help_lists_every_command():
     """From names alone. Every procedure but help is a command."""
     listed = [name for names in SECTIONS.values() for name in names]
     assert len(listed) == len(set(listed))
-    own = {"completion", "conf", "doctor", "inspect", "service", "sql", "thrift"}
+    own = {"completion", "conf", "dashboard", "diagnose", "doctor", "inspect", "service", "sql", "thrift"}
     assert set(listed) == own | {command_name(p) for p in procedures().values() if p.name != "help"}
     assert set(COMMANDS) == set(listed)
     text = run(FakeRunner(), "--help").output

@@ -181,7 +181,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
         newest = snapshot.latest_revision
         names = () if newest is None else tuple(logical_name(snapshot.schema, column) for column in newest.columns)
         axes = _axes(names, columns)
-        cubes = () if newest is None else _cubes(snapshot, newest, axes)
+        cubes = () if newest is None else cube_boxes(snapshot, newest, axes)
         rows = files.rows
         return TableFacts(
             name=table.name,
@@ -219,7 +219,14 @@ def _axes(names: tuple[str, ...], columns: tuple[str, ...] | None) -> tuple[int,
     return tuple(names.index(column) for column in columns)
 
 
-def _cubes(snapshot: TableSnapshot, newest: Revision, axes: tuple[int, ...]) -> tuple[CubeBox, ...]:
+def cube_boxes(snapshot: TableSnapshot, newest: Revision, axes: tuple[int, ...]) -> tuple[CubeBox, ...]:
+    """Returns the cubes of the newest revision over one or two columns, by depth, and those with more rows first.
+
+    Args:
+        snapshot: a version.
+        newest: its newest revision.
+        axes: numbers of the one or two columns among the indexed ones.
+    """
     cubes = []
     for cube, state in snapshot.cube_states(newest).items():
         box = cube.box()
