@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catalog.errors import FileSystemError
+from catalog.errors import FileSystemError, InvalidArgumentError
 from catalog.settings.setting import SIZE
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.hanging_lines import terminal_width
@@ -64,7 +64,11 @@ def _diagnose(
     def request() -> Request:
         from sql_ext.diagnosis.table_diagnosis import Request
 
-        text = None if queries is None else queries.read_text("utf-8")
+        try:
+            text = None if queries is None else queries.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            raise InvalidArgumentError.of("--queries", str(queries), f"a file that can be read ({reason})") from error
         return Request(budget, target_file_bytes, text, dict(storage_options))
 
     guarded(lambda: _run(paths, request, **output))
@@ -98,7 +102,7 @@ COMMAND = click.Command(
         click.Argument(["paths"], nargs=-1, required=True, metavar="PATH..."),
         click.Option(
             ["--queries"],
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            type=click.Path(path_type=Path),
             help="File with SELECT statements over the one table, separated by semicolons. By default, ranges of "
             "times, keys and names are assumed.",
         ),
