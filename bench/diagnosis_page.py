@@ -1,6 +1,6 @@
 """The table of predictions in the documentation, from the figures of ``bench/diagnosis.py``.
 
-    python bench/diagnosis_page.py   # writes the table into docs/howto/diagnose.md
+python bench/diagnosis_page.py   # writes the table into docs/howto/diagnose.md
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def table_of(figures: Sequence[Mapping[str, Any]]) -> str:
             lines.append(f"| {name} | {index} | | | | |")
         for read in one["reads"]:
             shares = " | ".join(f"{100 * read[share]:.1f} %" for share in ("today", "predicted", "measured"))
-            lines.append(f"| {name} | {index} | {read['kind'].replace('_', '\\_')} | {shares} |")
+            kind = read["kind"].replace("_", r"\_")
+            lines.append(f"| {name} | {index} | {kind} | {shares} |")
             name = index = ""
     return "\n".join(lines) + "\n"
 

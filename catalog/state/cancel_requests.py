@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from typing import TYPE_CHECKING
 
 from catalog.errors import WriteDeniedError
+from catalog.jvm.raised_errors import file_errors
 from catalog.state.state_files import NOT_ACCESSIBLE, Missing, Unreadable, access_problem, parse, read
-from catalog.table.managed_table import ManagedTable
+
+if TYPE_CHECKING:
+    from catalog.table.managed_table import ManagedTable
 
 CANCELS_FOLDER = "cancels"
 # The id becomes the name of a file, and leases have it from files that anybody may have written.
@@ -56,7 +57,7 @@ def request_cancel(table: ManagedTable, run_id: str, now: int, by: str) -> None:
     """
     try:
         table.write_state(_file(run_id), json.dumps({"at": now, "by": by}))
-    except (Py4JError, PySparkException, OSError) as error:
+    except file_errors() as error:
         raise WriteDeniedError(
             f"{table.state_folder}/{_file(run_id)} cannot be written ({access_problem(error)}). The run was not asked "
             "to stop: check the rights there."

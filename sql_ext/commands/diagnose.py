@@ -34,6 +34,7 @@ def _size(ctx: click.Context, option: click.Parameter, value: str | None) -> int
 
 
 def _run(paths: tuple[str, ...], request: Callable[[], Request], as_json: bool, html: Path | None, limit: int) -> None:
+    from sql_ext.diagnosis.html_page import diagnosis_page
     from sql_ext.diagnosis.many_tables import diagnose_tables
     from sql_ext.diagnosis.text_page import diagnoses_text
 
@@ -41,7 +42,7 @@ def _run(paths: tuple[str, ...], request: Callable[[], Request], as_json: bool, 
         found = diagnose_tables(paths, request(), bar.show, processes=os.cpu_count() or 1)
     if html is not None:
         try:
-            html.write_text(found.to_html(), "utf-8")
+            html.write_text(diagnosis_page(found), "utf-8")
         except OSError as error:
             raise FileSystemError.of(str(html), error.strerror or str(error)) from error
     if as_json:

@@ -57,18 +57,6 @@ class Diagnoses:
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return found
 
-    def to_html(self) -> str:
-        """Returns a page for a browser or for mail."""
-        from sql_ext.diagnosis.html_page import diagnosis_page
-
-        return diagnosis_page(self)
-
-    def __str__(self) -> str:
-        """Returns text for a terminal of 110 characters."""
-        from sql_ext.diagnosis.text_page import diagnoses_text
-
-        return diagnoses_text(self)
-
 
 def diagnose_tables(
     paths: Sequence[str],
