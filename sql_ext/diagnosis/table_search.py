@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from catalog.errors import FileSystemError, TableError
+from sql_ext.readers.delta_files import causes_of
 from sql_ext.readers.log_segment import LOG
 
 # Names, databases and environments above a table; a deeper folder is data of something else.
@@ -76,7 +77,7 @@ def _remote_tables(path: str, storage_options: Mapping[str, str]) -> Iterator[st
                         following += [f"{folder}/{name}".strip("/") for name in names if _may_have_tables(name)]
                 level = following
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        raise FileSystemError.of(path, str(error).split("\n", 1)[0]) from error
+        raise FileSystemError.of(path, causes_of(error)) from error
 
 
 def _folders_of(files: pafs.FileSystem, folder: str) -> Sequence[str]:

@@ -33,6 +33,9 @@ _FEATURES = frozenset(
         "typeWidening-preview",
     }
 )
+# Colors of a terminal, between the causes of an error.
+_COLOR = re.compile(r"\x1b\[\d+m")
+_LONGEST_CAUSE = 400
 _ABSOLUTE = re.compile("[A-Za-z][A-Za-z0-9+.-]*:/|/")
 
 
@@ -101,7 +104,7 @@ class DeltaFiles:
         try:
             table = DeltaTable(location, version=version, storage_options=dict(storage_options))
         except (DeltaError, OSError, ValueError) as error:
-            raise TableError.missing(location, str(error).split("\n", 1)[0]) from error
+            raise TableError.missing(location, causes_of(error)) from error
         found = cls(location, storage_options, table)
         found._check_features()
         return found
@@ -230,8 +233,13 @@ def reading(location: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        detail = str(error).split("\n", 1)[0].rstrip(".") or type(error).__name__
-        raise FileSystemError.of(location, detail) from error
+        raise FileSystemError.of(location, causes_of(error)) from error
+
+
+def causes_of(error: BaseException) -> str:
+    """Returns the text of an error of deltalake or Arrow, with the causes that it lists, in one line."""
+    text = _COLOR.sub("", str(error)).replace("\u21b3", ":")
+    return re.sub(r"\s+:", ":", " ".join(text.split()))[:_LONGEST_CAUSE].rstrip(". ") or type(error).__name__
 
 
 def _as_numbers(values: pa.ChunkedArray | pa.Array) -> pa.Array:
