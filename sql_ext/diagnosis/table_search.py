@@ -43,7 +43,7 @@ def find_tables(path: str, storage_options: Mapping[str, str]) -> list[str]:
 def _local_tables(path: str) -> Iterator[str]:
     if not Path(path).is_dir():
         return
-    todo = [(path, 0)]
+    todo = [(str(Path(path)), 0)]
     while todo:
         folder, depth = todo.pop()
         try:

@@ -78,7 +78,7 @@ def facts_of(found: TableDiagnosis) -> list[str]:
         facts.append(f"indexed by {', '.join(found.index_columns)}; {size_text(found.unindexed_bytes)} are not indexed")
     if found.deleted_rows:
         facts.append(
-            f"{found.deleted_rows:,} deleted rows in {found.files_with_deleted_rows:,} files, which reads carry"
+            f"{found.deleted_rows:,} deleted rows in {found.files_with_deleted_rows:,} files, which reads still load"
         )
     log = found.log
     text = f"log: {log.commits:,} commits, {size_text(log.bytes)}; {log.since_checkpoint:,} since the last checkpoint"
