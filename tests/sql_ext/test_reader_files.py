@@ -409,6 +409,8 @@ def test_draws_of_any_fraction(fraction):
 
 
 def test_causes_of_an_error_are_one_line():
-    error = OSError("Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing list request\n   \x1b[31m↳\x1b[0m 404 Not Found.")
+    error = OSError(
+        "Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing list request\n   \x1b[31m↳\x1b[0m 404 Not Found."
+    )
     assert causes_of(error) == "Generic S3 error: Error performing list request: 404 Not Found"
     assert causes_of(ValueError()) == "ValueError"
