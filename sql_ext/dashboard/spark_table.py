@@ -74,6 +74,8 @@ class SparkTableSource:
         newest = snapshot.latest_revision
         names = () if newest is None else tuple(logical_name(snapshot.schema, column) for column in newest.columns)
         axes = tuple(range(min(len(names), 2)))
+        index = snapshot.index_configuration
+        declared = () if index is None else tuple(index.logical_columns)
         cubes = () if newest is None else cube_boxes(snapshot, newest, axes)
         diagnosis = diagnosis_of(table, clock)
         events = _events(table)
@@ -89,7 +91,7 @@ class SparkTableSource:
             health=tuple(health_rows(diagnosis)),
             steps=diagnosis.steps,
             layout=Layout(
-                columns=names,
+                columns=names or declared,
                 shown_columns=tuple(names[axis] for axis in axes),
                 cubes=cubes[:MOST_CUBES],
                 all_cubes=len(cubes),

@@ -35,7 +35,7 @@ class Layout:
     """The layout of a version.
 
     Attributes:
-        columns: logical names of the indexed columns; empty without an index.
+        columns: logical names of the indexed columns, or of those that are declared; empty without any.
         shown_columns: the one or two columns of the cubes.
         cubes: cubes of the newest revision, at most ``MOST_CUBES``.
         all_cubes: how many there are.

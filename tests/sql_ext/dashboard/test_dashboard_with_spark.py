@@ -110,5 +110,5 @@ def test_a_table_without_an_index_has_a_page(spark, lake):
     data = source.gather(lake["plain"].name, True, "group-of-the-test")
     assert data.layout.cubes == ()
     text = Pages(10).table(data)
-    assert "no index" in text
+    assert "No file is indexed" in text
     assert "There is no plan: USE_NO_INDEX_COLUMNS" in text
