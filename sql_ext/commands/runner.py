@@ -214,14 +214,15 @@ class Runner:
         from procedures.service.service import Service
         from sql_ext.dashboard.server import dashboard
 
-        metrics, app = ServiceMetrics(), application()
-        samples = partial(_samples, metrics, app)
+        app = application()
+        metrics = None if metrics_address is None and dashboard_address is None else ServiceMetrics()
+        samples = None if metrics is None else partial(_samples, metrics, app)
 
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
         with ExitStack() as stack:
             port = None if dashboard_address is None else stack.enter_context(open_port(dashboard_address))
-            if metrics_address is not None:
+            if metrics_address is not None and samples is not None:
                 say(f"metrics: {stack.enter_context(metrics_endpoint(metrics_address, samples))}")
             session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
             spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
