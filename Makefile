@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -181,6 +181,9 @@ bench-merge: java $(INSTALLED) ## what a MERGE of 1,000 keys reads, with and wit
 
 bench-fleet-tables: java $(INSTALLED) ## bytes that readers of 300 tables read, by who gets the budget (half an hour)
 	@$(BIN)/python bench/fleet_tables.py --json bench/results/fleet_tables.json $(ARGS)
+
+bench-diagnosis: java $(INSTALLED) ## what use-spark diagnose predicts, against what is read with the index (ten minutes; pip install duckdb-extension-tpch)
+	@$(BIN)/python bench/diagnosis.py $(ARGS)
 
 bench-looks: java $(INSTALLED) ## what the looks of the service at many tables cost (minutes; ARGS="--tables 10000")
 	@$(BIN)/python bench/looks.py $(ARGS)

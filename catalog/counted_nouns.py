@@ -10,7 +10,7 @@ def counted(number: int, noun: str) -> str:
         number: the number.
         noun: in the singular; its plural ends in ``s``.
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def agreeing(number: int, singular: str, plural: str) -> str:

@@ -1,8 +1,11 @@
-"""The kind of work that a session is started for."""
+"""How a session starts: for which work, and whether its JVM runs already."""
 
 from __future__ import annotations
 
 import enum
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set under spark-submit, where the JVM already runs and has the master and all settings."""
 
 
 class Lifetime(enum.Enum):

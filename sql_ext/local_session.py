@@ -17,12 +17,10 @@ from sql_ext.attachment import attach
 from sql_ext.class_archive import ClassArchive
 from sql_ext.configuration import configure
 from sql_ext.driver_process import started_driver
-from sql_ext.lifetime import Lifetime
+from sql_ext.environment_checks import check_environment
+from sql_ext.lifetime import SUBMITTED, Lifetime
 from sql_ext.startup_output import held_back
 from sql_ext.warehouse import DERBY_LOG, JAVA_OPTIONS_KEY, metastore_log, open_warehouse, warehouse_conf, with_warehouse
-
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set under spark-submit, where the JVM already runs and has the master and all settings."""
 
 LOG_LEVEL_KEY = "spark.log.level"
 _WAREHOUSE_KEY = "spark.sql.warehouse.dir"
@@ -108,8 +106,11 @@ def new_session(
         lifetime: what the session is optimized for.
 
     Raises:
-        UseError: the warehouse cannot be used.
+        UseError: the warehouse cannot be used, or Spark cannot start on this machine.
     """
+    starts_jvm = started_driver() is None and SUBMITTED not in os.environ
+    if starts_jvm:
+        check_environment(os.environ)
     # Errors show no place in Python code, and recording it takes PySpark thousands of calls of the JVM.
     settings = {"spark.python.sql.dataFrameDebugging.enabled": "false", **conf}
     is_submitted = SUBMITTED in os.environ
@@ -137,7 +138,6 @@ def new_session(
         builder = builder.config(key, value)
     if not is_submitted:
         builder = configure(builder)
-    starts_jvm = started_driver() is None and not is_submitted
     with held_back() if starts_jvm and log_level in _QUIET_LEVELS else nullcontext():
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel(log_level)

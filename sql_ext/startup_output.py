@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from sql_ext.unusable_java import java_error
-
 _STDOUT, _STDERR = 1, 2
 _END_OF_START = b"\0use-spark: the session has started\n"
 # Shown at once, because a download takes long.
@@ -62,9 +60,6 @@ def held_back() -> Iterator[None]:
     """Holds back output of this process and its children on standard error while the block runs.
 
     Later lines of the children are passed on. If the block fails, all lines are shown.
-
-    Raises:
-        UnusableJavaError: the launcher has failed, and Java is missing or unsupported.
     """
     source, end = os.pipe()
     before = {number: os.dup(number) for number in (_STDOUT, _STDERR)}
@@ -76,11 +71,8 @@ def held_back() -> Iterator[None]:
         os.dup2(end, number)
     try:
         yield
-    except BaseException as error:
-        lines, about_java = output.end_start(end), java_error(error, os.environ)
-        if about_java is not None:
-            raise about_java from None
-        for line in lines:
+    except BaseException:
+        for line in output.end_start(end):
             os.write(before[_STDERR], line)
         raise
     else:

@@ -33,7 +33,7 @@ from catalog.history.events import (
     OPERATION,
     OptimizationEvent,
 )
-from catalog.history.recent_events import EVENTS_ADVICE
+from catalog.history.recent_events import EVENTS_ADVICE, MOST_FILES
 from catalog.state.line_folder import FILE_NAME, FULL_CHARACTERS, LineFolder, MergedLines
 from catalog.state.state_files import access_problem, read
 from catalog.table.managed_table import ManagedTable
@@ -42,8 +42,6 @@ from otree.revision import LAST_REVISION_KEY
 logger = logging.getLogger(__name__)
 
 RECONCILED_FILE = "reconciled.json"
-# If there are more files than this, they are merged into one.
-MOST_FILES = 100
 
 _OURS = FILE_NAME
 # Before they had a folder of their own, whole events with long lists were kept among the events.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import InvalidArgumentError
+from catalog.insights.record_files import CONSUMPTION_FOLDER, RECORD_FILE
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, merged_lines, parse_scans, scan_rows
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.shared_texts import SharedTexts
@@ -17,11 +17,8 @@ from catalog.state.line_folder import LineFolder
 from catalog.state.state_files import Unreadable
 from catalog.table.managed_table import ManagedTable
 
-CONSUMPTION_FOLDER = "consumption"
 # If there are more files than this, they are merged into one.
 MOST_FILES = 100
-# The time of the newest query in the file, and the number of lines.
-_COUNTED = re.compile(r"(\d+)-(?:merged-|full-)?(?:(\d+)-)?[^/]+\.json")
 _ADVICE = "Its rows are left out. Delete the file, unless it is being written just now."
 
 
@@ -58,7 +55,7 @@ def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:
     """
     folder = _folder(table)
     folder.merge(now, MOST_FILES)
-    counted = [(int(m[1]), int(m[2] or 0), n) for n in folder.current(now) if (m := _COUNTED.fullmatch(n))]
+    counted = [(int(m[1]), int(m[2] or 0), n) for n in folder.current(now) if (m := RECORD_FILE.fullmatch(n))]
     rows, deleted = 0, 0
     for finished_at, count, name in sorted(counted, reverse=True):
         rows += count
@@ -76,12 +73,12 @@ def newest_record(spark: SparkSession, location: str) -> int | None:
         location: root of the table, which is not read.
     """
     names = SharedTexts(spark, f"{location}/{STATE_FOLDER}/{CONSUMPTION_FOLDER}").names()
-    return max((int(match[1]) for name in names if (match := _COUNTED.fullmatch(name))), default=None)
+    return max((int(match[1]) for name in names if (match := RECORD_FILE.fullmatch(name))), default=None)
 
 
 def scans_of(table: ManagedTable) -> DataFrame:
     """Returns the rows of ``<table>.consumption``; they are read when the DataFrame is."""
-    names = [name for name in table.list_state(CONSUMPTION_FOLDER) if _COUNTED.fullmatch(name)]
+    names = [name for name in table.list_state(CONSUMPTION_FOLDER) if RECORD_FILE.fullmatch(name)]
     if not names:
         return local_data_frame(table.spark, [], CONSUMPTION_SCHEMA)
     files = [f"{table.state_folder}/{CONSUMPTION_FOLDER}/{name}" for name in names]

@@ -235,6 +235,24 @@ class IndexConfiguration:
         return {**text, **types, **more}
 
 
+def is_outdated(index: IndexConfiguration | None, latest: Revision | None, configuration: Mapping[str, str]) -> bool:
+    """Whether the next data that is indexed would start a revision, wherever it lies.
+
+    Args:
+        index: what the properties ask for; None without index columns.
+        latest: the newest revision; None before the first indexing.
+        configuration: properties of the table itself.
+    """
+    if index is None or latest is None:
+        return False
+    hashed_as = configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}")
+    return (
+        index.transformers != latest.transformers
+        or (index.cube_size is not None and index.cube_size != latest.desired_cube_size)
+        or (hashed_as is not None and hashed_as != ";".join(index.hash_types))
+    )
+
+
 def indexable_type(data_type: DataType) -> str | None:
     """The format's name of a Spark type; None when it cannot be indexed."""
     # A string with a collation has a name of its own: its equality is not that of bytes, which hashing relies on.

@@ -14,9 +14,9 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import ConcurrentChangeError
 from catalog.jvm.raised_errors import file_errors
+from catalog.state.cancel_requests import cancel_request, delete_request, delete_requests
 from catalog.state.renewal import renewed_in_background
 from catalog.state.state_files import (
     NOT_ACCESSIBLE,
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 LEASE_FILE = "lease.json"
 # Renewed three times in its time; a crashed holder blocks the table for this long at most.
 LEASE_MILLIS = 45_000
+RENEWAL_SECONDS = LEASE_MILLIS // 3000
 # A lease that ends later than so many lease times from now is invalid: no holder with a correct clock writes it, and a
 # wrong clock must not block a table for years.
 MOST_LEASE_TIMES = 3
@@ -66,6 +68,10 @@ class Lease:
         acquired_at: epoch milliseconds.
         expires_at: epoch milliseconds; afterwards any run may take it.
         plan: id of the plan that the run executes groups of, None for any other run.
+        application: id of the Spark application; None if the file does not record it.
+        current: what the run did when it renewed the lease; None for work that cannot be asked to stop.
+        committed: groups that it had committed then.
+        committed_bytes: input bytes of these groups.
     """
 
     run_id: str
@@ -74,6 +80,10 @@ class Lease:
     acquired_at: int
     expires_at: int
     plan: str | None = None
+    application: str | None = None
+    current: str | None = None
+    committed: int | None = None
+    committed_bytes: int | None = None
 
     def to_json(self) -> str:
         """The text of the lease's file."""
@@ -103,6 +113,10 @@ def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
             acquired_at=fields.whole_number("acquired_at"),
             expires_at=fields.whole_number("expires_at", most=latest),
             plan=fields.text_or_none("plan"),
+            application=fields.text_or_none("application"),
+            current=fields.text_or_none("current"),
+            committed=fields.whole_or_none("committed"),
+            committed_bytes=fields.whole_or_none("committed_bytes"),
         ),
     )
 
@@ -116,6 +130,32 @@ def read_lease(table: StateFolder, now: int | None = None) -> Lease | None:
     """
     lease = read(table, LEASE_FILE, partial(parse_lease, now=now), _ADVICE)
     return None if isinstance(lease, (Missing, Unreadable)) else lease
+
+
+@dataclass(frozen=True)
+class LeasedRun:
+    """A run that others can watch and stop through its lease.
+
+    Attributes:
+        application: id of the Spark application; None if it is not known.
+        progress: returns what the run does, its committed groups and their bytes.
+        cancel: asks the run to stop; gets who asked.
+    """
+
+    application: str | None
+    progress: Callable[[], tuple[str, int, int]]
+    cancel: Callable[[str], object]
+
+    def noted(self, lease: Lease) -> Lease:
+        """The lease with what the run does now."""
+        current, committed, committed_bytes = self.progress()
+        return replace(
+            lease,
+            application=self.application,
+            current=current,
+            committed=committed,
+            committed_bytes=committed_bytes,
+        )
 
 
 @dataclass(frozen=True)
@@ -147,7 +187,23 @@ def holder_of(table: StateFolder, now: int) -> Lease | None:
     return lease if lease is not None and lease.expires_at > now else None
 
 
-def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str | None = None) -> Acquired | HeldBy:
+def leases_of(table: ManagedTable, now: int) -> list[Lease]:
+    """The unexpired leases on a table: one, or those of all runs that execute the same plan.
+
+    Args:
+        table: the table.
+        now: epoch milliseconds.
+    """
+    holder = holder_of(table, now)
+    if holder is None:
+        return []
+    others = [] if holder.plan is None else _sharers(table, holder.plan, now)
+    return [holder, *(lease for lease in others if lease.run_id != holder.run_id)]
+
+
+def acquire(
+    table: ManagedTable, run_id: str, trigger: str, now: int, plan: str | None = None, run: LeasedRun | None = None
+) -> Acquired | HeldBy:
     """Takes the lease, unless another run holds it.
 
     Args:
@@ -156,11 +212,14 @@ def acquire(table: ManagedTable, run_id: str, trigger: str, now: int, plan: str 
         trigger: what started the run.
         now: epoch milliseconds.
         plan: the plan that the run executes; other runs of the same plan do not block it.
+        run: what others can see of the run; None if they cannot stop it.
     """
     held = conflicting_lease(table, run_id, now, plan)
     if held is not None:
         return HeldBy(held)
     mine = Lease(run_id, this_process(), trigger, now, now + LEASE_MILLIS, plan)
+    if run is not None:
+        mine = run.noted(mine)
     if plan is not None:
         try:
             table.write_state(_sharer_file(plan, run_id), mine.to_json())
@@ -204,9 +263,16 @@ def conflicting_lease(table: ManagedTable, run_id: str | None, now: int, plan: s
 
 @contextmanager
 def renewed(
-    table: ManagedTable, run_id: str, trigger: str, clock: Clock = SYSTEM_CLOCK, plan: str | None = None
+    table: ManagedTable,
+    run_id: str,
+    trigger: str,
+    clock: Clock = SYSTEM_CLOCK,
+    plan: str | None = None,
+    run: LeasedRun | None = None,
 ) -> Iterator[None]:
     """Renews an acquired lease in the background while the block runs, and deletes it afterwards.
+
+    Each renewal notes the progress of the run, and looks for a request to stop it.
 
     Args:
         table: the table.
@@ -214,12 +280,18 @@ def renewed(
         trigger: what started the run.
         clock: the time.
         plan: the plan that the run executes; if other runs execute it too, one of them gets the lease.
+        run: as for ``acquire``.
     """
     acquired = clock.now()
 
     def renew() -> None:
         now = clock.now()
         mine = Lease(run_id, this_process(), trigger, acquired, now + LEASE_MILLIS, plan)
+        if run is not None:
+            mine = run.noted(mine)
+            request = cancel_request(table, run_id)
+            if request is not None:
+                run.cancel(request.by)
         if plan is not None:
             table.write_state(_sharer_file(plan, run_id), mine.to_json())
         # Another run holds the lease if this process was suspended for longer than a lease time.
@@ -232,7 +304,7 @@ def renewed(
     def end() -> None:
         _release(table, run_id, plan, clock.now())
 
-    with renewed_in_background(f"use-lease-{run_id}", clock, LEASE_MILLIS / 3000, renew, end, warn):
+    with renewed_in_background(f"use-lease-{run_id}", clock, RENEWAL_SECONDS, renew, end, warn):
         yield
 
 
@@ -264,6 +336,11 @@ def _release(table: ManagedTable, run_id: str, plan: str | None, now: int) -> No
     if plan is not None:
         table.delete_state(_sharer_file(plan, run_id))
         others = _sharers(table, plan, now)
+    if others:
+        delete_request(table, run_id)
+    else:
+        # Those to runs that have crashed, too.
+        delete_requests(table)
     lease = read_lease(table)
     if lease is None or (lease.run_id != run_id and (plan is None or lease.plan != plan)):
         return

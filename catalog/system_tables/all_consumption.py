@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.insights.consumption import CONSUMPTION_FOLDER, scans_of
+from catalog.insights.consumption import scans_of
+from catalog.insights.record_files import CONSUMPTION_FOLDER
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA
 from catalog.jvm.local_rows import local_data_frame
 from catalog.system_tables.system_table import Listed, SystemQuery, SystemTable, error_text, listed_tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from catalog.epoch_millis import moment
@@ -12,6 +13,7 @@ from catalog.errors import UseError
 from catalog.history.events import FAILED
 from catalog.history.recent_events import newest_event
 from catalog.jvm.session import described_jobs
+from catalog.jvm.session_threads import in_threads
 from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.state.lease import holder_of
@@ -50,43 +52,60 @@ def _rows(query: SystemQuery) -> Iterator[Mapping[str, Any]]:
 
 def _rows_of(query: SystemQuery, tables: Sequence[Listed]) -> Iterator[Mapping[str, Any]]:
     wanted = frozenset(query.columns)
-    opened = [_open(query, listed) if wanted - _OF_LISTING else None for listed in tables]
-    if wanted & _OF_FILES:
-        indexed = [o.snapshot for o in opened if isinstance(o, _Opened) and o.snapshot.has_spaces]
-        with described_jobs(query.spark, f"USE metastore_summary: files of {len(indexed)} tables"):
-            read_together(indexed)
-    for listed, outcome in zip(tables, opened, strict=True):
-        row = {**_UNKNOWN, **listed.shown}
-        mistakes: list[UseError] = []
-        problem = outcome if isinstance(outcome, Exception) else None
-        if isinstance(outcome, _Opened):
-            try:
-                mistakes = _look(query, outcome, wanted, row)
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
-                problem = error
-        if problem is not None:
-            logger.info("%s cannot be read: %s", listed.lookup, error_text(problem))
-            row["last_error"] = error_text(problem)
-        if outcome is not None:
-            _add_automation(listed, row)
-        if mistakes and row["last_error"] is None:
-            row["last_error"] = "; ".join(map(error_text, mistakes))
-        yield row
+    if not wanted - _OF_LISTING:
+        for listed in tables:
+            yield {**_UNKNOWN, **listed.shown}
+        return
+    opened = in_threads(query.spark, partial(_open, query, wanted), tables)
+    unlisted = [o.snapshot for o in opened if isinstance(o, _Opened) and o.needs_files]
+    with described_jobs(query.spark, f"USE metastore_summary: files of {len(unlisted)} tables"):
+        read_together(unlisted)
+    yield from in_threads(query.spark, partial(_row, query, wanted), list(zip(tables, opened, strict=True)))
+
+
+def _row(query: SystemQuery, wanted: frozenset[str], look: tuple[Listed, _Opened | Exception]) -> Mapping[str, Any]:
+    listed, outcome = look
+    row = {**_UNKNOWN, **listed.shown}
+    mistakes: list[UseError] = []
+    problem = outcome if isinstance(outcome, Exception) else None
+    if isinstance(outcome, _Opened):
+        try:
+            mistakes = _look(query, outcome, wanted, row)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
+            problem = error
+    if problem is not None:
+        logger.info("%s cannot be read: %s", listed.lookup, error_text(problem))
+        row["last_error"] = error_text(problem)
+    _add_automation(listed, row)
+    if mistakes and row["last_error"] is None:
+        row["last_error"] = "; ".join(map(error_text, mistakes))
+    return row
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """A table, and its newest version."""
+    """A table, and its newest version.
+
+    Attributes:
+        table: the table.
+        snapshot: its newest version.
+        needs_files: whether its files are still to be read.
+    """
 
     table: ManagedTable
     snapshot: TableSnapshot
+    needs_files: bool
 
 
-def _open(query: SystemQuery, listed: Listed) -> _Opened | Exception:
+def _open(query: SystemQuery, wanted: frozenset[str], listed: Listed) -> _Opened | Exception:
     """The newest version of a table, or the reason why it cannot be read."""
     try:
         table = ManagedTable.find(query.spark, listed.lookup)
-        return _Opened(table, table.snapshot())
+        snapshot = table.snapshot()
+        # The unindexed files of a table without an index are counted beside its version.
+        needs_files = bool(wanted & (_OF_CUBES | _OF_HEALTH)) or (bool(wanted & _OF_FILES) and snapshot.has_spaces)
+        # Most tables have few files, which Delta lists beside the version.
+        return _Opened(table, snapshot, needs_files and not snapshot.keep_listed())
     except Exception as error:  # noqa: BLE001 - see _rows_of
         return error
 

@@ -346,6 +346,19 @@ class TableSnapshot:
         former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
         return None if former is None else former[1]
 
+    def keep_listed(self) -> bool:
+        """Keeps all files as Delta has listed them beside the version, without a Spark job.
+
+        Returns:
+            Whether they are kept; False where Delta lists none, as in a version of many files.
+        """
+        if self.version < 0 or self.kept_file_table is not None:
+            return self.version >= 0
+        files = self._listed()
+        if files is not None:
+            self.keep(files)
+        return files is not None
+
     def keep(self, files: FileTable) -> None:
         """Keeps all files of the version for other snapshots of it."""
         if self.location:
@@ -418,10 +431,18 @@ class TableSnapshot:
         return {str(number): r.dimensions for number, r in self.revisions.items() if number > 0 and r.transformations}
 
     @property
+    def total(self) -> FilesTotal:
+        """How many live files there are, and their bytes; no Spark job if Delta keeps the number beside the version."""
+        if not self.restrictions and self.version >= 0 and self.extent.files is not None:
+            return FilesTotal(self.extent.files, self.bytes)
+        totals = self.log_files.agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
+        return FilesTotal(*totals.collect()[0])
+
+    @property
     def unindexed_total(self) -> FilesTotal:
         """How many files are unindexed, and their bytes; no Spark job for a version that was read before."""
         if not self.has_spaces and not self.restrictions and self.version >= 0 and self.extent.files is not None:
-            return FilesTotal(self.extent.files, self.bytes)
+            return self.total
         files = self.file_table_if_few
         if files is not None:
             sizes = files.size[files.revision == 0]

@@ -17,9 +17,6 @@ from procedures.insight.approximation.estimation import Goal
 from procedures.insight.approximation.group_rows import rows_by_group
 from procedures.insight.skipping.queries import QUERY, checked_query
 
-_LEAST_CONFIDENCE = 0.5
-_MOST_CONFIDENCE = 0.999999
-
 
 def request_of(arguments: Mapping[str, Any]) -> Request:
     """Returns the request that checked arguments make.
@@ -37,18 +34,12 @@ def request_of(arguments: Mapping[str, Any]) -> Request:
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    tolerance, confidence = float(arguments["tolerance"]), float(arguments["confidence"])
-    fraction, on_miss = float(arguments["max_fraction"]), arguments["on_miss"]
+    tolerance, fraction = float(arguments["tolerance"]), float(arguments["max_fraction"])
     if not (0.0 < tolerance < math.inf) or (tolerance >= 1.0 and not arguments["absolute"]):
         accepted = "a number above 0" if arguments["absolute"] else "a number above 0 and below 1, or absolute => true"
         raise InvalidArgumentError.of("tolerance", f"{tolerance:g}", accepted)
-    if not _LEAST_CONFIDENCE <= confidence <= _MOST_CONFIDENCE:
-        accepted = f"a number from {_LEAST_CONFIDENCE} to {_MOST_CONFIDENCE}, such as 0.95"
-        raise InvalidArgumentError.of("confidence", f"{confidence:g}", accepted)
     if not 0.0 < fraction <= 1.0:
         raise InvalidArgumentError.of("max_fraction", f"{fraction:g}", "a number above 0, up to 1")
-    if on_miss not in ON_MISS:
-        raise InvalidArgumentError.of("on_miss", on_miss, f"one of {', '.join(ON_MISS)}")
 
 
 def answer_by_group(data: DataFrame, request: Request) -> DataFrame:
@@ -66,9 +57,9 @@ def approximate(
     call: Call,
     query: Annotated[str, Constraint(not_blank=QUERY)],
     tolerance: float = 0.05,
-    confidence: float = 0.95,
+    confidence: Annotated[float, Constraint(least=0.5, most=0.999999)] = 0.95,
     max_fraction: float = 0.5,
-    on_miss: str = "exact",
+    on_miss: Annotated[str, Constraint(choices=ON_MISS)] = "exact",
     *,
     absolute: bool = False,
     per_group: bool = False,

@@ -1,29 +1,88 @@
-"""``CALL use.cancel``: asks a run of this process to stop."""
+"""``CALL use.cancel``: asks a run of this process, or of another one, to stop."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
+from pyspark.sql import SparkSession
+
+from catalog.errors import NotSupportedError, UnknownNameError
+from catalog.jvm.log_probe import qualified
+from catalog.state.cancel_requests import can_be_asked, request_cancel
+from catalog.state.lease import RENEWAL_SECONDS, Lease, leases_of, this_process
+from catalog.state.leased_tables import leased_tables
+from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
 from procedures.declare.result_rows import CancelRow
+from procedures.declare.runs import Run
 from procedures.process.application import application
 
 
 def cancel(
-    _: Call,
+    call: Call,
     id: Annotated[str, Constraint(not_blank="the id of a run")],  # noqa: A002, as SQL names it
+    table: str | None = None,
 ) -> list[CancelRow]:
-    """Asks a run to stop at the next boundary between groups. Committed groups stay.
+    """Asks a run to stop at the next boundary between groups, in whichever process it is. Committed groups stay.
 
     Args:
         id: The run's id, as use.status shows it.
+        table: The table that it works on; needed for runs of other processes if the metastore does not list the table.
 
     Raises:
         UnknownNameError: no live run has this id.
+        NotSupportedError: another process has it, and cannot be asked to stop it.
+        WriteDeniedError: another process has it, and the request cannot be written.
     """
-    run = application().runs.cancel(id.strip())
-    return [CancelRow(run.run_id, run.table, "stopping")]
+    spark, runs, run_id = call.spark, application().runs, id.strip()
+    found = None if table is None else ManagedTable.find(spark, table)
+    place = None if found is None else qualified(spark, found.location)
+
+    def is_wanted(run: Run) -> bool:
+        return place is None or qualified(spark, run.location) == place
+
+    live = [run.run_id for run in runs.live(is_wanted)]
+    if run_id in live:
+        run = runs.cancel(run_id)
+        return [CancelRow(run.run_id, run.table, "stopping")]
+    seen = set(live)
+    now = application().clock.now()
+    for held, lease in _leases(spark, found, now):
+        if lease.run_id == run_id:
+            return [_requested(held, lease, now)]
+        seen.add(lease.run_id)
+    raise UnknownNameError.of("run", run_id, sorted(seen))
+
+
+def _leases(spark: SparkSession, found: ManagedTable | None, now: int) -> Iterator[tuple[ManagedTable, Lease]]:
+    """The leases on a table, or on all tables of the metastore."""
+    tables = (
+        [found]
+        if found is not None
+        else [ManagedTable.find(spark, known.full_name) for known in leased_tables(spark, now)]
+    )
+    for table in tables:
+        for lease in leases_of(table, now):
+            yield table, lease
+
+
+def _requested(table: ManagedTable, lease: Lease, now: int) -> CancelRow:
+    """Asks the holder of a lease.
+
+    Raises:
+        NotSupportedError: it does not look for requests.
+        WriteDeniedError: the request cannot be written.
+    """
+    if lease.current is None or not can_be_asked(lease.run_id):
+        raise NotSupportedError(
+            f"Run {lease.run_id} on {table.name} by {lease.holder} cannot be cancelled from another process: it is "
+            "maintenance, or by an older version. It ends by itself, or with its process."
+        )
+    request_cancel(table, lease.run_id, now, this_process())
+    message = f"{lease.holder} sees the request within {RENEWAL_SECONDS} seconds, and stops after the current groups"
+    return CancelRow(lease.run_id, table.name, "requested", message)
 
 
 CANCEL = operation(cancel)

@@ -25,6 +25,7 @@ from catalog.columns.column_names import find_column, written_name
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.jvm.session import described_jobs
+from catalog.quantities import share_text
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
@@ -205,7 +206,10 @@ def _advice(name: str, overlap: Overlap, files: int, unindexed_share: float, *, 
             f"{counted(unknown, 'file')} {have} no range for these columns, so queries cannot skip {them}.",
         )
     if is_indexed and unindexed_share > _UNINDEXED_SHARE:
-        return "UNINDEXED", f"{unindexed_share:.0%} of the bytes are not indexed: CALL use.optimize(table => '{name}')."
+        return (
+            "UNINDEXED",
+            f"{share_text(unindexed_share, 0)} of the bytes are not indexed: CALL use.optimize(table => '{name}').",
+        )
     if overlap.average_depth <= max(files * _DEPTH_SHARE, 1.0):
         return "WELL_CLUSTERED", f"{depth}."
     if is_indexed:

@@ -11,7 +11,7 @@ from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.jvm.metastore import tables_of_schema
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
-from procedures.declare.operation import Constraint, Int, operation
+from procedures.declare.operation import AT_LEAST_ONE, Constraint, Int, operation
 from procedures.declare.result_rows import ConsolidateLogRow
 from procedures.lifecycle.log import consolidation
 from procedures.lifecycle.log.consolidation import LogRequest
@@ -43,8 +43,6 @@ def _modes(names: Iterable[str] | None) -> tuple[LogMode, ...]:
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    if arguments["parallelism"] < 1:
-        raise InvalidArgumentError.of("parallelism", arguments["parallelism"], "a whole number of at least 1")
     named = [name for name in (TABLE, TABLES, SCHEMA) if arguments[name] is not None]
     if len(named) != 1:
         raise InvalidArgumentError.of(
@@ -83,7 +81,7 @@ def consolidate_log(
     modes: list[str] | tuple[str, ...] | None = None,
     timestamp_start: str | None = None,
     timestamp_end: str | None = None,
-    parallelism: Int = _TABLES_AT_ONCE,
+    parallelism: Annotated[Int, AT_LEAST_ONE] = _TABLES_AT_ONCE,
     dry_run: bool = False,
 ) -> list[ConsolidateLogRow]:
     """Makes the logs of tables quick to load: checkpoints, statistics and tags of files, old revisions, events.

@@ -1,16 +1,21 @@
-"""``CALL use.drop_index``: removes the index of a table without changing any row."""
+"""``CALL use.drop_index``: removes the index of a table and ends its optimization, without changing any row."""
 
 from __future__ import annotations
 
 from catalog.counted_nouns import agreeing, counted
-from catalog.errors import IndexConfigurationError
+from catalog.errors import IndexConfigurationError, UseError
+from catalog.jvm.session import described_jobs
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from otree.errors import IndexFormatError
 from otree.revision import LAST_REVISION_KEY
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
 from procedures.declare.result_rows import DropIndexRow
+from procedures.process.application import application
+from procedures.process.running_services import CHANGED, CatalogChange
 from procedures.rewrite.untag import Untagging, tagged, untag
+from procedures.service.release import automatic_properties, release_state, remaining_strategies, switches_off
 
 _PREFIXES = ("use.index.", "qbeast.")
 # Properties that other writers of the format set for display, in addition to the revisions.
@@ -25,18 +30,28 @@ def index_properties(snapshot: TableSnapshot) -> tuple[str, ...]:
 
 
 def drop_index(call: Call, table: TableName) -> DropIndexRow:
-    """Removes the index of a table: its properties and the tags of its files. Rows and files stay as they are.
+    """Removes the index of a table and ends its automatic optimization. Rows and files stay as they are.
 
     Raises:
-        UseError: the table has no index.
+        UseError: the table has no index, and no property asks for its optimization.
     """
     found = ManagedTable.find(call.spark, table)
     removed: list[str] = []
 
     def everything(snapshot: TableSnapshot) -> Untagging:
-        removed[:] = index_properties(snapshot)
-        return Untagging(tagged(snapshot.log_files), tuple(removed))
+        own = snapshot.configuration
+        removed[:] = sorted({*index_properties(snapshot), *automatic_properties(own)})
+        kept = {key: value for key, value in own.items() if key not in removed}
+        off = switches_off(snapshot, kept)
+        # A property that is set is not removed, and the second attempt keeps what the first one has set.
+        removed[:] = [key for key in removed if key not in off]
+        return Untagging(tagged(snapshot.log_files), tuple(removed), off)
 
+    before = found.snapshot()
+    with described_jobs(call.spark, f"USE drop_index: {found.name}"):
+        total_before, statement = before.total, _rewriting(found.name, before)
+    for run in application().runs.live(lambda run: run.location == found.location):
+        run.request_stop("INDEX_DROPPED", "the index of the table was dropped")
     commit = untag(found, everything, "USE DROP INDEX", "USE drop_index")
     if commit is None:
         raise IndexConfigurationError.not_indexed(found.name)
@@ -44,13 +59,37 @@ def drop_index(call: Call, table: TableName) -> DropIndexRow:
     # A writer that read the properties earlier may have committed tagged files in between. None can follow, because
     # its commit would conflict with the change of the properties.
     late = untag(found, everything, "USE DROP INDEX", "USE drop_index")
+    application().services.notify(CatalogChange(CHANGED, found.name, found.location))
+    after = found.snapshot()
+    with described_jobs(call.spark, f"USE drop_index: {found.name}"):
+        total_after = after.total
     files, size = commit.files + (late.files if late else 0), commit.bytes + (late.bytes if late else 0)
-    version = late.version if late else commit.version
+    strategies = remaining_strategies(after, after.configuration)
     message = (
         f"removed the tags of {counted(files, 'file')} and {len(properties)} table "
-        f"{agreeing(len(properties), 'property', 'properties')}; no row was changed"
+        f"{agreeing(len(properties), 'property', 'properties')}; no row was changed; "
+        + ("automatic optimization is off" if strategies is None else f"the database still asks for {strategies}")
     )
-    return DropIndexRow(version, files, size, properties, message)
+    return DropIndexRow(
+        late.version if late else commit.version,
+        files,
+        size,
+        properties,
+        message,
+        *total_before,
+        *total_after,
+        release_state(found, application().clock.now()),
+        statement,
+    )
+
+
+def _rewriting(name: str, snapshot: TableSnapshot) -> str:
+    """The statement of Delta that gives a table a layout without USE, by the columns of its index."""
+    try:
+        index = snapshot.index_configuration
+    except (UseError, IndexFormatError):
+        index = None
+    return f"OPTIMIZE {name}" + ("" if index is None else f" ZORDER BY ({', '.join(index.logical_columns)})")
 
 
 DROP_INDEX = operation(drop_index)

@@ -20,7 +20,7 @@ from catalog.properties.target_file_size import TARGET_FILE_BYTES_KEY
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
-from procedures.declare.operation import Constraint, operation
+from procedures.declare.operation import AT_LEAST_ONE, Constraint, operation
 from procedures.declare.result_rows import IndexRow
 from procedures.rewrite.parquet_source import ParquetSource
 
@@ -28,10 +28,6 @@ OPERATION = "USE INDEX"
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    for name in ("cube_size", "target_file_bytes"):
-        value = arguments[name]
-        if value is not None and value < 1:
-            raise InvalidArgumentError.of(name, value, "a whole number of at least 1")
     if not arguments["columns"].strip():
         raise InvalidArgumentError.of(
             "columns", arguments["columns"], "column names separated by commas, as 'a,b:hashing'"
@@ -65,8 +61,8 @@ def index(
     table: Annotated[str, Constraint(doc="Table name, delta.`path` or path; parquet.`path` with convert.")],
     columns: str,
     *,
-    cube_size: int | None = None,
-    target_file_bytes: int | None = None,
+    cube_size: Annotated[int | None, AT_LEAST_ONE] = None,
+    target_file_bytes: Annotated[int | None, AT_LEAST_ONE] = None,
     column_stats: str | None = None,
     convert: bool = False,
 ) -> IndexRow:

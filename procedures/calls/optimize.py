@@ -6,7 +6,7 @@ from typing import Annotated
 
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
-from procedures.declare.operation import Constraint, Int, TableName, operation
+from procedures.declare.operation import AT_LEAST_ONE, Constraint, Int, TableName, operation
 from procedures.declare.result_rows import OptimizeRow
 from procedures.declare.runs import Run
 from procedures.loop import table_optimizer
@@ -24,8 +24,8 @@ def optimize(
     *,
     strategy: str | None = None,
     revision_id: int | None = None,
-    bytes_per_iter: int | None = None,
-    max_iterations: Int | None = None,
+    bytes_per_iter: Annotated[int | None, AT_LEAST_ONE] = None,
+    max_iterations: Annotated[Int | None, AT_LEAST_ONE] = None,
     max_bytes: MaxBytes = None,
     max_duration: MaxDuration = None,
     where: RowsWhere = None,

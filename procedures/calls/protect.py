@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any
+from typing import Annotated, Any
 
 from pyspark.sql import functions as F
 
 from catalog.epoch_millis import moment
-from catalog.errors import InvalidArgumentError, VersionError
+from catalog.errors import VersionError
 from catalog.jvm.table_versions import TableVersions
 from catalog.state import protection
 from catalog.state.reclaimed import check_not_reclaimed
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import FilesTotal
 from procedures.declare.declaration import Call
-from procedures.declare.operation import TableName, operation
+from procedures.declare.operation import Constraint, TableName, operation
 from procedures.declare.result_rows import ProtectRow
 from procedures.process.application import application
 
@@ -30,8 +30,6 @@ _NOTE = (
 
 def _validate(arguments: Mapping[str, Any]) -> None:
     protection.check_name(arguments["name"])
-    if arguments["version"] < 0:
-        raise InvalidArgumentError.of("version", arguments["version"], "a whole number of at least 0")
 
 
 def _own_files(versions: TableVersions, version: int, newest: int, tasks: int) -> FilesTotal:
@@ -52,7 +50,7 @@ def _own_files(versions: TableVersions, version: int, newest: int, tasks: int) -
     return total
 
 
-def protect(call: Call, table: TableName, version: int, name: str) -> ProtectRow:
+def protect(call: Call, table: TableName, version: Annotated[int, Constraint(least=0)], name: str) -> ProtectRow:
     """Keeps a version of a table readable: use.purge and use.vacuum keep its files until use.unprotect.
 
     Args:

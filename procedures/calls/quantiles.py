@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from pyspark.sql import functions as F
 
@@ -17,29 +17,27 @@ from otree.data_types import STRING
 from otree.transformation import NumericQuantilesTransformation, StringQuantilesTransformation
 from otree.transformer import QUANTILES, Transformer
 from procedures.declare.declaration import Call
-from procedures.declare.operation import Int, TableName, operation
+from procedures.declare.operation import Constraint, Int, TableName, operation
 from procedures.declare.result_rows import QuantilesRow
 from procedures.layout.index_columns import finite_value
 from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
 
 MOST_QUANTILES = 10_000
-_RELATIVE_ERRORS = (0.0001, 0.5)
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
     if not arguments["column"].strip():
         raise InvalidArgumentError.of("column", arguments["column"], "the name of a column")
-    count, error = arguments["n"], arguments["relative_error"]
-    if not 2 <= count <= MOST_QUANTILES:
-        raise InvalidArgumentError.of("n", count, f"a whole number from 2 to {MOST_QUANTILES}")
-    if not _RELATIVE_ERRORS[0] <= error <= _RELATIVE_ERRORS[1]:
-        raise InvalidArgumentError.of(
-            "relative_error", error, f"a share from {_RELATIVE_ERRORS[0]} to {_RELATIVE_ERRORS[1]}"
-        )
 
 
 def quantiles(
-    call: Call, table: TableName, column: str, *, n: Int = 50, relative_error: float = 0.01, store: bool = False
+    call: Call,
+    table: TableName,
+    column: str,
+    *,
+    n: Annotated[Int, Constraint(least=2, most=MOST_QUANTILES)] = 50,
+    relative_error: Annotated[float, Constraint(least=0.0001, most=0.5)] = 0.01,
+    store: bool = False,
 ) -> list[QuantilesRow]:
     """Estimates the quantiles of a column and returns them. With store, the index uses them for <column>:quantiles.
 

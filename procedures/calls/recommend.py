@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from catalog.errors import InvalidArgumentError, NotSupportedError
+from catalog.insights.record_files import has_records
 from catalog.jvm.session import described_jobs
 from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_RANGE, SAMPLE_FRACTIONS
+from catalog.quantities import share_text
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
@@ -16,6 +18,7 @@ from procedures.declare.operation import Constraint, Int, TableName, operation
 from procedures.declare.result_rows import RecommendRow
 from procedures.insight.health.adviser import NOTHING_TO_DO, MeasuredIndex, index_statement
 from procedures.insight.health.health import diagnosis_of
+from procedures.insight.recommendation.accepted_queries import ACCEPTED, no_queries
 from procedures.insight.recommendation.candidates import FIRST_SAVING, Candidate, unusable_note
 from procedures.insight.recommendation.column_choice import choice_note
 from procedures.insight.recommendation.measurement import (
@@ -26,20 +29,13 @@ from procedures.insight.recommendation.measurement import (
     measure_queries,
     measure_recorded,
 )
-from procedures.insight.recommendation.query_parser import ACCEPTED
 from procedures.insight.recommendation.workload import recorded_fractions
 from procedures.process.application import application
 
 _MOST_SHOWN = 10
-_SAMPLE_ROWS = (1_000, 1_000_000)
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:
-    low, high = _SAMPLE_ROWS
-    if not low <= arguments["sample_rows"] <= high:
-        raise InvalidArgumentError.of(
-            "sample_rows", arguments["sample_rows"], f"a whole number from {low:,} to {high:,}"
-        )
     queries = arguments["queries"]
     if queries is not None and not 0 < len(queries) <= MOST_QUERIES:
         raise InvalidArgumentError.of(
@@ -52,7 +48,7 @@ def recommend(
     table: TableName,
     queries: Annotated[list[str] | tuple[str, ...] | None, Constraint(not_blank=f"queries, each {ACCEPTED}")] = None,
     *,
-    sample_rows: Int = SAMPLE_ROWS,
+    sample_rows: Annotated[Int, Constraint(least=1_000, most=1_000_000)] = SAMPLE_ROWS,
 ) -> list[RecommendRow]:
     """Measures on a sample of the rows which index columns save some queries the most bytes, and whether any do.
 
@@ -67,6 +63,9 @@ def recommend(
         UseError: a query cannot be used, or the table is empty.
     """
     found = ManagedTable.find(call.spark, table)
+    # First, because it takes one listing.
+    if queries is None and not has_records(found):
+        raise no_queries(found.name)
     snapshot = found.snapshot()
     with described_jobs(call.spark, f"USE recommend: {found.name}"):
         if queries is None:
@@ -84,8 +83,7 @@ def recommend(
 def _recorded(table: ManagedTable) -> list[dict[str, Any]]:
     recorded = consumption_rows(table)
     if not recorded:
-        text = f"there is no recorded consumption of {table.name}; give queries, each {ACCEPTED}"
-        raise InvalidArgumentError.missing("queries", text)
+        raise no_queries(table.name)
     return recorded
 
 
@@ -159,11 +157,12 @@ def _message(name: str | None, text: str | None, candidate: Candidate, measured:
         if measured.sample.rows <= measured.sample.target_rows:
             return "The table fits into one file, so no index can reduce the bytes that queries read."
         return (
-            f"Without an index, the queries read {candidate.share:.1%} of the bytes. "
-            f"An index is recommended if it saves at least {FIRST_SAVING:.0%} of that."
+            f"Without an index, the queries read {share_text(candidate.share)} of the bytes. "
+            f"An index is recommended if it saves at least {share_text(FIRST_SAVING, 0)} of that."
         )
     statement = "" if name is None else f": {index_statement(name, text)}"
-    return f"The queries read about {candidate.share:.1%} of the bytes, and {measured.today:.1%} today{statement}."
+    then, today = share_text(candidate.share), share_text(measured.today)
+    return f"The queries read about {then} of the bytes, and {today} today{statement}."
 
 
 RECOMMEND = operation(recommend, validate=_validate)

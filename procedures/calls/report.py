@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError, WriteDeniedError
+from catalog.jvm.metastore import SESSION_CATALOG
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
 from procedures.declare.result_rows import ReportRow
-from procedures.insight.health.health import health_of
+from procedures.insight.health.health import diagnosis_of
 from procedures.insight.report.facts import gather
-from procedures.insight.report.lake import gather_lake, lake_page
+from procedures.insight.report.lake import TableLine, gather_lake, lake_page
 from procedures.insight.report.page import page
+from procedures.insight.report.plots import missing_package
 from procedures.process.application import application
 
 _MOST_AXES = 2
@@ -56,15 +59,27 @@ def _is_page(path: Path) -> bool:
         return False
 
 
-def _page(spark: SparkSession, name: str | None, columns: Sequence[str] | None) -> tuple[str, int | None]:
+def _page(
+    spark: SparkSession, name: str | None, columns: Sequence[str] | None, out: str | None
+) -> tuple[str, int | None]:
     """The page, and the score of the table or the lowest one of all tables."""
     app = application()
     if name is None:
-        lines = gather_lake(spark, app.automations, app.clock, partial(health_of, clock=app.clock))
+        lines = gather_lake(spark, app.automations, app.clock, partial(diagnosis_of, clock=app.clock))
         scores = [line.health for line in lines if line.health is not None]
-        return lake_page(lines, app.clock.now()), min(scores, default=None)
+        return lake_page(lines, app.clock.now(), _pages_beside(out, lines)), min(scores, default=None)
     facts = gather(ManagedTable.find(spark, name), app.clock, None if columns is None else tuple(columns))
     return page(facts), facts.score
+
+
+def _pages_beside(out: str | None, lines: Sequence[TableLine]) -> dict[str, str]:
+    """The addresses of the pages of tables in the folder of a page: ``db.t.html``, by the name of the table."""
+    if out is None:
+        return {}
+    own = Path(out).absolute()
+    named = {line.name: f"{line.name.removeprefix(f'{SESSION_CATALOG}.')}.html" for line in lines}
+    beside = {file.name for file in own.parent.glob("*.html") if file != own and _is_page(file)}
+    return {name: quote(file) for name, file in named.items() if file in beside}
 
 
 def report(
@@ -82,18 +97,19 @@ def report(
         columns: The one or two indexed columns over which cubes are drawn; the first two.
 
     Raises:
-        UseError: a column is not indexed, the package that draws the pictures is not installed, or the file cannot be
-            written.
+        UseError: a column is not indexed, or the file cannot be written.
     """
-    text, score = _page(call.spark, table, columns)
+    text, score = _page(call.spark, table, columns, out)
+    # The page about all tables has no pictures.
+    message = None if table is None else missing_package()
     if out is None:
-        return ReportRow(None, len(text.encode()), score, text)
+        return ReportRow(None, len(text.encode()), score, text, message)
     path = Path(out).absolute()
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WriteDeniedError(f"{path} cannot be written: {error.strerror or error}.") from error
-    return ReportRow(str(path), len(text.encode()), score, None)
+    return ReportRow(str(path), len(text.encode()), score, None, message)
 
 
 REPORT = operation(report, validate=_validate)

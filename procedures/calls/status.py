@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -13,11 +14,14 @@ from catalog.epoch_millis import moment
 from catalog.errors import TableError, UseError
 from catalog.insights.statement_notes import StatementNotes, statement_notes
 from catalog.jvm.log_probe import qualified
+from catalog.jvm.metastore import KnownTable
 from catalog.properties.checks import described
 from catalog.properties.names import in_namespace
 from catalog.state import automation
 from catalog.state.automation import Automation
-from catalog.state.lease import Lease, holder_of
+from catalog.state.cancel_requests import can_be_asked, cancel_request
+from catalog.state.lease import Lease, leases_of
+from catalog.state.leased_tables import leased_tables
 from catalog.state.suspension import Suspension, suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
@@ -29,6 +33,8 @@ from procedures.declare.runs import AUTOMATIC, Run
 from procedures.declare.signature import DETAILS
 from procedures.insight.recommendation.column_choice import choice_note
 from procedures.process.application import application
+
+logger = logging.getLogger(__name__)
 
 IDLE = "idle"
 _SHORT = ("table", "state", "run_id", "current", "last_run", "next_run", "last_error", "message")
@@ -46,6 +52,7 @@ def status_row(
     statements: StatementNotes | None = None,
     properties: Mapping[str, str] | None = None,
     column_choice: str | None = None,
+    cancelled_by: str | None = None,
 ) -> StatusRow:
     """Builds one row from the state of a table and of a run on it. This function is pure.
 
@@ -61,6 +68,7 @@ def status_row(
         statements: what commits say of the statements that made them; None if nobody asked.
         properties: the properties in force, with their sources; None if nobody asked.
         column_choice: a note about index columns that the service chooses.
+        cancelled_by: who has asked the holder of the lease to stop.
     """
     if run is not None or lease is not None:
         state = automation.RUNNING
@@ -73,6 +81,11 @@ def status_row(
     strategy = ",".join(known.strategies) if known is not None and known.strategies else None
     notes = [note for note in (suspension.note if suspension else None, known.note if known else None) if note]
     notes += [column_choice] if column_choice else []
+    if run is None and lease is not None:
+        application_note = f", application {lease.application}" if lease.application else ""
+        notes.insert(0, f"runs in {lease.holder}{application_note}")
+    if cancelled_by is not None:
+        notes.insert(0, f"{cancelled_by} has asked it to stop")
     if statements is not None and statements.plain_total:
         notes.append(f"statements wrote {counted(statements.plain_total, 'file')} plainly: {statements.reasons}")
     if statements is not None and statements.key_errors_total:
@@ -86,9 +99,9 @@ def status_row(
         trigger=trigger,
         run_id=run.run_id if run else lease.run_id if lease else None,
         strategy=run.parameters.get("strategy", strategy) if run else strategy,
-        current=run.current if run else None,
-        committed_groups=run.committed if run else None,
-        committed_bytes=run.committed_bytes if run else None,
+        current=run.current if run else lease.current if lease else None,
+        committed_groups=run.committed if run else lease.committed if lease else None,
+        committed_bytes=run.committed_bytes if run else lease.committed_bytes if lease else None,
         started_at=moment(run.started_at if run else lease.acquired_at if lease else None),
         last_run=moment(known.last_run if known else None),
         next_run=moment(known.next_run if known else None),
@@ -99,6 +112,7 @@ def status_row(
         repeated_statements=None if statements is None else statements.repeated,
         plain_files=None if statements is None else statements.plain_total,
         properties=None if properties is None else dict(properties),
+        application=lease.application if lease else None,
     )
 
 
@@ -116,10 +130,13 @@ def _rows(spark: SparkSession, wanted: str | None, *, with_statements: bool) -> 
         place = qualified(spark, table.location)
         # Use the requested name: the service may know the table by its path.
         known = {place: (table.name, known[place][1] if place in known else None)}
+    else:
+        for leased in _leased(spark):
+            known.setdefault(qualified(spark, leased.location), (leased.full_name, None))
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
         facts = _of_files(spark, name, with_statements=with_statements)
-        lease, live = facts.lease, runs.get(place, [])
+        leases, live = facts.leases, runs.get(place, [])
         row = partial(
             status_row,
             name,
@@ -130,10 +147,10 @@ def _rows(spark: SparkSession, wanted: str | None, *, with_statements: bool) -> 
             properties=facts.properties,
             column_choice=facts.column_choice,
         )
-        rows += [row(run, lease if lease and lease.run_id == run.run_id else None) for run in live]
-        if lease is not None and all(lease.run_id != run.run_id for run in live):
-            rows.append(row(None, lease))
-        elif not live:
+        rows += [row(run, leases.get(run.run_id)) for run in live]
+        others = [lease for run_id, lease in leases.items() if all(run_id != run.run_id for run in live)]
+        rows += [row(None, lease, cancelled_by=facts.cancelled_by.get(lease.run_id)) for lease in others]
+        if not live and not others:
             rows.append(row(suspension=facts.suspension, problem=facts.problem))
     return rows
 
@@ -142,13 +159,23 @@ def _rows(spark: SparkSession, wanted: str | None, *, with_statements: bool) -> 
 class _Facts:
     """State from the files of a table, or the reason why the table cannot be read."""
 
-    lease: Lease | None = None
+    leases: Mapping[str, Lease] = field(default_factory=dict)
     suspension: Suspension | None = None
     mistakes: Sequence[UseError] = ()
     problem: str | None = None
     statements: StatementNotes | None = None
     properties: Mapping[str, str] | None = None
     column_choice: str | None = None
+    cancelled_by: Mapping[str, str] = field(default_factory=dict)
+
+
+def _leased(spark: SparkSession) -> list[KnownTable]:
+    """The tables of the metastore on which some process works; none if the metastore cannot be listed."""
+    try:
+        return leased_tables(spark, application().clock.now())
+    except Exception as error:  # noqa: BLE001 - what this process knows is shown all the same
+        logger.warning("Runs of other processes are not shown: %s", error_text(error))
+        return []
 
 
 def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Facts:
@@ -157,15 +184,17 @@ def _of_files(spark: SparkSession, name: str, *, with_statements: bool) -> _Fact
         table = ManagedTable.find(spark, name)
         snapshot = table.snapshot()
         notes = statement_notes(snapshot) if with_statements else None
-        holder = holder_of(table, application().clock.now())
+        leases = {lease.run_id: lease for lease in leases_of(table, application().clock.now())}
+        requests = {run_id: cancel_request(table, run_id) for run_id in leases if can_be_asked(run_id)}
         properties = _in_force(snapshot) if with_statements else None
         return _Facts(
-            holder,
+            leases,
             suspension_of(table),
             snapshot.property_errors,
             statements=notes,
             properties=properties,
             column_choice=choice_note(table, snapshot),
+            cancelled_by={run_id: request.by for run_id, request in requests.items() if request is not None},
         )
     except Exception as error:  # noqa: BLE001 - any error of one table is shown in its row
         if isinstance(error, TableError) and error.is_missing:
@@ -180,7 +209,7 @@ def _in_force(snapshot: TableSnapshot) -> dict[str, str]:
 
 
 def status(call: Call, table: str | None = None) -> list[StatusRow]:
-    """Shows the runs of this process, the tables that its service optimizes, and the leases on them.
+    """Shows runs of all processes, and the tables that the service of this process optimizes.
 
     Args:
         table: Shows only this table; all by default.

@@ -12,7 +12,7 @@ from catalog.jvm.session import described_jobs, work_session
 from catalog.properties.retention_properties import MOST_HOURS
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
-from procedures.declare.operation import Constraint, Int, TableName, operation
+from procedures.declare.operation import AT_LEAST_ONE, Constraint, Int, TableName, operation
 from procedures.declare.result_rows import VacuumRow
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.inventory import read_inventory
@@ -40,8 +40,6 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         other = _OTHER_MODES.get(arguments["mode"].lower())
         accepted = f"one of {', '.join(MODES)}" + (f"; {other}" if other else "")
         raise InvalidArgumentError.of("mode", arguments["mode"], accepted)
-    if arguments["parallelism"] is not None and arguments["parallelism"] < 1:
-        raise InvalidArgumentError.of("parallelism", arguments["parallelism"], "a whole number of at least 1")
     rate = arguments["max_files_per_second"]
     if rate is not None and not 0 < rate < math.inf:
         raise InvalidArgumentError.of("max_files_per_second", rate, "a number above 0, or NULL for no limit")
@@ -74,7 +72,7 @@ def vacuum(
     mode: str = "full",
     inventory: Annotated[str | None, Constraint(not_blank="a table or a path")] = None,
     force: bool = False,
-    parallelism: Int | None = None,
+    parallelism: Annotated[Int | None, AT_LEAST_ONE] = None,
     max_files_per_second: float | None = None,
 ) -> list[VacuumRow]:
     """Deletes files that the table no longer references and that are older than the retention.

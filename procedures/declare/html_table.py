@@ -4,6 +4,20 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Link:
+    """A text that refers to a page.
+
+    Attributes:
+        text: the text.
+        address: of the page, relative to the page with the table.
+    """
+
+    text: str
+    address: str
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], code: int | None = None) -> str:
@@ -21,6 +35,8 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], code: in
         for number, value in enumerate(row):
             text = html.escape(f"{value:,}" if _is_whole(value) else str(value))
             kind = ' class="number"' if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
+            if isinstance(value, Link):
+                text = f'<a href="{html.escape(value.address, quote=True)}">{html.escape(value.text)}</a>'
             cells.append(f"<td{kind}>{f'<code>{text}</code>' if number == code and text else text}</td>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

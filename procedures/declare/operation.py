@@ -40,16 +40,23 @@ class Constraint:
         doc: sentence of a parameter that several operations have; that of the docstring when empty.
         accepted: what values are accepted, for errors.
         not_blank: what is accepted in place of blank text, for errors.
+        least: smallest number that is accepted.
+        most: greatest number that is accepted, with ``least``.
+        choices: words that are accepted.
     """
 
     sql: str = ""
     doc: str = ""
     accepted: str = ""
     not_blank: str = ""
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
 
 
 Int = Annotated[int, Constraint(sql="INT")]
 """A whole number of 32 bits."""
+AT_LEAST_ONE = Constraint(least=1)
 TableName = Annotated[str, Constraint(doc="Table name, delta.`path` or path.")]
 """The table that an operation is about."""
 
@@ -144,6 +151,9 @@ def _parameter(declared: inspect.Parameter, hint: Any, doc: str) -> Parameter:
         accepts=tuple(kinds[1:]),
         accepted=next((c.accepted for c in constraints if c.accepted), ""),
         not_blank=next((c.not_blank for c in constraints if c.not_blank), ""),
+        least=next((c.least for c in constraints if c.least is not None), None),
+        most=next((c.most for c in constraints if c.most is not None), None),
+        choices=next((c.choices for c in constraints if c.choices), ()),
     )
 
 

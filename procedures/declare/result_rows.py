@@ -8,13 +8,11 @@ from datetime import datetime
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from pyspark.sql import DataFrame, SparkSession
-
-from catalog.jvm.local_rows import local_data_frame
 from procedures.declare.html_table import html_table
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from pyspark.sql import DataFrame, SparkSession
 
 # A field that is not a BIGINT in SQL.
 INT: Mapping[str, str] = {"sql": "int"}
@@ -56,6 +54,8 @@ def data_frame_of(spark: SparkSession, kind: type[DataclassInstance], rows: Iter
         kind: class of the rows, which determines the columns even without rows.
         rows: the rows.
     """
+    from catalog.jvm.local_rows import local_data_frame
+
     return local_data_frame(spark, [astuple(row) for row in rows], ddl_of(kind))
 
 
@@ -319,12 +319,14 @@ class ReportRow(ShownRow):
         bytes: size of the page.
         health: score of the table's health, or the lowest one of all tables; None if no table has one.
         html: the page; None with ``out``.
+        message: what to install for pictures; None if nothing is missing.
     """
 
     path: str | None
     bytes: int
     health: int | None
     html: str | None
+    message: str | None = None
 
 
 @dataclass(frozen=True)
@@ -362,6 +364,12 @@ class DropIndexRow(ShownRow):
         bytes: their bytes.
         properties: keys of the properties that were removed.
         message: one-sentence summary.
+        files_before: live files of the table before.
+        bytes_before: their bytes.
+        files_after: live files afterwards: the same ones, unless others have written meanwhile.
+        bytes_after: their bytes.
+        released: stored plans and other files below ``_use/`` that were deleted.
+        rewrite_with: the statement of Delta that rewrites the files without USE.
     """
 
     version: int
@@ -369,6 +377,12 @@ class DropIndexRow(ShownRow):
     bytes: int
     properties: list[str]
     message: str
+    files_before: int
+    bytes_before: int
+    files_after: int
+    bytes_after: int
+    released: list[str]
+    rewrite_with: str
 
 
 @dataclass(frozen=True)
@@ -480,12 +494,14 @@ class CancelRow(ShownRow):
     Attributes:
         run_id: the run's id.
         table: full name.
-        state: ``stopping``.
+        state: ``stopping``; ``requested`` for a run of another process.
+        message: who runs it, and when it sees the request; None for a run of this process.
     """
 
     run_id: str
     table: str
     state: str
+    message: str | None = None
 
 
 @dataclass(frozen=True)
@@ -640,7 +656,7 @@ class StatusRow(ShownRow):
         trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         run_id: id of the run.
         strategy: its strategies, or those of the table's properties.
-        current: current step of a run of this driver.
+        current: current step of the run; of a run of another process, the step when it last renewed its lease.
         committed_groups: groups that it has committed.
         committed_bytes: their input bytes.
         started_at: when the run started.
@@ -654,6 +670,7 @@ class StatusRow(ShownRow):
         plain_files: files that statements in the log wrote without a layout; only for a single table.
         properties: the properties in force, each with its source: ``table``, ``database``, ``session``; only for a
             single table.
+        application: id of the Spark application that holds the lease.
     """
 
     table: str
@@ -675,3 +692,4 @@ class StatusRow(ShownRow):
     repeated_statements: int | None
     plain_files: int | None
     properties: dict[str, str] | None
+    application: str | None = None

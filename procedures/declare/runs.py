@@ -13,6 +13,8 @@ from catalog.errors import UnknownNameError
 from catalog.table.managed_table import ManagedTable
 
 CALL, MANUAL, AUTOMATIC, CLI = "call", "manual", "automatic", "cli"
+CANCELLED = "CANCELLED"
+"""The reason of a run that somebody has asked to stop."""
 
 
 @dataclass(frozen=True)
@@ -138,5 +140,5 @@ class Runs:
             known = list(self._live)
         if run is None:
             raise UnknownNameError.of("run", run_id, known)
-        run.request_stop("CANCELLED", f"run {run_id} was cancelled")
+        run.request_stop(CANCELLED, f"run {run_id} was cancelled")
         return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -63,6 +64,9 @@ class Parameter:
         accepts: types of Python whose values are accepted beside those of ``type``; the procedure tells them apart.
         accepted: what values are accepted, for errors; the type when empty.
         not_blank: what is accepted in place of blank text, for errors; blank text is accepted when empty.
+        least: smallest number that is accepted; None = any.
+        most: greatest number that is accepted, with ``least``; None = any.
+        choices: words that are accepted; any text when empty.
     """
 
     name: str
@@ -72,6 +76,9 @@ class Parameter:
     accepts: PythonTypes = ()
     accepted: str = ""
     not_blank: str = ""
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def required(self) -> bool:
@@ -111,7 +118,7 @@ class Parameter:
         """Returns the value if it fits the declared type, or the default for NULL.
 
         Raises:
-            InvalidArgumentError: the value has another type, is NULL and there is no default, or is blank.
+            InvalidArgumentError: the value has another type, is NULL and there is no default, or is out of range.
         """
         if value is None:
             if self.required:
@@ -123,7 +130,15 @@ class Parameter:
             raise InvalidArgumentError.of(self.name, value, self.accepted or expected(self.type))
         if self.not_blank:
             self._refuse_blank(value)
+        if self.choices and value not in self.choices:
+            raise InvalidArgumentError.of(self.name, value, f"one of {', '.join(self.choices)}")
+        if self.least is not None and not self.least <= value <= (math.inf if self.most is None else self.most):
+            raise InvalidArgumentError.of(self.name, value, self._range(self.least))
         return float(value) if self.type == "DOUBLE" else value
+
+    def _range(self, least: float) -> str:
+        number = "a whole number" if self.type in _WHOLE_NUMBERS else "a number"
+        return f"{number} of at least {least:,}" if self.most is None else f"{number} from {least:,} to {self.most:,}"
 
     def _refuse_blank(self, value: str | list[str]) -> None:
         texts = [value] if isinstance(value, str) else value

@@ -7,14 +7,16 @@ from typing import Annotated, Any
 
 from procedures.declare.operation import Constraint, Int
 
-MaxBytes = Annotated[int | None, Constraint(doc="Starts no further group after this many bytes were rewritten.")]
+MaxBytes = Annotated[
+    int | None, Constraint(doc="Starts no further group after this many bytes were rewritten.", least=1)
+]
 MaxDuration = Annotated[
     str | None, Constraint(doc="Starts no further group after this time, for example '10 minutes'.")
 ]
 RowsWhere = Annotated[
     str | None, Constraint(doc="Rewrites only files that may contain rows that match this predicate.")
 ]
-Parallelism = Annotated[Int, Constraint(doc="Groups rewritten at the same time.")]
+Parallelism = Annotated[Int, Constraint(doc="Groups rewritten at the same time.", least=1)]
 
 DEFAULT_ARGUMENTS: Mapping[str, Any] = {
     "strategy": None,

@@ -14,7 +14,7 @@ from catalog.history.events import FileFacts, FilesTotals, event_without_commit
 from catalog.jvm.session import interrupted
 from catalog.state import lease
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.runs import Run, Stop
+from procedures.declare.runs import CANCELLED, Run, Stop
 from procedures.groups.group import Group
 from procedures.layout.step import StepObserver, ignore_step
 from procedures.loop.group_runs import SparkThreads
@@ -39,6 +39,7 @@ class TableLease:
     run: Run
     clock: Clock
     plan: str | None = None
+    application: str | None = None
 
     def holder(self) -> lease.Lease | None:
         """See ``RunLease.holder``."""
@@ -46,11 +47,21 @@ class TableLease:
 
     def acquire(self) -> lease.Acquired | lease.HeldBy:
         """See ``RunLease.acquire``."""
-        return lease.acquire(self.table, self.run.run_id, self.run.trigger, self.clock.now(), self.plan)
+        run = self.run
+        return lease.acquire(self.table, run.run_id, run.trigger, self.clock.now(), self.plan, self._leased_run())
 
     def renewed(self) -> AbstractContextManager[None]:
         """See ``RunLease.renewed``."""
-        return lease.renewed(self.table, self.run.run_id, self.run.trigger, self.clock, self.plan)
+        run = self.run
+        return lease.renewed(self.table, run.run_id, run.trigger, self.clock, self.plan, self._leased_run())
+
+    def _leased_run(self) -> lease.LeasedRun:
+        run = self.run
+        return lease.LeasedRun(
+            self.application,
+            lambda: (run.current, run.committed, run.committed_bytes),
+            lambda by: run.request_stop(CANCELLED, f"run {run.run_id} was cancelled by {by}"),
+        )
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,7 @@ def optimizer_of(
         check_writable=table.check_writable,
         rewrite=lambda group: rewrite_group(group, context if quiet is None else quiet.guarded(group, context)),
         threads=SparkThreads(spark, run),
-        lease=TableLease(table, run, clock, settings.plan),
+        lease=TableLease(table, run, clock, settings.plan, spark.sparkContext.applicationId),
         events=TableEvents(table, run, clock),
         progress=lambda: Progress(spark, f"optimize {table.name}"),
         interrupted=partial(interrupted, spark),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -31,10 +31,12 @@ class Untagging:
     Attributes:
         files: AddFile rows to untag; each has some tag of the index.
         properties: keys of table properties to remove.
+        added: table properties to set, if something is removed.
     """
 
     files: DataFrame
     properties: tuple[str, ...] = ()
+    added: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def untag(
             totals = wanted.files.agg(F.count(F.lit(1)).alias("files"), F.sum("size").alias("bytes")).collect()[0]
             if not totals.files and not wanted.properties:
                 return None
-            transaction.configure({}, removed=wanted.properties)
+            transaction.configure(wanted.added, removed=wanted.properties)
             parameters = {"files": str(totals.files), "properties": str(len(wanted.properties))}
             large = totals.files > MAX_FILES_IN_MEMORY
             try:

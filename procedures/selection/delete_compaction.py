@@ -9,6 +9,7 @@ import numpy as np
 
 from catalog.counted_nouns import counted
 from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
+from catalog.quantities import size_text
 from catalog.settings.setting import Setting, whole_number
 from catalog.settings.strategy_options import MIN_DELETED_RATIO
 from procedures.declare.option import option
@@ -63,8 +64,8 @@ def _group(files: FileTable, taken: Integers, revision: int, retention_hours: fl
     deleted, read = int(files.deleted[taken].sum()), int(files.size[live].sum())
     written = int(files.size[taken].sum()) - freed
     note = (
-        f"{counted(deleted, 'deleted row')} in {counted(len(taken), 'file')}; reads {read} bytes, writes about "
-        f"{written}, and frees about {freed} once vacuum removes the old files, which the table keeps for "
-        f"{retention_hours:g} hours"
+        f"{counted(deleted, 'deleted row')} in {counted(len(taken), 'file')}; reads {size_text(read)}, writes about "
+        f"{size_text(written)}, and frees about {size_text(freed)} once vacuum removes the old files, which the table "
+        f"keeps for {retention_hours:g} hours"
     )
     return Concatenate(NAME, revision, f"DELETED_ROWS_{deleted}", InputFile.of(files, taken), note, runs=runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers
+from catalog.quantities import size_text
 from procedures.groups.consolidation_plan import LARGE_MULTIPLE
 from procedures.groups.group import Concatenate, FileRun, InputFile
 
@@ -67,7 +68,7 @@ def division(files: FileTable, position: int, max_bytes: int, strategy: str) -> 
     (file,) = InputFile.of(files, [position])
     rows = file.rows or 0
     count = parts_of_file(file.size, rows, max_bytes)
-    note = f"1 file of {file.size} bytes becomes {count}"
+    note = f"1 file of {size_text(file.size)} becomes {count}"
     return Concatenate(
         strategy,
         int(files.revision[position]),

@@ -14,6 +14,7 @@ from catalog.columns.key_columns import key_order
 from catalog.counted_nouns import counted
 from catalog.errors import NotSupportedError
 from catalog.files.file_table import Integers
+from catalog.quantities import size_text
 from catalog.settings.setting import Setting, choice
 from catalog.settings.strategy_options import ORDER_BY, PRIMARY_KEY
 from catalog.table.snapshot import TableSnapshot
@@ -117,8 +118,8 @@ def group_of(taken: Sequence[FileWithOutdated], retention_hours: float, ties: st
     why = _LATER_OR_TIED if ties == ANY_TIE else _LATER
     note = (
         f"removes {counted(outdated, 'row')} of {counted(len(taken), 'file')} because of {why} with the same key; "
-        f"reads {read} bytes, writes about {written} in {counted(len(runs), 'file')}, and frees about {freed} once "
-        f"vacuum removes the old files, which the table keeps for {retention_hours:g} hours"
+        f"reads {size_text(read)}, writes about {size_text(written)} in {counted(len(runs), 'file')}, and frees about "
+        f"{size_text(freed)} once vacuum removes the old files, which the table keeps for {retention_hours:g} hours"
     )
     reason, files = f"OUTDATED_ROWS_{outdated}", tuple(f.file for f in taken)
     return Concatenate(NAME, taken[0].revision_id, reason, files, note, runs=runs, removal=removal)

@@ -140,7 +140,7 @@ def overfull_group(
     cube = cube_id or "root"
     note = (
         f"cube {cube} holds {counted(elements, 'row')}, more than {OVERFULL_FACTOR} times the desired "
-        f"{revision.desired_cube_size}; {counted(len(taken), 'file')} of {counted(end, 'write')} taken"
+        f"{revision.desired_cube_size:,}; {counted(len(taken), 'file')} of {counted(end, 'write')} taken"
     )
     if end < 2:
         return SkippedGroup(strategy, "BYTES_PER_ITER_TOO_SMALL", len(taken), int(files.size[taken].sum()), note)

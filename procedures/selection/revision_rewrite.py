@@ -13,11 +13,10 @@ import numpy as np
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
 from catalog.files.file_table import FileTable
-from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX
+from catalog.properties.index_properties import is_outdated
 from catalog.settings.strategy_options import BATCH_BYTES
 from catalog.table.snapshot import TableSnapshot
 from catalog.virtual_tables.spaces import column_names
-from otree.revision import Revision
 from procedures.declare.option import option
 from procedures.declare.signature import Parameter
 from procedures.groups.cutter import Limits, pieces
@@ -59,7 +58,11 @@ class RevisionRewrite(Strategy):
             yield f"{NAME}: the table has no indexed files yet"
             return
         # Where the properties ask for another index than the newest revision is, that one is to be left too.
-        last = latest.revision_id if is_outdated(snapshot, latest) else latest.revision_id - 1
+        last = (
+            latest.revision_id
+            if is_outdated(snapshot.index_configuration, latest, snapshot.configuration)
+            else latest.revision_id - 1
+        )
         if wanted is None or wanted <= last:
             revisions = (1, last) if wanted is None else (wanted, wanted)
             yield from _oldest_first(table.files, revisions, settings.options[BATCH_BYTES.name])
@@ -106,19 +109,6 @@ def _files_per_revision(snapshot: TableSnapshot, revisions: Sequence[int]) -> di
         return {}
     numbers, counts = np.unique(files.revision, return_counts=True)
     return {int(n): int(count) for n, count in zip(numbers, counts, strict=True) if n in revisions}
-
-
-def is_outdated(snapshot: TableSnapshot, latest: Revision) -> bool:
-    """Whether the next data that is indexed would start a revision, wherever it lies."""
-    configuration = snapshot.index_configuration
-    if configuration is None:
-        return False
-    hashed_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{latest.revision_id}")
-    return (
-        configuration.transformers != latest.transformers
-        or (configuration.cube_size is not None and configuration.cube_size != latest.desired_cube_size)
-        or (hashed_as is not None and hashed_as != ";".join(configuration.hash_types))
-    )
 
 
 def _oldest_first(

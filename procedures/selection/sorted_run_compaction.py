@@ -14,6 +14,7 @@ from catalog.properties.optimization_properties import (
     TARGET_READ_COST,
     TARGET_READ_COST_KEY,
 )
+from catalog.quantities import share_text
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
 from procedures.groups.block_groups import indexed_revision
@@ -110,7 +111,8 @@ def findings_of(
     could_merge = choice.cost > _AS_FRESH and _are_of_several_writes(files)
     if choice.waiting is None and (is_again or could_merge):
         if is_recorded:
-            note = f"{cost}; they have paid {choice.unpaid:.0%} of the bytes that the best group rewrites"
+            paid = share_text(choice.unpaid or 0.0, 0)
+            note = f"{cost}; they have paid {paid} of the bytes that the best group rewrites"
             yield _skipped(UNPAID, files.size, note, choice.cost)
         elif choice.cost <= target:
             yield _skipped(BELOW_TARGET, files.size, f"{cost}, which {allowed} allows", choice.cost)

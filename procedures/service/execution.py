@@ -338,6 +338,10 @@ def totals_of(rows: Sequence[ReportRow]) -> RunTotals:
         sum(row.state == FAILED for row in rows),
         any(row.reason == LEASE_HELD for row in rows),
         bool(rows) and rows[-1].state == FAILED,
+        sum(row.input_files for row in committed),
+        sum(row.output_files for row in committed),
+        tuple(dict.fromkeys(f"{row.reason} ({row.strategy})" for row in committed)),
+        tuple(dict.fromkeys(row.reason for row in rows if row.state == FAILED)),
     )
 
 

@@ -20,6 +20,7 @@ from catalog.properties.inherited import InheritedProperties
 from procedures.process.application import Application, application
 from procedures.process.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
 from procedures.service.actions import Action
+from procedures.service.ended_run import RunReceiver, log_problems
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.look_times import LookTimes
 from procedures.service.service_metrics import ServiceMetrics
@@ -30,6 +31,8 @@ from procedures.service.workers import Spawn, Workers, spawn_thread
 
 logger = logging.getLogger(__name__)
 
+# The loop is alive if it has looked at the tables within so many intervals, or within the least time.
+_LATE_INTERVALS, _LEAST_LATE_MILLIS = 4, 60_000
 Exchange: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
 
 
@@ -46,6 +49,7 @@ class Service:
         spawn: starts a thread.
         metrics: counts the runs; its own by default.
         exchange: sends the numbers of the service to Spark's metrics and returns all numbers of the application.
+        on_run: is called with each run that has ended; errors are logged by default.
 
     Raises:
         TableError: one of ``tables`` does not exist or is not a Delta table.
@@ -64,6 +68,7 @@ class Service:
         spawn: Spawn = spawn_thread,
         metrics: ServiceMetrics | None = None,
         exchange: Exchange | None = None,
+        on_run: RunReceiver = log_problems,
     ) -> None:
         self._spark = spark
         self._settings = ServiceSettings.of(spark.conf.get)
@@ -82,10 +87,11 @@ class Service:
         self._exchange = exchange or (ApplicationMetrics(background).exchange if engine is None else dict)
         engine = engine or SparkEngine(background, app)
         self._workers = Workers(
-            engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, self._metrics
+            engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, self._metrics, on_run
         )
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
+        self._last_look = self._clock.now()
         self._paused = False
 
     # ----------------------------------------------------------------------------------------------- start and stop
@@ -123,6 +129,19 @@ class Service:
         """Whether its SparkContext runs."""
         return is_running(self._spark)
 
+    def problem(self) -> str | None:
+        """Returns why its loop does not work, in one line; None if it does."""
+        if self._ending.is_set():
+            return "the service is stopping"
+        if not self.is_alive:
+            return "Spark has stopped"
+        if self._thread is None or not self._thread.is_alive():
+            return "the loop of the service has ended"
+        elapsed = self._clock.now() - self._last_look
+        if elapsed <= max(_LATE_INTERVALS * self._settings.listener_interval, _LEAST_LATE_MILLIS):
+            return None
+        return f"the last look at the tables was {elapsed // 1000} seconds ago"
+
     def notify(self, change: CatalogChange) -> None:
         """Queues a change and wakes the loop; returns at once."""
         self._pending_changes.append(change)
@@ -145,6 +164,8 @@ class Service:
             look: whether to check the tables, as in every listener interval.
         """
         self._run_round(look)
+        if look:
+            self._last_look = self._clock.now()
         self._guarded(self._exchange_metrics)
 
     def _run_round(self, look: bool) -> None:

@@ -31,7 +31,7 @@ class Metric:
         kind: ``counter`` or ``gauge``.
         doc: one sentence.
         label: name of its label; None if it has none.
-        label_values: the values of the label.
+        label_values: the values of the label; empty if they are names of tables.
     """
 
     name: str
@@ -78,6 +78,20 @@ READ_METRICS = (SCANS, READ_BYTES, SKIPPED_BYTES, DROPPED_RECORDS, RECORDING_TIM
 """The metrics of the listener of queries in the JVM."""
 METRICS = (*SERVICE_METRICS, *READ_METRICS)
 
+_OF_TABLE = "table"
+TABLE_RUNS = Metric("use_table_runs_total", COUNTER, "Runs that have ended, by table.", _OF_TABLE)
+TABLE_FAILED_RUNS = Metric("use_table_failed_runs_total", COUNTER, "Runs that have failed, by table.", _OF_TABLE)
+TABLE_INPUT_BYTES = Metric(
+    "use_table_input_bytes_total", COUNTER, "Bytes of the files that committed groups replaced, by table.", _OF_TABLE
+)
+TABLE_OUTPUT_BYTES = Metric(
+    "use_table_output_bytes_total", COUNTER, "Bytes of the files that committed groups wrote, by table.", _OF_TABLE
+)
+TABLE_METRICS = (TABLE_RUNS, TABLE_FAILED_RUNS, TABLE_INPUT_BYTES, TABLE_OUTPUT_BYTES)
+"""The metrics of the service by table; they exist only on request."""
+OTHER_TABLES = "other"
+"""The table of these metrics that stands for those beyond the limit."""
+
 
 @dataclass(frozen=True)
 class RunTotals:
@@ -89,6 +103,10 @@ class RunTotals:
         conflicting_groups: number of groups that a concurrent write prevented.
         lease_held: whether another run held the lease of the table.
         ended_by_conflict: whether the last group had a conflict.
+        input_files: number of files that committed groups replaced.
+        output_files: number of files that committed groups wrote.
+        reasons: of committed groups, each as its code and its strategy, without repetitions.
+        failures: codes of the errors of failed groups, without repetitions.
     """
 
     input_bytes: int = 0
@@ -96,6 +114,10 @@ class RunTotals:
     conflicting_groups: int = 0
     lease_held: bool = False
     ended_by_conflict: bool = False
+    input_files: int = 0
+    output_files: int = 0
+    reasons: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,25 +130,44 @@ class Sample:
 
 
 class ServiceMetrics:
-    """The counts of a service since its process started."""
+    """The counts of a service since its process started.
 
-    def __init__(self) -> None:
+    Args:
+        most_tables: so many tables have series of their own, the first ones that have a run. The others are one series.
+            0 = there are no metrics by table.
+    """
+
+    def __init__(self, most_tables: int = 0) -> None:
+        self._most_tables = most_tables
+        self._tables: dict[str, Counter[str]] = {}
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str | None]] = Counter()
         self._reads: Mapping[str, int] = {}
 
-    def record_run(self, outcome: str, totals: RunTotals) -> None:
+    def record_run(self, outcome: str, totals: RunTotals, table: str = OTHER_TABLES) -> None:
         """Counts a run that has ended.
 
         Args:
             outcome: one of ``RUN_OUTCOMES``.
             totals: of its groups.
+            table: full name of its table.
         """
         with self._lock:
             self._counts[RUNS.name, outcome] += 1
             self._counts[INPUT_BYTES.name, None] += totals.input_bytes
             self._counts[OUTPUT_BYTES.name, None] += totals.output_bytes
             self._counts[CONFLICTING_GROUPS.name, None] += totals.conflicting_groups
+            if self._most_tables:
+                self._count_table(table, outcome, totals)
+
+    def _count_table(self, table: str, outcome: str, totals: RunTotals) -> None:
+        if table not in self._tables and len(self._tables.keys() - {OTHER_TABLES}) >= self._most_tables:
+            table = OTHER_TABLES
+        counts = self._tables.setdefault(table, Counter())
+        counts[TABLE_RUNS.name] += 1
+        counts[TABLE_FAILED_RUNS.name] += outcome == FAILED
+        counts[TABLE_INPUT_BYTES.name] += totals.input_bytes
+        counts[TABLE_OUTPUT_BYTES.name] += totals.output_bytes
 
     def record_reads(self, numbers: Mapping[str, int]) -> None:
         """Replaces what the listener of queries has counted.
@@ -147,7 +188,13 @@ class ServiceMetrics:
         return [
             *self.service_samples(tables, now),
             *(Sample(m, value, reads.get(m.spark_name(value), 0)) for m, value in _series(READ_METRICS)),
+            *self._table_samples(),
         ]
+
+    def _table_samples(self) -> list[Sample]:
+        with self._lock:
+            tables = {name: Counter(counts) for name, counts in self._tables.items()}
+        return [Sample(metric, name, tables[name][metric.name]) for metric in TABLE_METRICS for name in sorted(tables)]
 
     def service_samples(self, tables: Sequence[Automation], now: int) -> list[Sample]:
         """Returns the samples of ``SERVICE_METRICS``.

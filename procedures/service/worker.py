@@ -7,6 +7,7 @@ from collections.abc import Collection
 from catalog.epoch_millis import moment
 from catalog.properties.fleet_properties import Pool
 from catalog.properties.lifecycle_properties import Pace
+from catalog.quantities import size_text
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations, OfferFacts
 from catalog.state.fleet_ledger import TOO_LARGE, Refusal
@@ -391,7 +392,9 @@ class Worker:
             return ""
         if offer.objection is not None:
             return offer.objection
-        return f"waits for its turn: {offer.cost} bytes to rewrite save reads about {offer.saving:.0f} bytes per day"
+        return (
+            f"waits for its turn: {size_text(offer.cost)} to rewrite save reads about {size_text(offer.saving)} per day"
+        )
 
     def _quarantine_note(self) -> str:
         if self.failures < QUARANTINE_FAILURES or self.run is not None:

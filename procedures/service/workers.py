@@ -20,9 +20,10 @@ from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.budget import RunBudget
 from procedures.process.notifications import BUDGET_USED_UP, RUN_FAILED, Notification, Notifications
 from procedures.service.cluster_load import ClusterLoad
+from procedures.service.ended_run import EndedRun, RunReceiver, log_problems
 from procedures.service.execution import Engine, RunOutcome, Turn
 from procedures.service.schedule import Schedule
-from procedures.service.service_metrics import COMPLETED, CONFLICT, FAILED, LEASE_HELD, STOPPED, ServiceMetrics
+from procedures.service.service_metrics import ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
@@ -58,6 +59,7 @@ class Workers:
         spawn: starts a thread.
         notifications: gets the failures of runs; they are discarded by default.
         metrics: counts the runs; nothing is counted by default.
+        on_run: is called with each run that has ended; errors are logged by default.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Workers:
         spawn: Spawn = spawn_thread,
         notifications: Notifications | None = None,
         metrics: ServiceMetrics | None = None,
+        on_run: RunReceiver = log_problems,
     ) -> None:
         self._automations = automations
         self._engine = engine
@@ -77,6 +80,7 @@ class Workers:
         self._spawn = spawn
         self._notifications = notifications or Notifications()
         self._metrics = metrics
+        self._on_run = on_run
         self._lock = threading.RLock()
         self._workers: dict[str, Worker] = {}
         self._threads: dict[str, threading.Thread] = {}
@@ -381,11 +385,8 @@ class Workers:
                 return step()
             except ConcurrentChangeError:
                 conflicts += 1
-                logger.info("%s: conflict with another writer; the next run continues", worker.name)
             except Exception as error:  # noqa: BLE001 - shown in the table's state; the next run retries
                 problems.append(_text(error))
-                if not self.is_silent():
-                    logger.warning("%s: automatic optimization failed: %s", worker.name, problems[-1])
             return default
 
         maintained = []
@@ -400,8 +401,22 @@ class Workers:
         problem = problems[0] if problems else None
         if problem is not None:
             self._notifications.send(Notification(RUN_FAILED, worker.name, self._clock.now(), problem))
+        offer, refusal = None if turn.appraisal is None else turn.appraisal.offer, turn.budget.refusal
+        ended = EndedRun(
+            worker.name,
+            run.started_at,
+            self._clock.now() - run.started_at,
+            outcome.totals,
+            tuple(problems),
+            bool(conflicts),
+            run.stop_reason,
+            tuple(maintained),
+            "" if refusal is None else f"{refusal.code}: {refusal.message}",
+            None if offer is None else offer.saving,
+        )
         if self._metrics is not None:
-            self._metrics.record_run(_metric_outcome(run, outcome, problem, conflicts), outcome.totals)
+            self._metrics.record_run(ended.outcome, ended.totals, ended.table)
+        self._announce(ended)
         with self._lock:
             self._threads.pop(run.run_id, None)
             if worker.ends_with_run:
@@ -414,6 +429,14 @@ class Workers:
                 if outcome.totals.lease_held:
                     worker.due_at = min(worker.due_at, now + retry)
         self._wake()
+
+    def _announce(self, ended: EndedRun) -> None:
+        if ended.problems and self.is_silent():
+            return
+        try:
+            self._on_run(ended)
+        except Exception as error:  # noqa: BLE001 - a closed stream must not stop the service
+            logger.warning("A receiver of the runs of %s failed: %s", ended.table, error)
 
     def _leave(self, worker: Worker) -> None:
         self._workers.pop(worker.location, None)
@@ -454,13 +477,3 @@ class Workers:
 def _text(error: Exception) -> str:
     known = known_error(error)
     return f"{known.code}: {known.message}"
-
-
-def _metric_outcome(run: Run, outcome: RunOutcome, problem: str | None, conflicts: int) -> str:
-    if problem is not None:
-        return FAILED
-    if conflicts or outcome.totals.ended_by_conflict:
-        return CONFLICT
-    if outcome.totals.lease_held:
-        return LEASE_HELD
-    return COMPLETED if run.stop_reason is None else STOPPED

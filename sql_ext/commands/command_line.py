@@ -12,7 +12,7 @@ from contextlib import suppress
 import click
 from click.shell_completion import CompletionItem
 
-from sql_ext.commands.command_names import FILES, PROGRAM, SECTIONS
+from sql_ext.commands.command_names import FILES, FIRST_STEPS, PROGRAM, SECTIONS
 
 
 class CommandImports(MutableMapping[str, click.Command]):
@@ -60,6 +60,13 @@ def _imported(name: str) -> click.Command:
 
 class Commands(click.Group):
     """A group whose help and completion come from the names alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses the arguments; without any, says what to type first."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(FIRST_STEPS)
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 PROGRAM = "use-spark"
 
+FIRST_STEPS = """\
+use-spark diagnose PATH                    says how a table is and what to do first, without Spark
+use-spark optimize --table PATH --dry-run  shows what an optimization would rewrite
+use-spark doctor                           checks Java, Spark and the network of this machine
+use-spark --help                           lists all commands"""
+"""What to type first: the output without arguments."""
+
 SECTIONS = {
     "Start": {
         "sql": "Runs SQL statements, including CALL use.…",
@@ -61,8 +68,10 @@ FILES = {
         "dashboard",
         "diagnose",
         "doctor",
+        "health",
         "inspect",
         "optimize",
+        "recommend",
         "service",
         "sql",
         "thrift",

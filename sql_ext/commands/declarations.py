@@ -14,6 +14,8 @@ from typing import Any
 
 from procedures.declare.signature import Parameter, Signature
 
+# Fields of a parameter that have a default.
+_MORE = ("accepted", "not_blank", "least", "most", "choices")
 FILE = Path(__file__).with_name("declarations.json")
 
 
@@ -24,10 +26,12 @@ class Declarations:
     Attributes:
         signatures: of the procedures, by name.
         views: names of the virtual tables.
+        strategies: aliases of the strategies of ``optimize``, by name.
     """
 
     signatures: Mapping[str, Signature]
     views: tuple[str, ...]
+    strategies: Mapping[str, tuple[str, ...]]
 
 
 @cache
@@ -36,11 +40,16 @@ def declarations() -> Declarations:
     stored = json.loads(FILE.read_text(encoding="utf-8"))
     return Declarations(
         {
-            name: Signature(name, procedure["doc"], tuple(Parameter(**p) for p in procedure["parameters"]))
+            name: Signature(name, procedure["doc"], tuple(map(_parameter, procedure["parameters"])))
             for name, procedure in stored["procedures"].items()
         },
         tuple(stored["views"]),
+        {name: tuple(aliases) for name, aliases in stored["strategies"].items()},
     )
+
+
+def _parameter(fields: dict[str, Any]) -> Parameter:
+    return Parameter(**{**fields, "choices": tuple(fields.get("choices", ()))})
 
 
 def declared(name: str) -> Signature:
@@ -52,18 +61,18 @@ def declared(name: str) -> Signature:
     return declarations().signatures[name]
 
 
-def text_of(signatures: Mapping[str, Signature], views: tuple[str, ...]) -> str:
+def text_of(declared: Declarations) -> str:
     """Returns the text of the file.
 
     Args:
-        signatures: of the procedures, by name.
-        views: names of the virtual tables.
+        declared: what the file has.
     """
     procedures = {
         name: {"doc": signature.doc, "parameters": [_fields_of(parameter) for parameter in signature.parameters]}
-        for name, signature in signatures.items()
+        for name, signature in declared.signatures.items()
     }
-    return json.dumps({"procedures": procedures, "views": list(views)}, indent=1, ensure_ascii=False) + "\n"
+    stored = {"procedures": procedures, "views": declared.views, "strategies": declared.strategies}
+    return json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
 
 
 def _fields_of(parameter: Parameter) -> dict[str, Any]:
@@ -71,5 +80,4 @@ def _fields_of(parameter: Parameter) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": parameter.name, "type": parameter.type, "doc": parameter.doc}
     if not parameter.required:
         fields["default"] = parameter.default
-    more = {"accepted": parameter.accepted, "not_blank": parameter.not_blank}
-    return fields | {name: text for name, text in more.items() if text}
+    return fields | {name: value for name in _MORE if (value := getattr(parameter, name)) not in (None, "", ())}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catalog.errors import FileSystemError
+from catalog.errors import FileSystemError, InvalidArgumentError
 from catalog.settings.setting import SIZE
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.hanging_lines import terminal_width
@@ -18,7 +18,7 @@ from sql_ext.commands.options import KEY_VALUE, examples
 from sql_ext.commands.output import json_text
 
 if TYPE_CHECKING:
-    from sql_ext.diagnosis.table_diagnosis import Request
+    from sql_ext.diagnosis.results import Request
 
 _WIDTH = 110
 _SHOWN = 40
@@ -34,6 +34,7 @@ def _size(ctx: click.Context, option: click.Parameter, value: str | None) -> int
 
 
 def _run(paths: tuple[str, ...], request: Callable[[], Request], as_json: bool, html: Path | None, limit: int) -> None:
+    from sql_ext.diagnosis.html_page import diagnosis_page
     from sql_ext.diagnosis.many_tables import diagnose_tables
     from sql_ext.diagnosis.text_page import diagnoses_text
 
@@ -41,7 +42,7 @@ def _run(paths: tuple[str, ...], request: Callable[[], Request], as_json: bool, 
         found = diagnose_tables(paths, request(), bar.show, processes=os.cpu_count() or 1)
     if html is not None:
         try:
-            html.write_text(found.to_html(), "utf-8")
+            html.write_text(diagnosis_page(found), "utf-8")
         except OSError as error:
             raise FileSystemError.of(str(html), error.strerror or str(error)) from error
     if as_json:
@@ -62,9 +63,13 @@ def _diagnose(
     **output: Any,
 ) -> None:
     def request() -> Request:
-        from sql_ext.diagnosis.table_diagnosis import Request
+        from sql_ext.diagnosis.results import Request
 
-        text = None if queries is None else queries.read_text("utf-8")
+        try:
+            text = None if queries is None else queries.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            raise InvalidArgumentError.of("--queries", str(queries), f"a file that can be read ({reason})") from error
         return Request(budget, target_file_bytes, text, dict(storage_options))
 
     guarded(lambda: _run(paths, request, **output))
@@ -98,7 +103,7 @@ COMMAND = click.Command(
         click.Argument(["paths"], nargs=-1, required=True, metavar="PATH..."),
         click.Option(
             ["--queries"],
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            type=click.Path(path_type=Path),
             help="File with SELECT statements over the one table, separated by semicolons. By default, ranges of "
             "times, keys and names are assumed.",
         ),
@@ -131,9 +136,9 @@ COMMAND = click.Command(
             ["--limit"], type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Tables to show at most."
         ),
     ],
-    help="Says what reads of Delta tables cost today, and what an index would change.\n\nA PATH is a table, or a "
-    "folder or prefix with tables: a local one, or s3://, abfss://, gs://. Needs read access only: no Spark, no Java, no "
-    "property on the table. Nothing is written.",
+    help="Says what reads of Delta tables cost today, and what an index would change.\n\n"
+    "A PATH is a table, or a folder or a prefix with tables: local, or s3://, abfss://, gs://. Read access is enough: "
+    "no Spark, no Java and no property are needed. Nothing is written.",
     epilog=examples(
         "use-spark diagnose /data/flights",
         "use-spark diagnose s3://bucket/warehouse --html diagnosis.html",

@@ -36,12 +36,13 @@ def findings_without_session(environment: Mapping[str, str], session_settings: S
     yield programs.java(environment)
     yield programs.package_names(other_owners())
     try:
-        package = Path(str(require_spark().__file__)).parent
+        pyspark = require_spark()
     except MissingPackageError as error:
         yield Finding("spark", FAIL, *error.message.split(": ", 1))
         return
     home = spark_home(environment)
-    yield spark_setup.spark_home(environment, package)
+    yield spark_setup.spark_home(environment, Path(str(pyspark.__file__)).parent, str(pyspark.__version__))
+    yield spark_setup.submit_arguments(environment)
     yield from _pair(environment, home, session_settings)
     yield spark_setup.pinned_threads(environment)
     yield network.loopback()

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from catalog.counted_nouns import counted
 from catalog.errors import UseError
+from catalog.quantities import duration_text, share_text, size_text
 from sql_ext.commands.output import Row
-from sql_ext.commands.readable_values import duration_text, size_text
 from sql_ext.reading import read_report
 
 FRACTION = 0.1
@@ -36,7 +36,8 @@ def gain_text(rows: Sequence[Row], share_before: float | None = None, share_afte
     text = f"rewrote {before} as {after} in {duration_text(sum(row['duration_ms'] for row in committed))}"
     if share_before is None or share_after is None:
         return text
-    return f"{text}; a {FRACTION:.0%} sample reads {share_after:.0%} of the bytes, and read {share_before:.0%} before"
+    sample, after, before = (share_text(share, 0) for share in (FRACTION, share_after, share_before))
+    return f"{text}; a {sample} sample reads {after} of the bytes, and read {before} before"
 
 
 def sample_share(spark: SparkSession, location: str, version: int) -> float | None:

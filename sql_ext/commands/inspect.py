@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,7 @@ from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.declarations import declarations, declared
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.hanging_lines import terminal_width
+from sql_ext.commands.log_source import check_paths, from_log, spark_option
 from sql_ext.commands.options import (
     checked_name,
     examples,
@@ -18,11 +19,14 @@ from sql_ext.commands.options import (
     output_format_of,
     session_options,
 )
-from sql_ext.commands.output import OutputFormat, print_rows
+from sql_ext.commands.output import OutputFormat, Row, print_rows
 from sql_ext.commands.overview_text import overview_text
 from sql_ext.commands.query_result import QueryResult
 from sql_ext.commands.session_settings import session_settings_of
 from sql_ext.commands.sql import print_limit, rows_wanted
+
+if TYPE_CHECKING:
+    from sql_ext.from_log.log_table import LogTable
 
 # Read-only procedures that need no parameter except the table.
 _LOOKING = ("check", "clustering_information", "status")
@@ -38,6 +42,12 @@ _VIRTUAL_TABLES = declarations().views
 VIEWS = (*_VIRTUAL_TABLES, *_LOOKING)
 
 
+def _overview_of_log(table: LogTable) -> Row:
+    from sql_ext.commands.overview import overview_of_log
+
+    return overview_of_log(table)
+
+
 def _inspect(
     ctx: click.Context,
     /,
@@ -50,15 +60,19 @@ def _inspect(
     if view and view_option and view != view_option:
         raise click.UsageError(f"{view} and {view_option} are two views: give only one.", ctx)
     output_format = output_format_of(options)
-    session_settings, runner, chosen = session_settings_of(options), runner_of(ctx), view or view_option
+    with_spark = options.pop("with_spark")
+    session_settings, chosen = session_settings_of(options), view or view_option
     if chosen is None:
-        overview = guarded(lambda: runner.overview(table, session_settings))
+        overview = None if with_spark else from_log(ctx, table, session_settings, _overview_of_log)
+        if overview is None:
+            overview = guarded(lambda: runner_of(ctx).overview(table, session_settings))
         if output_format.is_for_programs:
             print_rows([overview], output_format)
         else:
             click.echo(overview_text(overview, terminal_width()))
         return
-    most = rows_wanted(limit, output_format)
+    guarded(lambda: check_paths(ctx, [table], session_settings))
+    most, runner = rows_wanted(limit, output_format), runner_of(ctx)
     if chosen in _VIRTUAL_TABLES:
         guarded(
             lambda: runner.virtual_table(
@@ -81,6 +95,7 @@ COMMAND = click.Command(
         click.Option(["--view", "view_option"], type=click.Choice(VIEWS), help="Same as the second argument."),
         *format_options(),
         limit_option(),
+        spark_option(),
         *session_options(),
     ],
     help="Shows an overview of a table, or the rows of a view. The table is given by name or path and not changed.\n\n"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from sql_ext.commands.declarations import declared
+from catalog.errors import UnknownNameError
+from sql_ext.commands.chosen_runner import runner_of
+from sql_ext.commands.declarations import declarations, declared
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.options import progress_option
 from sql_ext.commands.output import OutputFormat, Row, say
 from sql_ext.commands.rows_command import rows_command
 from sql_ext.commands.session_settings import SessionSettings
-
-if TYPE_CHECKING:
-    from sql_ext.commands.runner import Runner
 
 
 def outcome_of(rows: Sequence[Row]) -> ExitCode:
@@ -35,13 +35,26 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
 
 
 def _run(
-    runner: Runner, arguments: dict[str, Any], session_settings: SessionSettings, output_format: OutputFormat
+    ctx: click.Context, arguments: dict[str, Any], session_settings: SessionSettings, output_format: OutputFormat
 ) -> list[Row]:
     def tell(text: str) -> None:
         # The line comes after the table.
-        click.get_current_context().call_on_close(lambda: say(text))
+        ctx.call_on_close(lambda: say(text))
 
-    return runner.optimize(arguments, session_settings, None if output_format.is_for_programs else tell)
+    if arguments["strategy"] is not None:
+        _check_strategies(arguments["strategy"])
+    return runner_of(ctx).optimize(arguments, session_settings, None if output_format.is_for_programs else tell)
+
+
+def _check_strategies(text: str) -> None:
+    """Refuses a name that no strategy has; in a process with Spark, users may have registered more."""
+    if "pyspark" in sys.modules:
+        return
+    known = declarations().strategies
+    names = {alias.lower() for name, aliases in known.items() for alias in (name, *aliases)}
+    for name in text.split(","):
+        if name.strip().lower() not in names:
+            raise UnknownNameError.of("strategy", name.strip(), known)
 
 
 COMMAND = rows_command(

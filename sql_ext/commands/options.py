@@ -54,7 +54,9 @@ ROWS_SHOWN = 1000
 _LEVELS = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 
 
-def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | None = None) -> click.Option:
+def option_of(
+    parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | None = None, *, is_optional: bool = False
+) -> click.Option:
     """Returns the option for a parameter, with its name, type, default and documentation.
 
     A list becomes an option that can be repeated. A list of numbers and a map, whose names are plurals, become options
@@ -64,7 +66,10 @@ def option_of(parameter: Parameter, synonyms: Mapping[str, tuple[str, ...]] | No
     Args:
         parameter: the declaration.
         synonyms: option names that replace the name of a parameter, by parameter.
+        is_optional: whether a required table may also be given in another way.
     """
+    if is_optional and parameter.name in _TABLES:
+        parameter = Parameter(parameter.name, parameter.type, parameter.doc, None)
     names = (synonyms or {}).get(parameter.name, (_option_name(parameter),))
     shared: dict[str, Any] = {
         "required": parameter.required,
@@ -155,6 +160,8 @@ def _checked_conf(
     ctx: click.Context, option: click.Parameter, entries: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
     """Checks the settings of USE; Spark checks its own."""
+    if not entries:
+        return entries
     from procedures.service.service_settings import SERVICE_SETTINGS
 
     settings = {setting.name: setting for setting in (*SESSION_SETTINGS, *SERVICE_SETTINGS)}

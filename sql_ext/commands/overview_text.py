@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from catalog.counted_nouns import counted
+from catalog.quantities import size_text
 from sql_ext.commands.hanging_lines import hanging
 from sql_ext.commands.output import Row
-from sql_ext.commands.readable_values import size_text
 
 # Where facts begin.
 _MARGIN = 19
@@ -30,7 +31,10 @@ def overview_text(row: Row, width: int | None = None) -> str:
         "revisions": f"{row['revisions']}, the newest is {row['newest_revision']}" if row["revisions"] else "none",
         "files": f"{row['files']:,}: {row['indexed_files']:,} indexed, {row['unindexed_files']:,} not",
         "rows": f"{row['rows']:,}{unknown}: {row['indexed_rows']:,} indexed, {row['unindexed_rows']:,} not",
+        "small files": f"{row['small_files']:,}",
+        "deleted rows": f"{row['deleted_rows']:,} in {counted(row['files_with_deleted_rows'], 'file')}",
         "size": f"{size_text(row['bytes'])}: {size_text(row['unindexed_bytes'])} not indexed",
+        "properties": ", ".join(f"{key}={text}" for key, text in row["properties"].items()) or "none",
         "last optimization": "none recorded" if last is None else _last_text(last),
         "automatic": automatic["state"] + (f" ({automatic['type']})" if automatic["type"] else ""),
     }

@@ -5,29 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-_BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-_SECOND, _MINUTE, _HOUR = 1000, 60_000, 3_600_000
+from catalog.quantities import duration_text, size_text
+
 # Smaller numbers are no epoch milliseconds of a table, such as the 0 of the first revision.
 _FIRST_MOMENT = 1_000_000_000_000
-
-
-def size_text(size: int) -> str:
-    """Formats bytes with a suitable unit: ``1.5 MB``."""
-    value, unit = float(size), 0
-    while value >= 1000 and unit < len(_BYTE_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:.1f} {_BYTE_UNITS[unit]}" if unit else f"{size} bytes"
-
-
-def duration_text(milliseconds: int) -> str:
-    """Formats a duration with a suitable unit: ``1.5 s``, ``2 min 5 s``."""
-    if milliseconds < _SECOND:
-        return f"{milliseconds} ms"
-    if milliseconds < _MINUTE:
-        return f"{milliseconds / _SECOND:.1f} s"
-    if milliseconds < _HOUR:
-        return f"{milliseconds // _MINUTE} min {milliseconds % _MINUTE // _SECOND} s"
-    return f"{milliseconds // _HOUR} h {milliseconds % _HOUR // _MINUTE} min"
 
 
 def readable(column: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,14 +23,16 @@ from procedures.declare.runs import CLI
 from procedures.declare.signature import DETAILS, Signature
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.process.application import Application, application
+from procedures.service.ended_run import log_problems
 from procedures.service.service_metrics import Sample, ServiceMetrics
 from sql_ext.attachment import attach
 from sql_ext.commands.exits import SuggestedNameError
 from sql_ext.commands.gains import gain_text, sample_share
 from sql_ext.commands.output import Row, say
-from sql_ext.commands.overview import overview
 from sql_ext.commands.query_result import QueryResult
+from sql_ext.commands.run_lines import RunLines
 from sql_ext.commands.server_session import with_server_defaults
+from sql_ext.commands.session_overview import overview
 from sql_ext.commands.session_settings import SessionSettings, for_metadata
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY, on_signals, session
 from sql_ext.commands.suggestions import suggestion
@@ -43,6 +45,9 @@ from sql_ext.server.metrics_endpoint import metrics_endpoint
 from sql_ext.server.serving import Endpoints, serve
 from sql_ext.server.settings import NONE, ServerSettings
 from sql_ext.server.token import read_or_make_token
+
+if TYPE_CHECKING:
+    from procedures.service.service import Service
 
 # Procedures that read no rows of a table.
 _ON_METADATA = frozenset(
@@ -199,6 +204,9 @@ class Runner:
         session_settings: SessionSettings,
         metrics_address: MetricsAddress | None = None,
         dashboard_address: DashboardAddress | None = None,
+        *,
+        metrics_tables: int = 0,
+        is_quiet: bool = False,
     ) -> None:
         """Runs the automatic service until SIGINT or SIGTERM, then stops it at a boundary between groups.
 
@@ -207,6 +215,8 @@ class Runner:
             session_settings: settings of the session.
             metrics_address: where to serve metrics; None = nowhere.
             dashboard_address: where to serve the dashboard; None = nowhere.
+            metrics_tables: number of tables with metrics of their own; 0 = no metrics by table.
+            is_quiet: whether to print no line for each run; errors are still logged.
 
         Raises:
             UseError: the metrics or the dashboard cannot be served; raised before a session is created.
@@ -215,20 +225,25 @@ class Runner:
         from sql_ext.dashboard.server import dashboard
 
         app = application()
-        metrics = None if metrics_address is None and dashboard_address is None else ServiceMetrics()
+        is_read = metrics_address is not None or dashboard_address is not None
+        metrics = ServiceMetrics(metrics_tables) if is_read else None
         samples = None if metrics is None else partial(_samples, metrics, app)
+        services: list[Service] = []
 
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
         with ExitStack() as stack:
             port = None if dashboard_address is None else stack.enter_context(open_port(dashboard_address))
             if metrics_address is not None and samples is not None:
-                say(f"metrics: {stack.enter_context(metrics_endpoint(metrics_address, samples))}")
+                url = stack.enter_context(metrics_endpoint(metrics_address, samples, partial(_problem, services)))
+                say(f"metrics: {url}")
             session_settings = replace(session_settings, lifetime=Lifetime.SERVER)
             spark = stack.enter_context(session(session_settings, {SERVICE_ENABLED_KEY: "true"}))
             stack.enter_context(on_signals(lambda: asked_to_end.append(True), (signal.SIGINT, signal.SIGTERM)))
-            service = Service(spark, tables=list(tables) or None, metrics=metrics)
+            on_run = log_problems if is_quiet else RunLines(say)
+            service = Service(spark, tables=list(tables) or None, metrics=metrics, on_run=on_run)
             service.start()
+            services.append(service)
             say(f"serving {', '.join(tables) if tables else 'the whole catalog'}; Ctrl-C stops it")
             try:
                 if port is not None:
@@ -346,3 +361,7 @@ def _query(spark: SparkSession, text: str) -> DataFrame:
 
 def _samples(metrics: ServiceMetrics, app: Application) -> list[Sample]:
     return metrics.samples(app.automations.all(), app.clock.now())
+
+
+def _problem(services: Sequence[Service]) -> str | None:
+    return services[0].problem() if services else "the service has not started yet"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from catalog.settings.session_settings import PROGRESS
 from sql_ext.commands.session_settings import SessionSettings
-from sql_ext.lifetime import Lifetime
-from sql_ext.local_session import SUBMITTED
+from sql_ext.lifetime import SUBMITTED, Lifetime
 from sql_ext.server.connect import STACKS_KEY
 
 DEFAULT_WAREHOUSE = Path("spark-warehouse")

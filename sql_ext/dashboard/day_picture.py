@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sql_ext.commands.readable_values import size_text
+from catalog.quantities import size_text
 from sql_ext.dashboard.saving_days import DayLine
 from sql_ext.dashboard.svg import element, label, picture
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from catalog.counted_nouns import counted
 from catalog.files.file_table import Floats
+from catalog.quantities import size_text
 from procedures.insight.report.facts import CubeBox
-from sql_ext.commands.readable_values import size_text
 from sql_ext.dashboard.svg import element, label, picture, shortened
 
 MOST_CUBES = 2_000

@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from catalog.epoch_millis import moment
+from catalog.quantities import duration_text, size_text
 from procedures.service.service_metrics import Sample
-from sql_ext.commands.readable_values import duration_text, size_text
 from sql_ext.dashboard.day_picture import day_picture
 from sql_ext.dashboard.fleet_data import FleetData, running, short_reason
 from sql_ext.dashboard.layout_picture import cube_picture, size_picture, size_table

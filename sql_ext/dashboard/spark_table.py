@@ -19,13 +19,13 @@ from catalog.jvm.metastore import database_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
-from procedures.calls.health import health_rows
 from procedures.calls.status import status
 from procedures.declare.declaration import Call
 from procedures.declare.result_rows import OptimizeRow
 from procedures.declare.runs import CALL, Run
 from procedures.declare.signature import DETAILS
 from procedures.fleet.budget import RunBudget
+from procedures.insight.health.diagnosis import health_rows
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.report.facts import cube_boxes
 from procedures.loop.optimize_settings import OptimizeSettings

@@ -12,8 +12,9 @@ from sqlglot.errors import SqlglotError
 from catalog.errors import InvalidArgumentError, UnknownNameError, first_line
 from catalog.predicates.conditions import AllOf, Comparison
 from catalog.sql_names import name_parts
+from procedures.insight.recommendation.accepted_queries import ACCEPTED
 from procedures.insight.recommendation.conditions import QueryCondition, bound
-from procedures.insight.recommendation.query_parser import ACCEPTED, parse_query
+from procedures.insight.recommendation.query_parser import parse_query
 from procedures.insight.recommendation.simulated_layout import SampledColumn, TableSample
 from procedures.insight.recommendation.workload import Workload, WorkloadQuery
 from sql_ext.diagnosis.ordered_values import ordered_value_of

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from sql_ext.diagnosis.many_tables import Diagnoses
-from sql_ext.diagnosis.table_diagnosis import TableDiagnosis
+from sql_ext.diagnosis.results import TableDiagnosis
 from sql_ext.diagnosis.text_page import COLUMN_HEADER, changes_of, column_rows, facts_of, overview_row, totals_of
 
 _OVERVIEW = (
@@ -30,6 +30,7 @@ body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sa
   max-width: 64rem; padding: 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; overflow-wrap: anywhere; }
 table { border-collapse: collapse; font-size: .9rem; } .wide { overflow-x: auto; }
+caption { font-weight: 600; padding: .6rem; text-align: left; }
 th, td { border-bottom: 1px solid var(--faint); padding: .25rem .6rem; text-align: left; vertical-align: top; }
 td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
 code { background: var(--soft); overflow-wrap: anywhere; padding: .1rem .3rem; } ul { padding-left: 1.2rem; }

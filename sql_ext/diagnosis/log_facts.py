@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pyarrow.fs as pafs
 
 from sql_ext.readers.delta_files import DeltaFiles, reading
-from sql_ext.readers.log_entries import LOG_FOLDER, entries_of_files
+from sql_ext.readers.log_entries import entries_of_files
+from sql_ext.readers.log_segment import LOG
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*")
@@ -51,7 +52,7 @@ def log_facts(table: DeltaFiles) -> LogFacts:
     """
     files = table.file_system
     with reading(table.location):
-        found = files.get_file_info(pafs.FileSelector(LOG_FOLDER))
+        found = files.get_file_info(pafs.FileSelector(LOG))
         commits = {int(m[1]): info for info in found if (m := _COMMIT.fullmatch(info.base_name))}
         newest = max((int(m[1]) for info in found if (m := _CHECKPOINT.fullmatch(info.base_name))), default=-1)
         last = sorted(version for version in commits if version <= table.version)[-_LOOKED_AT:]

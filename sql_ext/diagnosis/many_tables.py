@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, TableError, UseError, first_line
-from sql_ext.diagnosis.table_diagnosis import Effort, Request, TableDiagnosis, diagnose_table
+from sql_ext.diagnosis.results import Effort, Request, TableDiagnosis
+from sql_ext.diagnosis.table_diagnosis import diagnose_table
 from sql_ext.diagnosis.table_search import find_tables
 
 # All tables together, unless there are so many that each would have too few.
@@ -56,18 +57,6 @@ class Diagnoses:
         """Returns the same as dicts, lists, texts and numbers."""
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return found
-
-    def to_html(self) -> str:
-        """Returns a page for a browser or for mail."""
-        from sql_ext.diagnosis.html_page import diagnosis_page
-
-        return diagnosis_page(self)
-
-    def __str__(self) -> str:
-        """Returns text for a terminal of 110 characters."""
-        from sql_ext.diagnosis.text_page import diagnoses_text
-
-        return diagnoses_text(self)
 
 
 def diagnose_tables(

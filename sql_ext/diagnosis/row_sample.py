@@ -25,6 +25,9 @@ from sql_ext.readers.table_columns import Column, arrow_type, as_read
 _SEED = 42
 _MOST_DECODED_ROWS = 2_000_000
 _LEAST_ROWS_OF_GROUP = 8_192
+# Less than a page has no fewer bytes.
+_FEWEST_ROWS = 500
+_BUFFER_BYTES = 256 * 1024
 _FILES_WITH_PAGES = 16
 _THREADS = 8
 
@@ -134,7 +137,8 @@ class _FileReader:
             return _Part(file, {}, 0, {}, 0, error.message)
 
     def _read(self, source: pa.NativeFile, file: int, *, has_pages: bool) -> _Part:
-        parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        # With a buffer, a column chunk is read as far as its rows are needed, and not whole.
+        parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", buffer_size=_BUFFER_BYTES)
         names = {".".join(column.stored_path): column for column in self.columns}
         stored = {parquet.schema.column(n).path for n in range(len(parquet.schema))}
         present = [name for name in names if name in stored]
@@ -145,14 +149,15 @@ class _FileReader:
         batches: list[pa.RecordBatch] = []
         read, allowed = 0, self.wanted.bytes / self.chosen
         for group in groups:
-            cost = _bytes_of(parquet, group, present)
-            rows = parquet.metadata.row_group(group).num_rows
-            if batches and read + cost * min(1.0, most / max(rows, 1)) > allowed:
+            rows = max(parquet.metadata.row_group(group).num_rows, 1)
+            cost_of_row = max(_bytes_of(parquet, group, present) / rows, 1e-9)
+            affordable = int((allowed - read) / cost_of_row)
+            if batches and affordable < _FEWEST_ROWS:
                 break
-            batch = next(parquet.iter_batches(most, [group], columns=present), None)
+            batch = next(parquet.iter_batches(max(min(most, affordable), _FEWEST_ROWS), [group], columns=present), None)
             if batch is not None:
                 batches.append(batch)
-                read += int(cost * batch.num_rows / max(rows, 1))
+                read += int(cost_of_row * batch.num_rows)
         if not batches:
             return _Part(file, {}, 0, {}, 0)
         rows = pa.Table.from_batches(batches)
@@ -192,35 +197,33 @@ def _table_sample(
     parts: Sequence[_Part], files: FileBounds, columns: Sequence[Column], partitions: Sequence[Column], wanted: Wanted
 ) -> TableSample:
     owners = np.repeat([part.file for part in parts], [part.rows for part in parts])
-    sampled = {}
+    no_hashes = np.zeros(len(owners), np.int32)
+    sampled, arrays = {}, {}
     for column in columns:
         bounds = files.columns.get(column.name)
         if column in partitions:
             if bounds is not None:
                 values, nulls = bounds.low[owners], ~bounds.may_have_value[owners]
-                sampled[column.name] = SampledColumn(values, nulls, np.zeros(len(owners), np.int32))
+                sampled[column.name] = SampledColumn(values, nulls, no_hashes)
             continue
         array = pa.chunked_array([part.arrays[column.name] for part in parts]).combine_chunks()
+        arrays[column.name] = array
         values, nulls = ordered_values(array)
         ends: tuple[Any, Any] = (None, None)
         if bounds is not None and bool(bounds.is_known.any()):
             ends = bounds.low[bounds.is_known].min(), bounds.high[bounds.is_known].max()
-        sampled[column.name] = SampledColumn(values, nulls, _hashes(array), *ends)
+        sampled[column.name] = SampledColumn(values, nulls, no_hashes, *ends)
     known = files.rows >= 0
     # Where the log lacks the rows of files, they have as many bytes per row as the others, or as a plain row has.
     per_byte = files.rows[known].sum() / max(files.sizes[known].sum(), 1) if bool(known.any()) else 0.01
     total = max(int(files.rows[known].sum() + per_byte * files.sizes[~known].sum()), len(owners))
     target = max(1, int(wanted.target_file_bytes * total / max(files.bytes, 1)))
     names = tuple(column.name for column in partitions if column.name in sampled)
-    return TableSample(sampled, names, total, target)
 
+    def hash_rows(columns: Sequence[str]) -> NDArray[np.int32]:
+        return hash_of([arrays[name] for name in columns], len(owners))
 
-def _hashes(array: pa.Array) -> NDArray[np.int32]:
-    try:
-        return hash_of([array], len(array))
-    except NotSupportedError:
-        # Such a column cannot be indexed, but ranges of it are still estimated.
-        return np.zeros(len(array), np.int32)
+    return TableSample(sampled, names, total, target, hash_rows)
 
 
 def _pages_by_column(parts: Sequence[_Part], columns: Sequence[Column]) -> dict[str, list[tuple[int, Pages]]]:

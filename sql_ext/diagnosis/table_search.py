@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from catalog.errors import FileSystemError, TableError
-from sql_ext.readers.log_entries import LOG_FOLDER
+from sql_ext.readers.delta_files import causes_of
+from sql_ext.readers.log_segment import LOG
 
 # Names, databases and environments above a table; a deeper folder is data of something else.
 _DEEPEST = 8
@@ -35,14 +36,14 @@ def find_tables(path: str, storage_options: Mapping[str, str]) -> list[str]:
     """
     found = sorted(_remote_tables(path, storage_options) if _URL.match(path) else _local_tables(path))
     if not found:
-        raise TableError.missing(path, f"no folder with a {LOG_FOLDER} in it")
+        raise TableError.missing(path, f"no folder with a {LOG} in it")
     return found
 
 
 def _local_tables(path: str) -> Iterator[str]:
     if not Path(path).is_dir():
         return
-    todo = [(path, 0)]
+    todo = [(str(Path(path)), 0)]
     while todo:
         folder, depth = todo.pop()
         try:
@@ -52,7 +53,7 @@ def _local_tables(path: str) -> Iterator[str]:
             if depth == 0:
                 raise FileSystemError.of(path, error.strerror or str(error)) from error
             continue  # A folder that the user may not list has no tables for this user.
-        if LOG_FOLDER in names:
+        if LOG in names:
             yield folder
         elif depth < _DEEPEST:
             todo += [(str(Path(folder) / name), depth + 1) for name in names if _may_have_tables(name)]
@@ -70,13 +71,13 @@ def _remote_tables(path: str, storage_options: Mapping[str, str]) -> Iterator[st
             for _ in range(_DEEPEST + 1):
                 following: list[str] = []
                 for folder, names in zip(level, pool.map(lambda f: _folders_of(files, f), level), strict=True):
-                    if LOG_FOLDER in names:
+                    if LOG in names:
                         yield f"{root}/{folder}".rstrip("/")
                     else:
                         following += [f"{folder}/{name}".strip("/") for name in names if _may_have_tables(name)]
                 level = following
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        raise FileSystemError.of(path, str(error).split("\n", 1)[0]) from error
+        raise FileSystemError.of(path, causes_of(error)) from error
 
 
 def _folders_of(files: pafs.FileSystem, folder: str) -> Sequence[str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sql_ext.commands.readable_values import size_text
+from catalog.quantities import share_text, size_text
 from sql_ext.commands.terminal_table import terminal_table
 from sql_ext.diagnosis.many_tables import Diagnoses
-from sql_ext.diagnosis.numbers import percent
 from sql_ext.diagnosis.prediction import ReadShares
-from sql_ext.diagnosis.table_diagnosis import TableDiagnosis
+from sql_ext.diagnosis.results import TableDiagnosis
 
 # More columns do not fit on a screen.
 MOST_COLUMNS = 16
@@ -79,7 +78,7 @@ def facts_of(found: TableDiagnosis) -> list[str]:
         facts.append(f"indexed by {', '.join(found.index_columns)}; {size_text(found.unindexed_bytes)} are not indexed")
     if found.deleted_rows:
         facts.append(
-            f"{found.deleted_rows:,} deleted rows in {found.files_with_deleted_rows:,} files, which reads carry"
+            f"{found.deleted_rows:,} deleted rows in {found.files_with_deleted_rows:,} files, which reads still load"
         )
     log = found.log
     text = f"log: {log.commits:,} commits, {size_text(log.bytes)}; {log.since_checkpoint:,} since the last checkpoint"
@@ -102,14 +101,14 @@ def column_rows(found: TableDiagnosis) -> list[tuple[str, ...]]:
 
 
 def _shares(reads: ReadShares) -> tuple[str, str, str]:
-    return percent(reads.today), percent(reads.today_with_pages), percent(reads.indexed)
+    return _share(reads.today), _share(reads.today_with_pages), _share(reads.indexed)
 
 
 def changes_of(found: TableDiagnosis) -> list[str]:
     """Returns what an index would change, as texts."""
     if found.recommended is None:
         texts = ["index columns: none"]
-        return [*texts, f"a sample of 1 % of the rows reads {percent(found.sample.today)} of the bytes", *found.notes]
+        return [*texts, f"a sample of 1 % of the rows reads {_share(found.sample.today)} of the bytes", *found.notes]
     what = f"{found.queries} queries" if found.queries else "assumed queries, ranges of times, keys and names"
     texts = [f"index columns: {found.recommended} (files of {size_text(found.target_file_bytes)})"]
     texts.append(f"{what}: {_change(found.workload_today, found.workload_indexed)}")
@@ -121,7 +120,7 @@ def changes_of(found: TableDiagnosis) -> list[str]:
 
 
 def _change(today: float, indexed: float | None) -> str:
-    return f"{percent(today)} of the bytes today, {percent(indexed)} with the index"
+    return f"{_share(today)} of the bytes today, {_share(indexed)} with the index"
 
 
 def overview_page(found: Diagnoses, width: int, most: int) -> str:
@@ -152,8 +151,8 @@ def overview_row(found: TableDiagnosis) -> tuple[str, ...]:
         f"{found.files:,}",
         f"{found.small_files:,}",
         found.verdict.gain.value.lower(),
-        percent(found.workload_today) if has_index else "",
-        percent(found.workload_indexed) if has_index else "",
+        _share(found.workload_today) if has_index else "",
+        _share(found.workload_indexed) if has_index else "",
         saved,
         found.recommended or "",
     )
@@ -168,3 +167,7 @@ def totals_of(found: Diagnoses) -> str:
     size = size_text(sum(table.bytes for table in found.tables))
     unreadable = f"; {len(found.unreadable):,} could not be read" if found.unreadable else ""
     return f"{len(found.tables):,} tables with {size}: {parts}{unreadable}" if parts else f"no table{unreadable}"
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else share_text(share)

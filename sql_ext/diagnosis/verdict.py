@@ -6,8 +6,7 @@ import enum
 import shlex
 from dataclasses import dataclass
 
-from sql_ext.commands.readable_values import size_text
-from sql_ext.diagnosis.numbers import percent
+from catalog.quantities import share_text, size_text
 
 
 class Gain(str, enum.Enum):
@@ -90,14 +89,14 @@ _MUCH_UNINDEXED = 0.1
 def verdict_of(facts: VerdictFacts) -> Verdict:
     """Judges a table."""
     if facts.present_columns and facts.unindexed_bytes > _MUCH_UNINDEXED * facts.bytes:
-        share = percent(facts.unindexed_bytes / max(facts.bytes, 1))
+        share = share_text(facts.unindexed_bytes / max(facts.bytes, 1))
         text = f"The table is indexed by {_names(facts.present_columns)}, but {share} of its bytes are not yet."
         return Verdict(Gain.OPTIMIZE, text, _optimize(facts), 0)
     is_new = set(facts.columns) != set(facts.present_columns)
     if facts.columns and is_new:
         return _index(facts)
     if facts.rows and facts.deleted_rows > _MUCH_DELETED * facts.rows:
-        share = percent(facts.deleted_rows / facts.rows)
+        share = share_text(facts.deleted_rows / facts.rows)
         text = f"An index saves little, but {share} of the rows are deleted and still read. A compaction removes them."
         command = f"use-spark compact --table {_quoted(facts)}"
         return Verdict(Gain.PURGE, text, command, int(facts.deleted_rows / facts.rows * facts.bytes))
@@ -113,9 +112,10 @@ def verdict_of(facts: VerdictFacts) -> Verdict:
 def _index(facts: VerdictFacts) -> Verdict:
     saved = int((facts.today - facts.indexed) * facts.bytes)
     what = "Ranges of the usual columns" if facts.are_assumed else "Your queries"
+    today, indexed = share_text(facts.today), share_text(facts.indexed)
     text = (
-        f"{what} read {percent(facts.today)} of the bytes today, and about {percent(facts.indexed)} with an index on "
-        f"{_names(facts.columns)}. It is written once: {size_text(facts.bytes)}."
+        f"{what} read {today} of the bytes today, and about {indexed} with an index on {_names(facts.columns)}. "
+        f"It is written once: {size_text(facts.bytes)}."
     )
     target = "" if facts.has_default_target else f" --target-file-bytes {facts.target_file_bytes}"
     columns = shlex.quote(facts.columns_text)
@@ -131,7 +131,7 @@ def _why_nothing(facts: VerdictFacts) -> str:
     if facts.present_columns:
         return f"the table is indexed by {_names(facts.present_columns)}"
     what = "ranges of its columns" if facts.are_assumed else "your queries"
-    return f"{what} read {percent(facts.today)} of the bytes today, and no index reads much less"
+    return f"{what} read {share_text(facts.today)} of the bytes today, and no index reads much less"
 
 
 def _optimize(facts: VerdictFacts) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import UnknownNameError, UseError
+from catalog.errors import UseError
 from catalog.settings.strategy_options import DEFAULT_FILE_BYTES
 from procedures.calls.cancel import CANCEL
 from procedures.calls.check import CHECK
@@ -149,30 +149,25 @@ class Maintenance:
         """Asks runs on this table to stop at their next boundary between groups. Committed groups stay.
 
         Args:
-            id: id of the run, as in ``inspect.status``; all runs of this driver on this table by default.
+            id: id of the run, as in ``inspect.status``; all runs on this table by default, in all processes.
 
         Returns:
-            The runs that were asked to stop, possibly none. Runs of other processes, of which only the lease is
-            visible, cannot be cancelled.
+            The runs that were asked to stop, possibly none.
 
         Raises:
-            UseError: the driver has no such run on this table.
+            UseError: this table has no such run, or a process that has it cannot be asked.
         """
-        run_id = None if id is None else CANCEL.checked({"id": id})["id"].strip()
-        # Only runs of this driver have a current step.
+        if id is not None:
+            return rows_of(self.spark, CANCEL, id, self.name)
         runs = [row.run_id for row in status_rows(self.spark, self.name) if row.run_id and row.current is not None]
-        if run_id is None:
-            return [row for run in runs for row in self._cancel_if_running(run)]
-        if run_id not in runs:
-            raise UnknownNameError.of("run", run_id, runs)
-        return rows_of(self.spark, CANCEL, run_id)
+        return [row for run in runs for row in self._cancel_if_running(run)]
 
     suspend = operation_method(SUSPEND)
     resume = operation_method(RESUME)
 
     def _cancel_if_running(self, run: str) -> list[CancelRow]:
         try:
-            return rows_of(self.spark, CANCEL, run)
+            return rows_of(self.spark, CANCEL, run, self.name)
         except UseError as error:
             if error.code != _UNKNOWN_RUN:
                 raise

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sql_ext.readers.diagnosis import diagnose
     from sql_ext.readers.table_scan import Scan, scan
 
 __all__ = ["Scan", "diagnose", "scan"]
@@ -14,7 +13,7 @@ __all__ = ["Scan", "diagnose", "scan"]
 # Imported with the first use: each needs modules of this package.
 _MODULE_OF = {
     "Scan": "sql_ext.readers.table_scan",
-    "diagnose": "sql_ext.readers.diagnosis",
+    "diagnose": "sql_ext.diagnosis.diagnose",
     "scan": "sql_ext.readers.table_scan",
 }
 

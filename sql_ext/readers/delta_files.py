@@ -33,6 +33,9 @@ _FEATURES = frozenset(
         "typeWidening-preview",
     }
 )
+# Colors of a terminal, between the causes of an error.
+_COLOR = re.compile(r"\x1b\[\d+m")
+_LONGEST_CAUSE = 400
 _ABSOLUTE = re.compile("[A-Za-z][A-Za-z0-9+.-]*:/|/")
 
 
@@ -101,7 +104,7 @@ class DeltaFiles:
         try:
             table = DeltaTable(location, version=version, storage_options=dict(storage_options))
         except (DeltaError, OSError, ValueError) as error:
-            raise TableError.missing(location, str(error).split("\n", 1)[0]) from error
+            raise TableError.missing(location, causes_of(error)) from error
         found = cls(location, storage_options, table)
         found._check_features()
         return found
@@ -143,15 +146,41 @@ class DeltaFiles:
             FileSystemError: the log cannot be read.
         """
         with reading(self.location):
-            actions = pa.table(self.table.get_add_actions(flatten=False))
-            rows = pa.Table.from_arrays([_as_numbers(c) for c in actions.columns], actions.column_names).to_pylist()
-            entries = entries_of_files(self.file_system, self.version)
-        return sorted((self._file(row, entries) for row in rows), key=lambda file: file.path)
+            rows = self.actions.to_pylist()
+        return sorted((self._file(row) for row in rows), key=lambda file: file.path)
 
-    def _file(self, row: Mapping[str, Any], entries: Mapping[str, LogEntry]) -> DeltaFile:
-        entry = entries.get(row["path"], entries.get(unquote(row["path"])))
+    @cached_property
+    def actions(self) -> pa.Table:
+        """The live files as deltalake has them, with days and microseconds instead of dates and times.
+
+        Raises:
+            FileSystemError: the log cannot be read.
+        """
+        with reading(self.location):
+            actions = pa.table(self.table.get_add_actions(flatten=False))
+            return pa.Table.from_arrays([_as_numbers(c) for c in actions.columns], actions.column_names)
+
+    @cached_property
+    def _entries(self) -> Mapping[str, LogEntry]:
+        with reading(self.location):
+            return entries_of_files(self.file_system, self.version)
+
+    def entry(self, path: str) -> LogEntry | None:
+        """Returns what the log says of a live file beside ``actions``; None where it is not found.
+
+        Args:
+            path: as in ``actions``.
+
+        Raises:
+            FileSystemError: it is not found, and rows of the file may be deleted.
+        """
+        entry = self._entries.get(path) or self._entries.get(unquote(path))
         if entry is None and "deletionVectors" in (self.table.protocol().reader_features or ()):
-            raise FileSystemError.of(self.location, f"its log does not say which rows of {row['path']} are deleted")
+            raise FileSystemError.of(self.location, f"its log does not say which rows of {path} are deleted")
+        return entry
+
+    def _file(self, row: Mapping[str, Any]) -> DeltaFile:
+        entry = self.entry(row["path"])
         values = {name: row.get(name) or {} for name in ("partition", "min", "max", "null_count")}
         return DeltaFile(
             row["path"],
@@ -204,8 +233,13 @@ def reading(location: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        detail = str(error).split("\n", 1)[0].rstrip(".") or type(error).__name__
-        raise FileSystemError.of(location, detail) from error
+        raise FileSystemError.of(location, causes_of(error)) from error
+
+
+def causes_of(error: BaseException) -> str:
+    """Returns the text of an error of deltalake or Arrow, with the causes that it lists, in one line."""
+    text = _COLOR.sub("", str(error)).replace("\u21b3", ":")
+    return re.sub(r"\s+:", ":", " ".join(text.split()))[:_LONGEST_CAUSE].rstrip(". ") or type(error).__name__
 
 
 def _as_numbers(values: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -6,9 +6,7 @@ rows. Without its deletion vector, no file is read: ``DeltaFiles`` sees to it.
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+
+from sql_ext.readers.log_segment import LOG, LogSegment, log_lines
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +37,7 @@ class LogEntry:
     times_are_known: bool
 
 
-LOG_FOLDER = "_delta_log"
-"""Folder of the log below a table."""
 _STATISTICS = "add.stats_parsed."
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(
-    r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-f-]{36}))?\.(?:parquet|json)"
-)
 
 
 def entries_of_files(files: pafs.FileSystem, version: int) -> dict[str, LogEntry]:
@@ -61,37 +55,18 @@ def entries_of_files(files: pafs.FileSystem, version: int) -> dict[str, LogEntry
 
 
 def _entries(files: pafs.FileSystem, version: int) -> dict[str, LogEntry]:
-    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(LOG_FOLDER)) if info.is_file]
-    start, checkpoint = _newest_checkpoint(names, version)
+    segment = LogSegment.of(files, version)
     entries: dict[str, LogEntry] = {}
-    for name in checkpoint:
-        entries.update(_of_checkpoint(files, f"{LOG_FOLDER}/{name}"))
-    commits = sorted(name for name in names if (m := _COMMIT.fullmatch(name)) and start < int(m[1]) <= version)
-    for name in commits:
-        _apply(entries, list(_lines(files, f"{LOG_FOLDER}/{name}")))
+    for name in segment.checkpoint_files:
+        entries.update(_of_checkpoint(files, name))
+    for name in segment.commits:
+        _apply(entries, list(log_lines(files, name)))
     return entries
-
-
-def _newest_checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
-    """The version and the files of the newest complete checkpoint; -1 and none without one."""
-    found: dict[tuple[int, str], list[str]] = {}
-    parts: dict[tuple[int, str], int] = {}
-    for name in names:
-        match = _CHECKPOINT.fullmatch(name)
-        if match is not None and int(match[1]) <= version:
-            key = (int(match[1]), match["parts"] or match["id"] or "")
-            found.setdefault(key, []).append(name)
-            parts[key] = int(match["parts"] or 1)
-    complete = [key for key, of_key in found.items() if len(of_key) == parts[key]]
-    if not complete:
-        return -1, []
-    newest = max(complete)
-    return newest[0], found[newest]
 
 
 def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, LogEntry]]:
     if name.endswith(".json"):
-        actions = list(_lines(files, name))
+        actions = list(log_lines(files, name))
         sidecars = [action["sidecar"]["path"] for action in actions if action.get("sidecar")]
         for action in actions:
             yield from _added(action.get("add"), times_are_known=True)
@@ -102,7 +77,7 @@ def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, Log
             yield from _rows(table, columns)
             sidecars = _sidecars(table) if "sidecar" in columns else []
     for sidecar in sidecars:
-        path = sidecar if "/" in sidecar else f"{LOG_FOLDER}/_sidecars/{sidecar}"
+        path = sidecar if "/" in sidecar else f"{LOG}/_sidecars/{sidecar}"
         with files.open_input_file(path) as source:
             part = pq.ParquetFile(source)
             yield from _rows(part, set(part.schema_arrow.names))
@@ -128,14 +103,6 @@ def _added(add: Mapping[str, Any] | None, *, times_are_known: bool) -> Iterator[
     if add is not None and add.get("path"):
         # Arrow reads a map as a list of pairs.
         yield add["path"], LogEntry(dict(add.get("tags") or {}), add.get("deletionVector"), times_are_known)
-
-
-def _lines(files: pafs.FileSystem, name: str) -> Iterator[dict[str, Any]]:
-    with files.open_input_stream(name) as source:
-        text = source.read().decode("utf-8")
-    for line in text.split("\n"):
-        if line.strip():
-            yield json.loads(line)
 
 
 def _apply(entries: dict[str, LogEntry], actions: Sequence[Mapping[str, Any]]) -> None:

@@ -117,14 +117,14 @@ def _find(fields: Sequence[Field], names: Sequence[str]) -> Column | None:
     field = next((field for field in fields if field["name"].lower() == name.lower()), None)
     if field is None or not rest:
         return None if field is None else _column(field)
-    inner = _find(field["type"]["fields"], rest) if _is_struct(field["type"]) else None
+    inner = _find(field["type"]["fields"], rest) if is_struct(field["type"]) else None
     return None if inner is None else _inside(field, inner)
 
 
 def _leaves(fields: Sequence[Field]) -> Iterator[Column]:
     for field in fields:
         yield _column(field)
-        if _is_struct(field["type"]):
+        if is_struct(field["type"]):
             for inner in _leaves(field["type"]["fields"]):
                 yield _inside(field, inner)
 
@@ -132,17 +132,22 @@ def _leaves(fields: Sequence[Field]) -> Iterator[Column]:
 def _column(field: Field) -> Column:
     metadata = field.get("metadata", {})
     char = _CHAR.fullmatch(metadata.get(_CHAR_TYPE, ""))
-    # The collations of the values inside of a nested type have longer keys.
-    collation = metadata.get(_COLLATIONS, {}).get(field["name"])
     return Column(
         (field["name"],),
         (stored_name(field),),
         sql_type(field["type"]),
         int(char[1]) if char is not None else None,
-        collation,
+        collation_of(field),
         any(change.get("fromType") == "float" for change in metadata.get(_TYPE_CHANGES, ())),
         field["type"],
     )
+
+
+def collation_of(field: Field) -> str | None:
+    """Returns the collation of a column; None for the order of bytes."""
+    # The collations of the values inside of a nested type have longer keys.
+    found = field.get("metadata", {}).get(_COLLATIONS, {}).get(field["name"])
+    return None if found is None else str(found)
 
 
 def _inside(field: Field, inner: Column) -> Column:
@@ -150,7 +155,8 @@ def _inside(field: Field, inner: Column) -> Column:
     return replace(inner, path=path, stored_path=stored_path)
 
 
-def _is_struct(kind: Any) -> bool:
+def is_struct(kind: Any) -> bool:
+    """Returns whether a type of the log has fields."""
     return isinstance(kind, Mapping) and kind["type"] == "struct"
 
 

@@ -23,7 +23,7 @@ import procedures
 import sql_ext
 from catalog import errors
 from catalog.properties import index_properties as properties
-from catalog.properties import optimization_properties
+from catalog.properties import optimization_properties, target_file_size
 from catalog.pruning.join_reasons import JoinReason
 from catalog.pruning.read_planning import SampleReason
 from catalog.settings.setting import Setting
@@ -40,6 +40,11 @@ from sql_ext import readers
 from sql_ext.class_archive import FOLDER_VARIABLE
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.command_names import SECTIONS
+from sql_ext.diagnosis.log_facts import LogFacts
+from sql_ext.diagnosis.many_tables import Diagnoses, UnreadableTable
+from sql_ext.diagnosis.prediction import ReadShares
+from sql_ext.diagnosis.results import ColumnDiagnosis, TableDiagnosis
+from sql_ext.diagnosis.verdict import Verdict
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"
 ROOT = FOLDER.parents[1]
@@ -101,7 +106,12 @@ def _words(pattern):
 def _names():
     return {
         "properties": sorted(
-            {v for m in (properties, optimization_properties) for k, v in vars(m).items() if k.endswith("_KEY")}
+            {
+                v
+                for m in (properties, target_file_size, optimization_properties)
+                for k, v in vars(m).items()
+                if k.endswith("_KEY")
+            }
             - {LAST_REVISION_KEY}
             | {setting.name for setting in optimization_properties.OPTIMIZATION_SETTINGS}
         ),
@@ -146,7 +156,9 @@ def _codes():
     files = [f for folder in ("catalog", "procedures", "sql_ext") for f in (ROOT / folder).rglob("*.py")]
     trees = [ast.parse(f.read_text(encoding="utf-8")) for f in files]
     words = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    pattern = re.compile(r"(?!SPARK_|JAVA_|JDK_|PYSPARK_|YARN_|XDG_|HADOOP_|COLUMN_STATS_|HASH_)[A-Z]+(_[A-Z]+)+")
+    pattern = re.compile(
+        r"(?!SPARK_|JAVA_|JDK_|PYSPARK_|YARN_|XDG_|HADOOP_|COLUMN_STATS_|HASH_|BYTE_ARRAY|FIXED_LEN_)[A-Z]+(_[A-Z]+)+"
+    )
     enums = {str(item.value) for item in (*Reason, *SkippingReason, *SampleReason, *JoinReason)}
     found = {w for w in words if isinstance(w, str) and pattern.fullmatch(w) and not w.startswith("USE_")}
     return sorted(found | enums)
@@ -155,8 +167,13 @@ def _codes():
 def _readers():
     facts = {f"Scan.{f.name}": str(f.type) for f in fields(readers.Scan) if not f.name.startswith("_")}
     return (
-        {"scan": str(inspect.signature(readers.scan))}
+        {"scan": str(inspect.signature(readers.scan)), "diagnose": str(inspect.signature(readers.diagnose))}
         | facts
+        | {
+            f"{kind.__name__}.{f.name}": str(f.type)
+            for kind in (Diagnoses, UnreadableTable, TableDiagnosis, ColumnDiagnosis, ReadShares, LogFacts, Verdict)
+            for f in fields(kind)
+        }
         | {
             f"Scan.{name}": str(inspect.signature(member)) if inspect.isfunction(member) else "property"
             for name, member in sorted(vars(readers.Scan).items())

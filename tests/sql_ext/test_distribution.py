@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from reader_tables import stored_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +34,25 @@ def test_the_readme_of_the_package_has_no_link_into_the_repository(wheel):
         text = archive.read(name).decode()
     assert "[automatic optimization]" not in text
     assert re.findall(r"\]\((?![a-z]+:|#)[^)]+\)", text) == []
+
+
+def test_the_wheel_alone_brings_no_spark(wheel, tmp_path):
+    """Help and the health of a path work, and the rest says how to install Spark."""
+    environment = tmp_path / "venv"
+    _run(sys.executable, "-m", "venv", environment)
+    python, command = environment / "bin" / "python", environment / "bin" / "use-spark"
+    _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    packages = _run(python, "-m", "pip", "list", "--disable-pip-version-check").lower()
+    assert "deltalake" in packages
+    assert "spark " not in packages.replace("use-spark ", "")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK", "SPARK"))}
+    table = next(table for table in stored_tables(tmp_path / "tables") if table.name == "indexed")
+    assert "optimize" in _run(command, "--help", cwd=tmp_path, env=clean)
+    assert "sample_1_percent" in _run(command, "health", table.path, cwd=tmp_path, env=clean)
+    refused = subprocess.run(
+        [command, "optimize", "--table", table.path], cwd=tmp_path, env=clean, capture_output=True, check=False
+    )
+    assert (refused.returncode, b"use-spark[spark]" in refused.stderr) == (1, True)
 
 
 def test_the_quickstart_of_the_readme_runs_from_the_wheel(wheel, tmp_path):

@@ -19,6 +19,7 @@ from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.session_settings import SessionSettings
 from sql_ext.configuration import configure
 from sql_ext.installed_versions import installed_versions
+from sql_ext.spark_defaults import defaults_of
 
 PACKAGES = "spark.jars.packages"
 COORDINATES = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -95,15 +96,21 @@ def spark(folder, version):
 
 def test_which_spark(tmp_path):
     package = spark(tmp_path / "pip", "4.2.0")
-    same, other = spark(tmp_path / "same", "4.1.2"), spark(tmp_path / "other", "3.5.1")
-    assert spark_setup.spark_home({}, package).state == OK
-    assert spark_setup.spark_home({"SPARK_HOME": str(package)}, package).state == OK
-    assert spark_setup.spark_home({"SPARK_HOME": str(same)}, package).state == WARN
-    wrong = spark_setup.spark_home({"SPARK_HOME": str(other)}, package)
+    same, other = spark(tmp_path / "same", "4.2.1"), spark(tmp_path / "other", "3.5.1")
+
+    def found(home=None):
+        return spark_setup.spark_home({} if home is None else {"SPARK_HOME": str(home)}, package, "4.2.0")
+
+    assert found().state == OK
+    assert found(package).state == OK
+    assert found(same).state == WARN
+    wrong = found(other)
     assert wrong.state == FAIL
     assert "3.5.1" in wrong.message
     assert "Spark 4.0 with Delta 4.0 to 4.4" in (wrong.advice or "")
-    assert spark_setup.spark_home({"SPARK_HOME": str(tmp_path)}, package).state == FAIL
+    assert found(tmp_path).state == FAIL
+    mixed = found(spark(tmp_path / "mixed", "4.1.2"))
+    assert (mixed.state, "pip install pyspark==4.1.2" in (mixed.advice or "")) == (FAIL, True)
 
 
 def jar(path, version="0.1.0", name="io/usespark/UseSessionExtension.class"):
@@ -147,7 +154,7 @@ def test_strangers_on_the_class_path(tmp_path):
 )
 def test_defaults_as_spark_reads_them(tmp_path, text):
     (tmp_path / "f").write_text(text, encoding="utf-8")
-    assert spark_setup.defaults_of(tmp_path / "f") == {"a.b": "c d"}
+    assert defaults_of(tmp_path / "f") == {"a.b": "c d"}
 
 
 def test_where_the_jars_of_delta_come_from(tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def test_a_table_with_everything_set():
     ]
     assert findings["first"].message == "nothing to do"
     assert findings["table"].message == "spark_catalog.db.t, version 7: 10 files, 5,000 rows, 1.0 MB"
-    assert findings["unindexed"].message == "1 file, 2% of the bytes"
+    assert findings["unindexed"].message == "1 file, 2 % of the bytes"
     assert findings["retention"].message == "removed files 7 days, log 30 days; deleted automatically after 720 hours"
     assert findings["insights"].message == "recorded: consumption"
     assert findings["log"].message == "3 commits; consolidated automatically"
@@ -111,6 +111,17 @@ def test_a_long_line_is_broken_before_its_advice():
     ]
 
 
+@pytest.mark.parametrize("automatic", [{"type": None, "state": "off"}, {"type": "UnindexedFiles", "state": "on"}])
+def test_no_service_of_the_catalog_finds_a_path(automatic):
+    changes = overview(automatic=automatic)
+    finding = seen(options="--table /data/t", is_listed=False, **changes)["automatic"]
+    assert finding.state == WARN
+    assert "known by its path only" in finding.message
+    assert "use-spark service --table /data/t" in finding.advice
+    assert ("ALTER TABLE" in finding.advice) == (automatic["type"] is None)
+    assert "use-spark service" not in seen(**changes)["automatic"].line
+
+
 @pytest.mark.slow
 def test_tables_that_an_index_does_not_suit(spark):
     def rows_about(name):
@@ -135,7 +146,7 @@ def test_a_table_alone():
     assert (result.exit_code, "checked alone" in result.stderr) == (ExitCode.USAGE, True)
 
 
-def test_on_a_table(spark, new_table):
+def test_on_a_table(spark, new_table, tmp_path):
     table = new_table(NUMBERS, index="x,y", cube_size=100).append(numbers(spark, 300))
     version = table.version
     done = CliRunner().invoke(cli, ["doctor", table.name, "--json"])
@@ -146,5 +157,10 @@ def test_on_a_table(spark, new_table):
     shown = CliRunner().invoke(cli, ["doctor", str(table.path)]).stdout
     assert f"ALTER TABLE delta.`{table.path}` SET TBLPROPERTIES" in shown
     assert len(shown.splitlines()) <= 11
+    assert "by its path only" not in shown  # its location is that of a table of the catalog
+    path = tmp_path / "unregistered"
+    numbers(spark, 3).write.format("delta").save(str(path))
+    shown = CliRunner().invoke(cli, ["doctor", str(path)]).stdout
+    assert f"then use-spark service --table {path}" in shown
     missing = CliRunner().invoke(cli, ["doctor", "no_such"])
     assert (missing.exit_code, "USE_TABLE_NOT_FOUND" in missing.stdout) == (ExitCode.FAILED, True)

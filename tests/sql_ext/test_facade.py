@@ -481,14 +481,18 @@ def test_cancelling_runs_of_the_table(spark, new_table):
             application().runs.end(run)
 
 
-def test_the_run_of_another_process_is_not_asked(spark, new_table):
+def test_maintenance_of_another_process_is_not_asked(spark, new_table):
     made = new_table(NUMBERS, index="x,y")
     assert acquire(made.managed, "elsewhere", CALL, SYSTEM_CLOCK.now()) == Acquired()
     table = sql_ext.table(spark, made.name)
     assert table.inspect.status()[0].run_id == "elsewhere"
     assert table.maintenance.cancel() == []
-    with pytest.raises(sql_ext.UseError, match="USE_UNKNOWN_RUN"):
+    with pytest.raises(sql_ext.UseError, match="cannot be cancelled from another process") as refused:
         table.maintenance.cancel("elsewhere")
+    assert refused.value.code == "USE_NOT_SUPPORTED"
+    with pytest.raises(sql_ext.UseError, match="elsewhere") as unknown:
+        table.maintenance.cancel("nobody")
+    assert unknown.value.code == "USE_UNKNOWN_RUN"
 
 
 WRONG = {

@@ -1,6 +1,7 @@
 """The HTTP endpoint of the metrics, without Spark."""
 
 import sys
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -23,6 +24,39 @@ def test_prometheus_reads_current_values():
     assert "use_service_input_bytes_total 10.0" in lines
     types = [line.split()[2:] for line in lines if line.startswith("# TYPE")]
     assert types == [[m.name, m.kind] for m in METRICS]
+
+
+def test_tables_have_series_if_there_are_any():
+    pytest.importorskip("prometheus_client")
+    metrics = ServiceMetrics(1)
+    with metrics_endpoint(MetricsAddress(0), lambda: metrics.samples((), 0)) as url:
+        assert "use_table" not in urlopen(url).read().decode()
+        metrics.record_run("failed", RunTotals(10, 7), 'c.d.`a"b`')
+        metrics.record_run("completed", RunTotals(5, 4), "c.d.t")
+        lines = urlopen(url).read().decode().splitlines()
+    assert 'use_table_runs_total{table="c.d.`a\\"b`"} 1.0' in lines
+    assert 'use_table_input_bytes_total{table="other"} 5.0' in lines
+
+
+def test_health_is_that_of_the_service():
+    pytest.importorskip("prometheus_client")
+    problems = [None, "the last look\nwas long ago", ValueError("x")]
+
+    def problem():
+        now = problems.pop(0)
+        if isinstance(now, Exception):
+            raise now
+        return now
+
+    with metrics_endpoint(MetricsAddress(0), list, problem) as url:
+        health = url.replace("/metrics", "/healthz")
+        with urlopen(health) as response:
+            assert (response.status, response.read()) == (200, b"ok\n")
+        for reason in (b"the last look was long ago\n", b"unknown: x\n"):
+            with pytest.raises(HTTPError) as refused:
+                urlopen(health)
+            assert (refused.value.code, refused.value.read()) == (503, reason)
+            refused.value.close()
 
 
 def test_a_used_port_and_an_unknown_host_are_refused():

@@ -20,7 +20,7 @@ from catalog.predicates.conditions import Not
 from otree.block import BAND_TAG, Block, blocks_to_json
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
 from sql_ext.readers.deletion_vectors import deleted_positions
-from sql_ext.readers.delta_files import DeltaFile
+from sql_ext.readers.delta_files import DeltaFile, causes_of
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import file_test
 from sql_ext.readers.log_entries import entries_of_files
@@ -406,3 +406,11 @@ def test_draws_of_any_fraction(fraction):
     for draw in (0, draws + 1):
         with pytest.raises(ValueError, match="from 1 to"):
             bounds_of_draw(fraction, draw)
+
+
+def test_causes_of_an_error_are_one_line():
+    error = OSError(
+        "Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing list request\n   \x1b[31m↳\x1b[0m 404 Not Found."
+    )
+    assert causes_of(error) == "Generic S3 error: Error performing list request: 404 Not Found"
+    assert causes_of(ValueError()) == "ValueError"

@@ -6,10 +6,8 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from pyspark.errors import PySparkRuntimeError
 
 from sql_ext.startup_output import StartupOutput, held_back, wait_for_output
-from sql_ext.unusable_java import java_error
 
 CHILD = """
 import sys
@@ -73,39 +71,6 @@ def fail():
     with held_back():
         print_lines(child(), "one", "two")
         raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        (None, "no java in JAVA_HOME={home}"),
-        ("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n", "{home}/bin/java is Java 11"),
-    ],
-)
-def test_a_missing_or_old_java_is_named(tmp_path, script, message):
-    if script:
-        java = tmp_path / "bin" / "java"
-        java.parent.mkdir()
-        java.write_text(script)
-        java.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-m", "sql_ext", "inspect", "/no/table"],
-        env={**os.environ, "JAVA_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (line,) = done.stderr.splitlines()
-    assert (done.returncode, done.stdout) == (1, "")
-    assert line.startswith(
-        f"use-spark: USE_UNUSABLE_JAVA: Spark cannot start: {message.format(home=tmp_path)}; install"
-    )
-
-
-def test_other_failures_of_the_launcher_stay():
-    error = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
-    assert java_error(error, os.environ) is None
-    assert java_error(OSError(), {"JAVA_HOME": "/nowhere"}) is None
 
 
 def test_a_start_that_fails_shows_everything(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from sql_ext.commands.output import OutputFormat, print_rows
-from sql_ext.commands.overview import overview_text
-from sql_ext.commands.readable_values import duration_text, readable, size_text
+from sql_ext.commands.overview_text import overview_text
+from sql_ext.commands.readable_values import readable
 from sql_ext.commands.terminal_table import terminal_table
 
 NAMES = ["number", "strategy", "input_files", "empty", "message"]
@@ -71,14 +71,6 @@ def test_wide_characters_are_counted():
 
 
 def test_units():
-    assert [size_text(n) for n in (0, 999, 1000, 1_550_000, 10**15)] == [
-        "0 bytes",
-        "999 bytes",
-        "1.0 kB",
-        "1.6 MB",
-        "1000.0 TB",
-    ]
-    assert [duration_text(n) for n in (5, 1500, 125_000, 7_380_000)] == ["5 ms", "1.5 s", "2 min 5 s", "2 h 3 min"]
     assert readable("input_bytes", 806_679) == "806.7 kB"
     assert readable("rows", 100_000) == "100,000"
     assert readable("version", 100_000) == "100000"
@@ -124,14 +116,16 @@ def test_csv(capsys):
 def test_an_overview_fits_a_narrow_terminal():
     last = {"optimization_name": "UnindexedFiles", "state": "committed", "trigger": "call", "finished_at": "2026-01-02"}
     numbers = dict.fromkeys(("files", "indexed_files", "unindexed_files", "rows", "indexed_rows", "unindexed_rows"), 3)
+    numbers |= {"small_files": 1, "deleted_rows": 2, "files_with_deleted_rows": 1}
     row = {
         "name": "spark_catalog.default.flights", "location": "file:/a/rather/long/path/of/a/table", "version": 4,
         "index_columns": ["time_hour", "distance", "carrier"], "revisions": 1, "newest_revision": 1, **numbers,
         "bytes": 9, "unindexed_bytes": 3, "rows_known": True, "automatic": {"state": "off", "type": None},
-        "last_optimization": {**last, "error_code": None},
+        "last_optimization": {**last, "error_code": None}, "properties": {"use.index.cubeSize": "9"},
     }  # fmt: skip
     lines = overview_text(row).splitlines()
     assert "last optimization  UnindexedFiles committed by call at 2026-01-02" in lines
+    assert "deleted rows       2 in 1 file" in lines
     narrow = overview_text(row, 49).splitlines()
     assert [line for line in narrow if len(line) > 49] == ["location           file:/a/rather/long/path/of/a/table"]
     assert "last optimization  UnindexedFiles committed by" in narrow

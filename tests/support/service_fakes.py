@@ -9,6 +9,7 @@ from catalog.properties.inherited import InheritedProperties
 from catalog.state.fleet_ledger import FleetLedger
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.offer import Offer
+from procedures.service.ended_run import log_problems
 from procedures.service.execution import Files, RunOutcome, TaskQueue
 from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, RECLAMATION
 from procedures.service.service import Service
@@ -201,7 +202,7 @@ class FakeThreads:
 class FakeService:
     """A service over fakes of everything; ``conf`` are its settings."""
 
-    def __init__(self, at_once=True, exchange=None, **conf):
+    def __init__(self, at_once=True, exchange=None, on_run=log_problems, **conf):
         self.conf = {f"spark.qbeast.use.{key.replace('_', '-')}": value for key, value in conf.items()}
         context = SimpleNamespace(_jsc=None)
         session = SimpleNamespace(
@@ -218,6 +219,7 @@ class FakeService:
             spawn=self.threads,
             metrics=self.metrics,
             exchange=exchange,
+            on_run=on_run,
         )
 
     def tick(self, after=0, **more):

@@ -18,6 +18,7 @@ from catalog.jvm.query_trees import analyzed_plan
 from catalog.jvm.read_report import planned_reads
 from catalog.jvm.session import described_jobs
 from catalog.pruning.read_planning import sample_facts
+from catalog.quantities import share_text, size_text
 from catalog.table.managed_table import ManagedTable
 from otree.weight import WeightRange
 from procedures.declare.result_rows import ApproximateRow
@@ -155,7 +156,9 @@ class Answer:
             part_bytes = _bytes_of(part)
             would_read = self._bytes_read + part_bytes
             if request.on_miss == EXACT and not request.dry_run and would_read >= exact_bytes > _SMALL_BYTES:
-                why = f"samples of up to {upper:g} would read {would_read:,} bytes, all rows {exact_bytes:,}"
+                why = (
+                    f"samples of up to {upper:g} would read {size_text(would_read)}, all rows {size_text(exact_bytes)}"
+                )
                 return self._exact_rows(exact, exact_bytes, why)
             self._bytes_read += part_bytes
             keys, made = self._step(shifted, part, upper)
@@ -179,7 +182,7 @@ class Answer:
         self, estimation: Estimation, part: DataFrame, upper: float
     ) -> tuple[Sequence[tuple[str | None, ...]], list[Estimates]]:
         """Reads the weights up to a fraction that no earlier step has read, and estimates from all."""
-        with described_jobs(self._spark, f"USE approximate: reading {upper:.2%} of {self.source.table}"):
+        with described_jobs(self._spark, f"USE approximate: reading {share_text(upper, 2)} of {self.source.table}"):
             part = part.persist(StorageLevel.MEMORY_AND_DISK)
             self._parts.append(part)
             self._fraction = upper

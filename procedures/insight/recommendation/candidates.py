@@ -53,7 +53,7 @@ def ranked_candidates(
     used = [name for name in workload.columns if name in indexable]
     if not used and workload.has_samples and indexable:
         # Samples alone need weights that differ from row to row, so the column with the most values is best.
-        used = [max(indexable, key=lambda name: len(np.unique(sample.columns[name].hashes)))]
+        used = [max(indexable, key=lambda name: len(np.unique(sample.weights((name,)))))]
     measured: dict[tuple[str, ...], Candidate] = {}
 
     def measure(columns: tuple[str, ...]) -> Candidate:

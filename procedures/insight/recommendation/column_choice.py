@@ -10,6 +10,7 @@ from catalog.columns.column_names import split_names
 from catalog.epoch_millis import LAST_MILLIS, moment
 from catalog.properties.index_properties import AUTO_PERIOD_KEY, COLUMNS_KEY
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED, records_scans
+from catalog.quantities import share_text
 from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, parse, read
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -170,8 +171,8 @@ def note_of(settings: Mapping[str, str], state: ChoiceState, clustering: Sequenc
         due = moment(min(proposal.since + PROPOSAL_MILLIS, LAST_MILLIS))
         return (
             f"the service proposes the index columns {proposal.columns} from {proposal.reads:,} recorded reads, which "
-            f"would read about {proposal.after:.1%} of the bytes in place of {proposal.before:.1%}; the service sets "
-            f"them after {due.isoformat(timespec='seconds') if due else 'a day'}"
+            f"would read about {share_text(proposal.after)} of the bytes in place of {share_text(proposal.before)}; "
+            f"the service sets them after {due.isoformat(timespec='seconds') if due else 'a day'}"
         )
     if columns is not None:
         return f"the service has chosen the index columns {columns} from recorded reads"

@@ -19,8 +19,9 @@ from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.transformation import kinds_for
+from procedures.insight.recommendation.accepted_queries import ACCEPTED
 from procedures.insight.recommendation.candidates import Candidate, named, ranked_candidates, transformation_of
-from procedures.insight.recommendation.query_parser import ACCEPTED, parse_query
+from procedures.insight.recommendation.query_parser import parse_query
 from procedures.insight.recommendation.recorded_queries import column_of
 from procedures.insight.recommendation.simulated_layout import TableSample, indexed_files, unordered_files
 from procedures.insight.recommendation.table_sample import has_ranges, take_sample, with_values

@@ -13,10 +13,10 @@ from catalog.predicates.conditions import AllOf, Comparison, Not, Unknown
 from catalog.predicates.operators import EQUAL, IN, NOT_EQUAL, NULL_SAFE_EQUAL, STARTS_WITH
 from catalog.predicates.sql_conditions import SqlConditions
 from catalog.sql_names import name_parts, quoted
+from procedures.insight.recommendation.accepted_queries import ACCEPTED
 from procedures.insight.recommendation.conditions import QueryCondition, without_negations
 from procedures.insight.recommendation.workload import WorkloadQuery
 
-ACCEPTED = "one SELECT over the table, such as SELECT * FROM t WHERE x > 1"
 _LONGEST = 100_000
 # Levels of a condition; each AND and OR of a chain is one.
 _DEEPEST = 900

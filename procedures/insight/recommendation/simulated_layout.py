@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -90,12 +90,14 @@ class TableSample:
         partitions: names of the partition columns among them.
         rows: number of rows of the table.
         target_rows: rows of a file of the target size.
+        hash_of: returns Spark's hash of some columns together; None if only that of each column is known.
     """
 
     columns: Mapping[str, SampledColumn]
     partitions: tuple[str, ...]
     rows: int
     target_rows: int
+    hash_of: Callable[[Sequence[str]], NDArray[np.int32]] | None = None
 
     @property
     def size(self) -> int:
@@ -106,6 +108,16 @@ class TableSample:
     def simulated_target(self) -> int:
         """Rows of a simulated file: those of the target, or more where the sample is too small for so many files."""
         return max(self.target_rows, -(-self.rows * _ROWS_PER_FILE // max(self.size, 1)))
+
+    def weights(self, names: Sequence[str]) -> NDArray[np.int32]:
+        """Returns the weights of the rows under an index, or numbers that are as evenly distributed and equal as these.
+
+        Args:
+            names: of the index columns.
+        """
+        if self.hash_of is not None:
+            return self.hash_of(names)
+        return combined_weights([self.columns[name].hashes for name in names])
 
 
 def indexed_files(sample: TableSample, columns: Sequence[str]) -> SimulatedFiles:
@@ -123,7 +135,7 @@ def indexed_files(sample: TableSample, columns: Sequence[str]) -> SimulatedFiles
         code[~column.nulls] = Ranks.of_sample(known, bits).codes_of(known)
         codes.append(code)
     keys = hilbert_keys(codes, bits)
-    weights = combined_weights([sample.columns[name].hashes for name in columns])
+    weights = sample.weights(columns)
     packing = pack(weights, keys, sample.rows, sample.simulated_target)
     return SimulatedFiles.of(sample, _files_of(packing, weights, keys), weights)
 

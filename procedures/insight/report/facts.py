@@ -23,7 +23,8 @@ from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
-from procedures.insight.health.health import are_indexed, diagnosis_of
+from procedures.insight.health.diagnosis import are_indexed
+from procedures.insight.health.health import diagnosis_of
 from procedures.insight.health.health_parts import fragmentation, unindexed_share
 from procedures.insight.health.reads import sample_costs
 from procedures.insight.health.remedy import AdviceStep
@@ -257,7 +258,9 @@ def _samples(
     if newest is None or not len(files):
         return ()
     target = TARGET_FILE_BYTES.value(snapshot.settings)
-    return sample_costs(files, are_indexed(snapshot, files, newest), target, FRACTIONS, _named_fractions(snapshot))
+    return sample_costs(
+        files, are_indexed(snapshot.revisions, files, newest), target, FRACTIONS, _named_fractions(snapshot)
+    )
 
 
 def _named_fractions(snapshot: TableSnapshot) -> tuple[float, ...]:
@@ -278,7 +281,9 @@ def _versions(table: ManagedTable, snapshot: TableSnapshot) -> tuple[VersionFact
         sample = None
         if newest is not None and len(files):
             target = TARGET_FILE_BYTES.value(then.settings)
-            costs = sample_costs(files, are_indexed(then, files, newest), target, (0.01,), _named_fractions(then))
+            costs = sample_costs(
+                files, are_indexed(then.revisions, files, newest), target, (0.01,), _named_fractions(then)
+            )
             sample = costs[0][1] / max(costs[0][2], 1.0) if costs else None
         fragments = 0.0 if newest is None else fragmentation(files, newest)
         facts.append(VersionFacts(number, unindexed_share(files), fragments, sample))

@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 
+from catalog.quantities import share_text, size_text
 from procedures.declare.html_table import html_table
 from procedures.insight.health.adviser import NOTHING_TO_DO
 from procedures.insight.health.score import SCALES
@@ -32,13 +33,10 @@ STYLE = """
 
 
 def page(facts: TableFacts) -> str:
-    """Returns the whole page of a table.
+    """Returns the whole page of a table; without pictures if the package that draws them is not installed.
 
     Args:
         facts: what it shows.
-
-    Raises:
-        MissingPackageError: the package that draws the pictures is not installed.
     """
     title = f"Report of {html.escape(facts.name)}"
     return (
@@ -49,15 +47,14 @@ def page(facts: TableFacts) -> str:
 
 
 def body(facts: TableFacts) -> str:
-    """Returns the content of the page with its style, for a place in another page such as a notebook.
+    """Returns the content of the page with its style, for a place in another page such as a notebook; see ``page``.
 
     Args:
         facts: what it shows.
-
-    Raises:
-        MissingPackageError: the package that draws the pictures is not installed.
     """
-    sections = [_head(facts), _health(facts), _steps(facts)]
+    missing = plots.missing_package()
+    note = [] if missing is None else [f"<p>{html.escape(missing)}</p>"]
+    sections = [_head(facts), *note, _health(facts), _steps(facts)]
     sections += [*_index(facts), *_files(facts), *_filtered_columns(facts), *_statements(facts), *_history(facts)]
     return f'<main class="use-report"><style>{STYLE}</style>\n' + "\n".join(sections) + "\n</main>"
 
@@ -68,7 +65,7 @@ def _head(facts: TableFacts) -> str:
     columns = ", ".join(facts.index_columns) or "none"
     summary = table(
         ("version", "rows", "files", "bytes", "indexed columns"),
-        [(facts.version, rows, facts.files, human_bytes(facts.bytes), columns)],
+        [(facts.version, rows, facts.files, size_text(facts.bytes), columns)],
     )
     choice = "" if facts.column_choice is None else f"<p>Index columns: {html.escape(facts.column_choice)}.</p>"
     return f"<h1>{html.escape(facts.name)}</h1><p>Report of {made}, from metadata.</p>{summary}{choice}"
@@ -77,7 +74,7 @@ def _head(facts: TableFacts) -> str:
 def _health(facts: TableFacts) -> str:
     rows = []
     for part in sorted(facts.parts, key=lambda part: -part.lost):
-        cost = "" if part.cost_bytes is None else human_bytes(part.cost_bytes)
+        cost = "" if part.cost_bytes is None else size_text(part.cost_bytes)
         rows.append((part.name, f"{part.value:.3g}", SCALES[part.name].unit, f"{part.lost:g}", cost))
     header = ("part", "value", "unit", "points lost", "cost per read")
     return f'<h2>Health</h2><p><span class="score">{facts.score}</span> of 100</p>' + (
@@ -87,7 +84,7 @@ def _health(facts: TableFacts) -> str:
 
 def _steps(facts: TableFacts) -> str:
     rows = [
-        (step.statement, "" if step.saved_bytes is None else human_bytes(step.saved_bytes), step.reason)
+        (step.statement, "" if step.saved_bytes is None else size_text(step.saved_bytes), step.reason)
         for step in facts.steps
     ]
     header = ("statement", "saved per read", "why")
@@ -108,14 +105,14 @@ def _index(facts: TableFacts) -> list[str]:
         sections.append(_figure("Cubes over the index space", described, plots.cubes(facts), ""))
         sections.append(_figure("Rows per depth", "The root has depth 0.", plots.depths(facts), numbers))
     if facts.bands:
-        numbers = table(("weights up to", "bytes"), [(f"{end:.4g}", size) for end, size in facts.bands])
+        numbers = table(("weights up to", "bytes"), [(f"{end:.4g}", size_text(size)) for end, size in facts.bands])
         sections.append(
             _figure("Bytes per band of weights", "Samples read the lower bands.", plots.bands(facts), numbers)
         )
     if facts.samples:
         numbers = table(
             ("fraction", "bytes read", "of a fresh index"),
-            [(f"{fraction:g}", round(read), round(best)) for fraction, read, best in facts.samples],
+            [(f"{fraction:g}", size_text(read), size_text(best)) for fraction, read, best in facts.samples],
         )
         described = "Bytes that a sample reads now, of a fresh index, and in the ideal case."
         sections.append(_figure("Cost of a sample", described, plots.samples(facts.samples), numbers))
@@ -129,11 +126,11 @@ def _files(facts: TableFacts) -> list[str]:
     for level, size in zip(facts.levels.tolist(), facts.sizes.tolist(), strict=True):
         levels.setdefault(int(level), []).append(size)
     rows = [
-        ("not indexed" if level < 0 else level, len(sizes), human_bytes(round(sum(sizes))))
+        ("not indexed" if level < 0 else level, len(sizes), size_text(round(sum(sizes))))
         for level, sizes in sorted(levels.items())
     ]
     numbers = table(("level", "files", "bytes"), rows)
-    return [_figure("Files by size", f"{facts.files} files.", plots.sizes(facts), numbers)]
+    return [_figure("Files by size", f"{facts.files:,} files.", plots.sizes(facts), numbers)]
 
 
 def _filtered_columns(facts: TableFacts) -> list[str]:
@@ -146,7 +143,7 @@ def _filtered_columns(facts: TableFacts) -> list[str]:
             filtered.columns or "no column",
             filtered.scans,
             _optional(filtered.selectivity),
-            f"{100 * filtered.skipped:.1f} %",
+            share_text(filtered.skipped),
         )
         for filtered in facts.filtered_columns
     ]
@@ -174,7 +171,7 @@ def _history(facts: TableFacts) -> list[str]:
     sections = []
     if len(facts.versions) > 1:
         rows = [
-            (then.version, f"{then.unindexed_share:.3f}", f"{then.fragmentation:.3f}", _optional(then.sample))
+            (then.version, share_text(then.unindexed_share), share_text(then.fragmentation), _optional(then.sample))
             for then in facts.versions
         ]
         numbers = table(("version", "unindexed share", "fragmentation", "1 % sample, relative to a fresh index"), rows)
@@ -183,7 +180,14 @@ def _history(facts: TableFacts) -> list[str]:
     if not facts.events:
         return [*sections, "<h2>Optimizations</h2><p>There was none yet.</p>"]
     events = [
-        (plots.date(event.started_at), event.kind, event.strategy, event.state, event.bytes_in, event.bytes_out)
+        (
+            plots.date(event.started_at),
+            event.kind,
+            event.strategy,
+            event.state,
+            size_text(event.bytes_in),
+            size_text(event.bytes_out),
+        )
         for event in reversed(facts.events)
     ]
     numbers = table(("began (UTC)", "kind", "strategy", "outcome", "bytes in", "bytes out"), events)
@@ -197,6 +201,8 @@ def _optional(number: float | None) -> str:
 
 
 def _figure(title: str, description: str, draw: plots.Drawing, numbers: str) -> str:
+    if plots.missing_package() is not None:
+        return f"<h2>{html.escape(title)}</h2><p>{html.escape(description)}</p>{numbers}" if numbers else ""
     details = f"<details><summary>Numbers: {title}</summary>{numbers}</details>" if numbers else ""
     picture = plots.svg(title, description, draw)
     return (
@@ -215,17 +221,3 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], code: int | N
     """
     label = html.escape(f"Table: {', '.join(header)}", quote=True)
     return f'<div class="wide" tabindex="0" role="region" aria-label="{label}">{html_table(header, rows, code)}</div>'
-
-
-def human_bytes(number: int) -> str:
-    """Returns a number of bytes with a unit, for people.
-
-    Args:
-        number: bytes.
-    """
-    amount = float(number)
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if amount < 1000 or unit == "TB":
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    raise AssertionError(number)

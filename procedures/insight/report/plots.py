@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -41,8 +42,17 @@ _PERCENT = 100.0
 _LETTERS = 45
 
 
+def missing_package() -> str | None:
+    """Returns what to install for pictures; None if they can be drawn."""
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ImportError:
+        return f"{MissingPackageError.of('matplotlib', 'report')} The report has no pictures without it."
+    return None
+
+
 def svg(title: str, description: str, draw: Drawing) -> str:
-    """Draws a picture.
+    """Draws a picture, which needs matplotlib.
 
     Args:
         title: its name.
@@ -51,15 +61,10 @@ def svg(title: str, description: str, draw: Drawing) -> str:
 
     Returns:
         An ``svg`` element without references to other resources.
-
-    Raises:
-        MissingPackageError: matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPackageError.of("matplotlib", "report") from error
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 11}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")

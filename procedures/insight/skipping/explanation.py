@@ -9,6 +9,7 @@ from catalog.counted_nouns import counted
 from catalog.jvm.read_report import PlannedSample
 from catalog.jvm.skipping_report import SkippingPlan, SkippingScan
 from catalog.pruning.join_reasons import ADVICE, JoinReason
+from catalog.quantities import size_text
 from procedures.declare.result_rows import ExplainSkippingRow
 from procedures.insight.skipping.reasons import SkippingReason
 from procedures.insight.skipping.scan_findings import findings_of
@@ -76,7 +77,7 @@ def _row_of_join(number: int, scan: SkippingScan, join: Mapping[str, Any]) -> Ex
     left, size = (join["files"], join["bytes"])
     job = ""
     if join["job_files"] is not None:
-        job = f" A job reads the keys from {counted(join['job_files'], 'file')} ({join['job_bytes']:,} bytes)."
+        job = f" A job reads the keys from {counted(join['job_files'], 'file')} ({size_text(join['job_bytes'])})."
     if join["reason"] is None:
         keys = counted(join["keys"], "key")
         message = f"{left} of {total} are left after this join, whose other side has {keys}.{job}"
@@ -101,7 +102,7 @@ def explanation_text(rows: Sequence[ExplainSkippingRow]) -> str:
         if row.item == "TABLE":
             lines.append(f"Scan {row.scan}: {row.table}")
         counts = "" if row.files is None else f"{row.files:,} files"
-        counts += "" if row.bytes is None else f", {row.bytes:,} bytes"
+        counts += "" if row.bytes is None else f", {size_text(row.bytes)}"
         condition = "" if row.condition is None else f" [{row.condition}]"
         lines.append(f"  {row.item + condition}: {counts + '. ' if counts else ''}{row.message}")
     return "\n".join(lines)

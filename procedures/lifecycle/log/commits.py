@@ -6,6 +6,7 @@ from catalog.counted_nouns import counted
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.table_state import LogExtent
 from catalog.jvm.table_versions import TableVersions
+from catalog.quantities import size_text
 from procedures.lifecycle.log.log_mode import SKIPPED, TIMESTAMP_END, LogMode, LogTask, ModeOutcome
 
 # From here on, the files that readers no longer open count for more than a few bytes.
@@ -50,7 +51,7 @@ class Commits(LogMode):
         # A caller that names a time wants this version to load quickly, whatever the load of the newest one costs.
         if task.end is None and not is_smaller(commits, snapshot.extent, len(snapshot.schema)):
             text = f"a checkpoint would be larger than the {counted(commits, 'commit')} that readers load"
-            return ModeOutcome(SKIPPED, f"{text}, {snapshot.extent.commit_bytes} bytes")
+            return ModeOutcome(SKIPPED, f"{text}, {size_text(snapshot.extent.commit_bytes)}")
         if not task.dry_run:
             versions.checkpoint(version)
         return task.outcome(

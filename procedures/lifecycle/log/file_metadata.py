@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from catalog.counted_nouns import counted
 from catalog.errors import ConcurrentChangeError
 from catalog.jvm.java_errors import is_conflict
+from catalog.quantities import size_text
 from catalog.table.snapshot import TableSnapshot
 from otree.block import BLOCKS_TAG
 from procedures.lifecycle.log.log_mode import SKIPPED, TIMESTAMP_END, TIMESTAMP_START, LogMode, LogTask, ModeOutcome
@@ -85,7 +86,7 @@ class _Progress:
     def message(self) -> str:
         return (
             f"statistics of {counted(self.by_footer.files, 'file')} from their footers and of "
-            f"{counted(self.by_rows.files, 'file')} ({self.by_rows.bytes} bytes) from their rows; "
+            f"{counted(self.by_rows.files, 'file')} ({size_text(self.by_rows.bytes)}) from their rows; "
             f"shorter tags of {counted(self.shorter_tags, 'file')}"
         )
 
@@ -93,7 +94,7 @@ class _Progress:
 def _planned(task: LogTask, totals: Row) -> ModeOutcome:
     return task.outcome(
         f"statistics of {counted(totals.lacking, 'file')}, which are read where their footers do not suffice, "
-        f"{totals.bytes} bytes at most; shorter tags of {counted(totals.shorter, 'file')}"
+        f"{size_text(totals.bytes)} at most; shorter tags of {counted(totals.shorter, 'file')}"
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from catalog.errors import UseError
+from catalog.quantities import size_text
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.warehouse import open_warehouse
 
@@ -62,5 +63,5 @@ def writable(check: str, folder: Path) -> Finding:
         return Finding(
             check, FAIL, f"{folder} cannot be written: {error.strerror}", "change its permissions or its location"
         )
-    text = f"{folder} is writable, {free_bytes / 1e9:.0f} GB are free"
+    text = f"{folder} is writable, {size_text(free_bytes)} are free"
     return Finding(check, WARN, text, "free some disk space") if free_bytes < _LOW_BYTES else Finding(check, OK, text)

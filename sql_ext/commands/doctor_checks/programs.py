@@ -52,6 +52,9 @@ def java(environment: Mapping[str, str]) -> Finding:
     program = shutil.which("java", path=path)
     if program is None:
         return Finding("java", FAIL, f"no java {where}", _JAVA_ADVICE)
+    release = _release(Path(program))
+    if release is not None:
+        return java_version(f'version "{release}"', program)
     try:
         run = subprocess.run(
             [program, "-version"], capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS
@@ -59,6 +62,16 @@ def java(environment: Mapping[str, str]) -> Finding:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("java", FAIL, f"{program} does not run: {error}", _JAVA_ADVICE)
     return java_version(run.stderr + run.stdout, program)
+
+
+def _release(program: Path) -> str | None:
+    """The version in the file ``release`` of a JDK, which is read sooner than Java starts; None without it."""
+    try:
+        text = (program.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+    return None if match is None else match[1]
 
 
 def java_version(text: str, program: str) -> Finding:

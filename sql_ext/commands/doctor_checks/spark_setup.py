@@ -11,6 +11,7 @@ from catalog.jvm.spark_lines import SCALA, UnsupportedVersionError, line_of, min
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.delta_jars import ivy_folder
 from sql_ext.installed_versions import version_of
+from sql_ext.spark_defaults import defaults_of
 
 _SCALA_JAR = re.compile(r"scala-library-([\d.]+)\.jar")
 _EXTENSION_CLASS = "io/usespark/UseSessionExtension.class"
@@ -30,12 +31,26 @@ def pinned_threads(environment: Mapping[str, str]) -> Finding:
     return Finding("threads", FAIL, f"PYSPARK_PIN_THREAD={value}", "unset it: calls from SQL would deadlock")
 
 
-def spark_home(environment: Mapping[str, str], package: Path) -> Finding:
+def submit_arguments(environment: Mapping[str, str]) -> Finding:
+    """Checks that the variable for arguments of the launcher starts a shell of Python.
+
+    Args:
+        environment: variables.
+    """
+    text = environment.get("PYSPARK_SUBMIT_ARGS")
+    if text is None or text.split()[-1:] == ["pyspark-shell"]:
+        return Finding("arguments", OK, "PYSPARK_SUBMIT_ARGS starts a session")
+    advice = "unset it, or let it end with pyspark-shell"
+    return Finding("arguments", FAIL, f"PYSPARK_SUBMIT_ARGS = '{text}'", advice)
+
+
+def spark_home(environment: Mapping[str, str], package: Path, python: str) -> Finding:
     """Checks that USE runs on the Spark that would start.
 
     Args:
         environment: variables.
-        package: folder of the installed pyspark, which contains a complete Spark.
+        package: folder of the imported pyspark, which contains a complete Spark unless it is that of ``SPARK_HOME``.
+        python: version of the imported pyspark.
     """
     configured = environment.get("SPARK_HOME")
     home = Path(configured) if configured else package
@@ -49,6 +64,9 @@ def spark_home(environment: Mapping[str, str], package: Path) -> Finding:
         line_of(version)
     except UnsupportedVersionError as error:
         return Finding("spark", FAIL, f"{where} is Spark {version}", str(error))
+    if minor_of(python) != minor_of(version):
+        advice = f"unset SPARK_HOME, or take its pyspark: pip install pyspark=={version}"
+        return Finding("spark", FAIL, f"{where} is Spark {version}, the imported pyspark is {python}", advice)
     if configured and home.resolve() not in (package.resolve(), *package.resolve().parents):
         return Finding("spark", WARN, f"{where} is used in place of {package}", "its jars and its conf folder apply")
     return Finding("spark", OK, f"{where} is Spark {version}")
@@ -128,17 +146,6 @@ def class_path(environment: Mapping[str, str], home: Path, has_delta: bool) -> l
         if match
     ]
     return findings or [Finding("class path", OK, "no other Delta and no other shim")]
-
-
-def defaults_of(file: Path) -> dict[str, str]:
-    """Returns the settings of a ``spark-defaults.conf``; empty if there is no such file."""
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
-    lines = (line.strip() for line in text.splitlines())
-    pairs = (re.split(r"[\s=:]+", line, maxsplit=1) for line in lines if line and not line.startswith("#"))
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
 def delta_jars(environment: Mapping[str, str], home: Path, coordinates: str, settings: Mapping[str, str]) -> Finding:

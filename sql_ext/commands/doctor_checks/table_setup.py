@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UseError
+from catalog.jvm.log_probe import qualifier
 from catalog.properties.index_properties import AUTO_PERIOD_KEY, COLUMNS_KEY
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED, INGESTION_ENABLED
 from catalog.properties.log_properties import LOG_INTERVAL, log_policy
@@ -21,16 +22,17 @@ from catalog.properties.retention_properties import (
     floor_hours_of,
     retention_policy,
 )
+from catalog.quantities import share_text, size_text
 from catalog.state.automation import SUSPENDED
 from catalog.table.managed_table import ManagedTable
-from procedures.calls.health import health_rows
+from procedures.insight.health.diagnosis import health_rows
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.health.remedy import AdviceStep
 from procedures.process.application import application
+from procedures.service.watched_tables import SparkTables
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.commands.output import Row
-from sql_ext.commands.overview import overview
-from sql_ext.commands.readable_values import size_text
+from sql_ext.commands.session_overview import overview
 
 # Below this score, the health of a table is a warning.
 _HEALTHY = 80
@@ -53,6 +55,7 @@ class TableFacts:
         errors: what is wrong with them.
         write_error: why no file can be written below the table; None if files can be written.
         steps: what the adviser says to do, in order.
+        is_listed: whether the catalog has a table at its location, so that a service of the catalog finds it.
     """
 
     name: str
@@ -63,6 +66,7 @@ class TableFacts:
     errors: Sequence[str]
     write_error: str | None = None
     steps: Sequence[AdviceStep] = ()
+    is_listed: bool = True
 
     @classmethod
     def of(cls, spark: SparkSession, name: str, warehouse: Path | None = None) -> TableFacts:
@@ -93,6 +97,7 @@ class TableFacts:
             errors=[error.message for error in snapshot.property_errors],
             write_error=write_error,
             steps=diagnosis.steps,
+            is_listed=qualifier(spark)(table.location) in SparkTables(spark).listed(),
         )
 
 
@@ -163,7 +168,7 @@ def _index(facts: TableFacts) -> Iterator[Finding]:
     columns = ", ".join(row["index_columns"])
     yield Finding("index", OK, f"{columns}; {counted(row['revisions'], 'revision')}")
     share = row["unindexed_bytes"] / row["bytes"] if row["bytes"] else 0.0
-    text = f"{counted(row['unindexed_files'], 'file')}, {share:.0%} of the bytes"
+    text = f"{counted(row['unindexed_files'], 'file')}, {share_text(share, 0)} of the bytes"
     yield Finding("unindexed", WARN if share > _UNINDEXED_SHARE else OK, text)
 
 
@@ -181,9 +186,18 @@ def _automatic(facts: TableFacts) -> Finding:
     automatic = facts.overview["automatic"]
     if automatic["state"] == SUSPENDED:
         return Finding("automatic", WARN, "suspended", f"use-spark resume {facts.options}")
+    service = f"use-spark service {facts.options}, or register it: CREATE TABLE … USING delta LOCATION …"
     if automatic["type"] is None:
-        return Finding("automatic", WARN, "automatic optimization is off", _set(facts, AUTO_ENABLED_KEY, "true"))
+        advice = _set(facts, AUTO_ENABLED_KEY, "true")
+        advice = advice if facts.is_listed else f"{advice}, then {service}"
+        return Finding("automatic", WARN, f"automatic optimization is off{_unlisted(facts)}", advice)
+    if not facts.is_listed:
+        return Finding("automatic", WARN, f"{automatic['type']} is on{_unlisted(facts)}", service)
     return Finding("automatic", OK, f"{automatic['state']}: {automatic['type']}; needs a running service")
+
+
+def _unlisted(facts: TableFacts) -> str:
+    return "" if facts.is_listed else "; it is known by its path only, so a service of the catalog does not find it"
 
 
 def _retention(facts: TableFacts) -> Finding:

@@ -7,6 +7,8 @@ from tables import NUMBERS, DeltaTable, checksum, numbers
 import sql_ext
 from procedures.calls import drop_index
 from procedures.calls import index as index_procedure
+from procedures.declare.runs import Run
+from procedures.process.application import application
 from procedures.rewrite import untag
 
 
@@ -175,6 +177,44 @@ def test_nothing_of_the_index_remains(spark, new_table, monkeypatch, large):
     table.optimize()
     assert check_placement(table) == 450
     assert table.data.count() == 450
+
+
+def test_automatic_optimization_ends_with_the_index(spark, new_table):
+    enabled = "use.optimization.autoOptimize.enabled"
+    table = new_table(NUMBERS, index="x,y", properties={enabled: "true", "use.insights.ingestion.enabled": "true"})
+    table.append(numbers(spark, 50))
+    spark.sql(f"CALL use.suspend('{table.name}')")
+    spark.sql(f"CALL use.plan('{table.name}', store => true)")
+    files = len(table.files), sum(f.size for f in table.files)
+    run = application().runs.begin(Run("t", f"file:{table.path}", "call", {}, 0))
+    try:
+        row = sql_ext.call(spark, "drop_index", table=table.name).collect()[0]
+    finally:
+        application().runs.end(run)
+    assert run.stop_reason.code == "INDEX_DROPPED"
+    assert {enabled, "use.index.columns"} <= set(row.properties)
+    assert (row.files_before, row.bytes_before) == (row.files_after, row.bytes_after) == files
+    assert "suspended.json" in row.released
+    assert row.rewrite_with == f"OPTIMIZE {row.rewrite_with.split()[1]} ZORDER BY (x, y)"
+    assert "automatic optimization is off" in row.message
+    left = table.replayed()[1]["configuration"]
+    assert {key: value for key, value in left.items() if key.startswith("use.")} == {
+        "use.insights.ingestion.enabled": "true"
+    }
+    assert not (table.path / "_use" / "suspended.json").exists()
+
+
+@pytest.mark.slow
+def test_a_table_of_a_fleet_leaves_it(spark):
+    spark.sql("CREATE DATABASE dropped_fleet WITH DBPROPERTIES ('use.fleet.enabled' = 'true')")
+    try:
+        spark.sql("CREATE TABLE dropped_fleet.t (x INT) USING delta TBLPROPERTIES ('use.index.columns' = 'x')")
+        row = sql_ext.call(spark, "drop_index", table="dropped_fleet.t").collect()[0]
+        assert "automatic optimization is off" in row.message
+        properties = {r.key: r.value for r in spark.sql("SHOW TBLPROPERTIES dropped_fleet.t").collect()}
+        assert properties["use.fleet.enabled"] == "false"
+    finally:
+        spark.sql("DROP DATABASE dropped_fleet CASCADE")
 
 
 @pytest.mark.slow

@@ -100,6 +100,7 @@ def test_recorded_consumption_is_used(spark, table, monkeypatch):
     row = {"filters": [*filters, {"column": "KEY", "operator": "="}], "selectivity": 0.00001, "fraction": None}
     rows = [row, {"filters": [], "selectivity": None, "fraction": 0.1}]
     monkeypatch.setattr(procedures.calls.recommend, "consumption_rows", lambda *_: rows)
+    monkeypatch.setattr(procedures.calls.recommend, "has_records", lambda _: True)
     best = sql_ext.call(spark, "recommend", table=table, sample_rows=5_000).collect()[0]
     assert set(best.columns.split(",")) <= {"day", "time", "price", "x", "key"}
     assert 0 < best.expected_share <= best.today_share

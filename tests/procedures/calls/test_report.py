@@ -1,8 +1,8 @@
 """``CALL use.report``: the page as parsed HTML, its pictures, and its numbers against the log."""
 
-import builtins
 import json
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
@@ -13,10 +13,12 @@ from report_facts import FACTS
 from tables import NUMBERS, numbers
 
 import sql_ext
+from catalog.history.event_files import StoredEvent
+from procedures.calls.report import _pages_beside
 from procedures.insight.report import page as pages
 from procedures.insight.report import plots
 from procedures.insight.report.facts import CubeBox
-from procedures.insight.report.lake import TableLine, lake_page
+from procedures.insight.report.lake import DayOfWork, TableLine, lake_page
 
 
 class _Page(HTMLParser):
@@ -116,34 +118,82 @@ def test_pages_of_empty_and_plain_tables():
     assert len(_svgs(pages.page(one))) == 7
 
 
+LINES = [
+    TableLine("a.<b>", 2_000, 0, 40, "failed", "USE_X: <it broke>", DayOfWork(2, 1, 5_000, 4_000), None,
+              "CALL use.compact('<b>')", 700, "<Why>."),
+    TableLine("c", None, None, None, "", "gone"),
+    TableLine("d", 10, 5, 90, "", "", DayOfWork(), 3_000_000, "CALL use.optimize('d')", 900_000, "Small."),
+]  # fmt: skip
+
+
 def test_the_page_of_all_tables():
-    lines = [
-        TableLine("a.<b>", 2_000, 0, 40, "failed", 2, 1, 5_000, 4_000, "USE_X: <it broke>"),
-        TableLine("c", None, None, None, "", 0, 0, 0, 0, "gone"),
-        TableLine("d", 10, 0, 90, "", 0, 0, 0, 0, "", 3_000_000),
-    ]
-    page = _Page(lake_page(lines, 1_700_000_000_000))
+    page = _Page(lake_page(LINES, 1_700_000_000_000))
     assert page.open == []
     assert "b" not in {tag for tag, _ in page.tags}
-    for expected in ("3 tables, the lowest score is 40", "a.<b>", "USE_X: <it broke>", "unknown", "5.0 KB"):
+    for expected in ("3 tables, the lowest score is 40", "a.<b>", "USE_X: <it broke>", "unknown", "5.0 kB"):
         assert expected in page.text
     # Those that cost most come first.
-    assert page.text.index("3.0 MB") < page.text.index("2.0 KB")
+    assert page.text.index("3.0 MB", page.text.index("Cost")) < page.text.index("2.0 kB", page.text.index("Cost"))
     assert "There is no table." in _Page(lake_page([], 1)).text
 
 
-def test_a_missing_package_is_named(monkeypatch):
-    imported = builtins.__import__
+def test_the_page_of_all_tables_has_sums_and_advice():
+    text = lake_page(LINES, 1_700_000_000_000)
+    page = _Page(text)
+    assert "2.0 kB" in page.text[: page.text.index("What to do")]
+    advice = page.text[page.text.index("What to do") : page.text.index("Health")]
+    for expected in ("900.0 kB", "CALL use.compact('<b>')", "<Why>.", "700 bytes"):
+        assert expected in advice
+    assert "<code>CALL use.optimize(&#x27;d&#x27;)</code>" in text
 
-    def without(name, *arguments, **keywords):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return imported(name, *arguments, **keywords)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(sql_ext.UseError, match=r'pip install "use-spark\[report\]"') as raised:
-        plots.svg("t", "d", lambda axes: None)
-    assert raised.value.code == "USE_MISSING_PACKAGE"
+def test_tables_are_linked_to_pages_beside_the_report(tmp_path):
+    for name, content in {
+        "db.t.html": "<!doctype html>",
+        "db.u.html": "no page",
+        "lake.html": "<!doctype html>",
+    }.items():
+        (tmp_path / name).write_text(content)
+    names = ("spark_catalog.db.t", "spark_catalog.db.u", "spark_catalog.db.v", "spark_catalog.lake", "delta.`/x/db.t`")
+    lines = [TableLine(name, 1, 0, 50, "", "") for name in names]
+    pages = _pages_beside(str(tmp_path / "lake.html"), lines)
+    assert pages == {"spark_catalog.db.t": "db.t.html"}
+    assert _pages_beside(None, lines) == {}
+    links = [attributes["href"] for tag, attributes in _Page(lake_page(lines, 1, pages)).tags if tag == "a"]
+    assert set(links) == {"db.t.html"}
+
+
+def test_a_day_of_work_counts_what_the_events_say():
+    def event(state, inputs, outputs):
+        line = json.dumps({"input_files_stats": inputs, "output_files_stats": outputs})
+        return StoredEvent(line, "w", state, 1, "t", {})
+
+    events = [event("committed", {"bytes": 10}, {"bytes": 7}), event("committed", None, {"bytes": "x"}),
+              event("failed", {"bytes": 99}, None), event("ignored", None, None)]  # fmt: skip
+    assert DayOfWork.of(events) == DayOfWork(2, 1, 10, 7)
+
+
+def test_without_matplotlib_the_page_has_numbers_and_says_what_is_missing(monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert 'pip install "use-spark[report]"' in plots.missing_package()
+    text = pages.page(FACTS)
+    page = _Page(text)
+    assert page.open == []
+    assert not {"svg", "figure", "details"} & {tag for tag, _ in page.tags}
+    assert 'matplotlib is not installed: pip install "use-spark[report]"' in page.text
+    assert "Bytes per band of weights" in page.text
+    assert "of a fresh index" in page.text
+    assert "Cubes over the index space" not in page.text
+
+
+@pytest.mark.slow
+def test_the_row_says_what_is_missing(spark, new_table, monkeypatch):
+    table = new_table(NUMBERS)
+    assert sql_ext.call(spark, "report", table=table.name).collect()[0].message is None
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "use-spark[report]" in sql_ext.call(spark, "report", table=table.name).collect()[0].message
+    assert sql_ext.call(spark, "report").collect()[0].message is None
 
 
 @pytest.mark.slow

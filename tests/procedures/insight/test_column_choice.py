@@ -117,7 +117,7 @@ def test_notes():
     )
     assert note(ChoiceState(1_234, NOW)) == "no index columns pay for the 1,234 recorded reads"
     assert note(ChoiceState(20, NOW, Proposal("a,b", NOW, 120, 0.35, 0.041))) == (
-        "the service proposes the index columns a,b from 120 recorded reads, which would read about 4.1% of the bytes "
-        "in place of 35.0%; the service sets them after 2023-11-15T22:13:20+00:00"
+        "the service proposes the index columns a,b from 120 recorded reads, which would read about 4.1 % of the bytes "
+        "in place of 35.0 %; the service sets them after 2023-11-15T22:13:20+00:00"
     )
     assert note(index__columns="a") == "the service has chosen the index columns a from recorded reads"

@@ -201,5 +201,5 @@ def test_joins_are_a_step_and_a_row_each():
     assert found[2:4] == [("JOIN", "join with db.d on a", 1, 10), ("SHUFFLED", "join with db.e on b", 1, 10)]
     assert "NO_FILTER" not in {row.item for row in rows}
     message = "1 of 20 files are left after this join, whose other side has 1 key."
-    assert rows[7].message == f"{message} A job reads the keys from 2 files (1,234 bytes)."
+    assert rows[7].message == f"{message} A job reads the keys from 2 files (1.2 kB)."
     assert "Broadcast" in rows[8].message

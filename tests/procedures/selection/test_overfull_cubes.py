@@ -38,7 +38,7 @@ def test_whole_writes_are_taken_until_the_bytes_are_crossed():
     assert isinstance(found, Relayout)
     assert [f.size for f in found.files] == [10, 10, 50]
     assert (found.revision_id, found.reason) == (3, "OVERFULL_CUBE_A")
-    assert "cube A holds 2500 rows, more than 2 times the desired 1000; 3 files of 2 writes taken" in found.note
+    assert "cube A holds 2,500 rows, more than 2 times the desired 1,000; 3 files of 2 writes taken" in found.note
 
 
 def test_one_write_alone_is_passed_over_visibly():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,22 @@ from catalog.errors import ConcurrentChangeError, UseError
 from catalog.state import automation
 from catalog.state.automation import Automation
 from procedures.declare.result_rows import OptimizeRow
+from procedures.declare.runs import Stop
 from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPPED, nothing_row
 from procedures.service import service_metrics
-from procedures.service.execution import RunOutcome, totals_of
-from procedures.service.service_metrics import METRICS, SERVICE_METRICS, RunTotals, ServiceMetrics
-from procedures.service.workers import _metric_outcome
+from procedures.service.ended_run import EndedRun
+from procedures.service.execution import totals_of
+from procedures.service.service_metrics import (
+    METRICS,
+    OTHER_TABLES,
+    SERVICE_METRICS,
+    TABLE_FAILED_RUNS,
+    TABLE_INPUT_BYTES,
+    TABLE_METRICS,
+    TABLE_RUNS,
+    RunTotals,
+    ServiceMetrics,
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -31,7 +43,9 @@ def _values(metrics, tables=(), now=0):
 
 def test_only_committed_groups_count_as_bytes():
     rows = [_row(COMMITTED, 10, 7), _row(COMMITTED, 5, 4), _row(FAILED, 100, 0), _row(SKIPPED, 200, 0)]
-    assert totals_of([*rows, _row(PLANNED, 300, 0)]) == RunTotals(15, 11, 1, False)
+    assert totals_of([*rows, _row(PLANNED, 300, 0)]) == RunTotals(
+        15, 11, 1, input_files=2, output_files=2, reasons=("R (S)",), failures=("R",)
+    )
     assert totals_of([nothing_row(0, LEASE_HELD, None, "")]) == RunTotals(lease_held=True)
 
 
@@ -48,6 +62,23 @@ def test_runs_add_up_and_zeros_are_shown():
         ("output_bytes_total", None): 11,
         ("conflicting_groups_total", None): 2,
     }
+
+
+def test_the_first_tables_have_series_of_their_own():
+    metrics = ServiceMetrics(2)
+    for table, outcome in (
+        ("a", "failed"),
+        ("b", "completed"),
+        ("c", "completed"),
+        ("a", "completed"),
+        ("d", "failed"),
+    ):
+        metrics.record_run(outcome, RunTotals(10, 7), table)
+    values = {(s.metric, s.label_value): s.value for s in metrics.samples((), 0) if s.metric in TABLE_METRICS}
+    assert {label for _, label in values} == {"a", "b", OTHER_TABLES}
+    assert [values[TABLE_RUNS, table] for table in ("a", "b", OTHER_TABLES)] == [2, 1, 2]
+    assert [values[TABLE_FAILED_RUNS, table] for table in ("a", "b", OTHER_TABLES)] == [1, 0, 1]
+    assert values[TABLE_INPUT_BYTES, OTHER_TABLES] == 20
 
 
 def test_each_round_sends_the_numbers_and_gets_those_of_reads():
@@ -119,23 +150,18 @@ def test_the_service_counts_its_runs(error, outcome):
 
 
 def test_the_outcome_of_a_run():
-    class FakeRun:
-        stop_reason = None
-
-    run, lease_held = FakeRun(), RunOutcome(None, totals=RunTotals(lease_held=True))
-    assert _metric_outcome(run, lease_held, None, 0) == "lease_held"
-    assert _metric_outcome(run, RunOutcome(None, totals=RunTotals(conflicting_groups=1)), None, 0) == "completed"
-    ended = RunOutcome(None, totals=RunTotals(conflicting_groups=1, ended_by_conflict=True))
-    assert _metric_outcome(run, ended, None, 0) == "conflict"
-    run.stop_reason = "YIELDED"
-    assert _metric_outcome(run, RunOutcome(None), None, 0) == "stopped"
+    run = EndedRun("t", 0, 0)
+    assert replace(run, totals=RunTotals(lease_held=True)).outcome == "lease_held"
+    assert replace(run, totals=RunTotals(conflicting_groups=1)).outcome == "completed"
+    assert replace(run, totals=RunTotals(conflicting_groups=1, ended_by_conflict=True)).outcome == "conflict"
+    assert replace(run, stop=Stop("YIELDED", "")).outcome == "stopped"
 
 
 def test_the_page_lists_the_metrics():
     rows = re.findall(
         r"^\| `(use_\w+)` \| (\w+) \| (?:`(\w+)` )?\| (.+) \|$", (DOCS / "monitoring.md").read_text(), re.MULTILINE
     )
-    assert rows == [(m.name, m.kind, m.label or "", m.doc) for m in METRICS]
+    assert rows == [(m.name, m.kind, m.label or "", m.doc) for m in (*METRICS, *TABLE_METRICS)]
     for outcome in service_metrics.RUN_OUTCOMES:
         assert f"| `{outcome}` |" in (DOCS / "monitoring.md").read_text()
 

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
 from catalog.errors import InvalidArgumentError
 from catalog.settings.setting import SIZE
+from sql_ext.diagnosis.html_page import diagnosis_page
 from sql_ext.diagnosis.many_tables import Diagnoses, diagnose_tables
-from sql_ext.diagnosis.table_diagnosis import DEFAULT_BUDGET_BYTES, Request
+from sql_ext.diagnosis.results import DEFAULT_BUDGET_BYTES, Request
+from sql_ext.diagnosis.text_page import diagnoses_text
 
 _Path = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class DiagnosisReport(Diagnoses):
+    """Diagnoses that can be shown."""
+
+    def to_html(self) -> str:
+        """Returns a page for a browser or for mail."""
+        return diagnosis_page(self)
+
+    def __str__(self) -> str:
+        """Returns text for a terminal of 110 characters."""
+        return diagnoses_text(self)
 
 
 def diagnose(
@@ -22,7 +38,7 @@ def diagnose(
     target_file_bytes: int | str | None = None,
     storage_options: Mapping[str, str] | None = None,
     processes: int = 1,
-) -> Diagnoses:
+) -> DiagnosisReport:
     """Diagnoses Delta tables without Spark: what reads cost today, what an index would change, and what to do.
 
     Reads the logs and a sample of the rows. Writes nothing, and needs no property on a table.
@@ -56,4 +72,5 @@ def diagnose(
     )
     if processes < 1:
         raise InvalidArgumentError.of("processes", str(processes), "a whole number from 1")
-    return diagnose_tables([fspath(name) for name in names], request, processes=processes)
+    found = diagnose_tables([fspath(name) for name in names], request, processes=processes)
+    return DiagnosisReport(found.tables, found.unreadable)

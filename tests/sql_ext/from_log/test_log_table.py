@@ -1,0 +1,119 @@
+"""Tables of the log without Spark, on stored tables that Spark made."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from fake_clock import FakeClock
+from reader_tables import stored_tables
+
+from catalog.columns.column_names import find_column, find_stored
+from catalog.errors import IndexUnreadableError, NotSupportedError
+from catalog.files.file_table import UNKNOWN
+from otree.block import BLOCKS_TAG, REVISION_TAG
+from procedures.insight.health.diagnosis import health_rows
+from sql_ext.commands.overview import overview_of_log
+from sql_ext.from_log.files_of_log import _blocks
+from sql_ext.from_log.health import diagnosis_of
+from sql_ext.from_log.log_schema import log_schema
+from sql_ext.from_log.log_table import LogTable
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return {table.name: table.path for table in stored_tables(tmp_path_factory.mktemp("tables"))}
+
+
+def _table(folders, name, **session):
+    return LogTable.of(folders[name], session)
+
+
+def _copy(folders, name, tmp_path):
+    """A copy of a table that a test may damage."""
+    return LogTable.of(shutil.copytree(folders[name], tmp_path / name), {})
+
+
+def test_files_of_an_indexed_table(folders):
+    table = _table(folders, "indexed")
+    files = table.file_table
+    assert len(files) == 5
+    assert set(files.revision) == {0, 1, 2}
+    assert (files.rows != UNKNOWN).all()
+    indexed = files.revision > 0
+    assert files.blocks.elements.sum() == files.rows[indexed].sum()
+    assert files.low.shape == (5, table.latest_revision.dimensions)
+    known = ~np.isnan(files.low) & ~np.isnan(files.high)
+    assert (files.low[known] <= files.high[known]).all()
+
+
+def test_deleted_rows_and_vectors(folders):
+    files = _table(folders, "changed").file_table
+    assert (files.deleted.sum(), int((files.deletion_vector != "").sum())) == (15, 5)
+    assert files.rows.sum() == 41
+
+
+def test_a_damaged_index_is_named(folders, tmp_path):
+    table = _copy(folders, "indexed", tmp_path)
+    configuration = dict(table.configuration) | {"qbeast.lastRevisionID": "7"}
+    object.__setattr__(table, "configuration", configuration)
+    with pytest.raises(IndexUnreadableError, match=r"qbeast\.revision\.7"):
+        diagnosis_of(table)
+
+
+def test_a_log_without_the_tags_of_a_file_is_left_to_spark(folders, monkeypatch):
+    table = _table(folders, "indexed")
+    monkeypatch.setattr(type(table.files), "entry", lambda self, path: None)
+    with pytest.raises(NotSupportedError, match="without Spark"):
+        assert table.file_table
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        {},
+        {REVISION_TAG: "1"},
+        {REVISION_TAG: "2", BLOCKS_TAG: "[]"},
+        {REVISION_TAG: "1", BLOCKS_TAG: "[]"},
+        {REVISION_TAG: "1", BLOCKS_TAG: "{"},
+        {REVISION_TAG: "1", BLOCKS_TAG: '[{"cubeId": "A", "minWeight": 2, "maxWeight": 1, "elementCount": 1}]'},
+        {REVISION_TAG: "1", BLOCKS_TAG: '[{"cubeId": "?", "minWeight": 1, "maxWeight": 2, "elementCount": 1}]'},
+    ],
+    ids=str,
+)
+def test_tags_that_cannot_be_read(tags):
+    assert _blocks(tags, {1: 6}) is None
+
+
+def test_failures_of_the_last_week_cost_points(folders, tmp_path):
+    table = _copy(folders, "plain", tmp_path)
+    clock = FakeClock()
+    before = {row.part: row.points_lost for row in health_rows(diagnosis_of(table, clock))}
+    events = table.folder / "_use" / "events"
+    events.mkdir(parents=True)
+    event = {"write_id": "w", "state": "failed", "started_at": clock.now(), "table_id": table.table_id}
+    (events / f"{clock.now()}-w.json").write_text(json.dumps(event))
+    after = {row.part: row.points_lost for row in health_rows(diagnosis_of(table, clock))}
+    assert before["failures"] == 0 < after["failures"]
+    assert overview_of_log(table, clock)["last_optimization"]["state"] == "failed"
+
+
+def test_a_setting_of_the_session_counts_after_the_table(folders):
+    lowered = {"use.index.targetFileBytes": "1MB"}
+    assert _table(folders, "plain", **lowered).settings["use.index.targetFileBytes"] == "1MB"
+    assert _table(folders, "indexed", **lowered).settings["use.index.targetFileBytes"] != "1MB"
+
+
+def test_the_schema_is_found_as_spark_finds_it():
+    schema = log_schema(
+        [
+            {"name": "a", "type": "long", "metadata": {"delta.columnMapping.physicalName": "p"}},
+            {"name": "s", "type": {"type": "struct", "fields": [{"name": "x.y", "type": "decimal(10,2)"}]}},
+            {"name": "c", "type": "string", "metadata": {"__COLLATIONS": {"c": "UTF8_LCASE"}}},
+        ]
+    )
+    assert schema.names == ["a", "s", "c"]
+    assert (find_column(schema, "A").stored, find_column(schema, "A").type_name) == ("p", "bigint")
+    assert find_column(schema, "s.`x.y`").type_name == "decimal(10,2)"
+    assert find_stored(schema, "s.x.y").path == ("s", "x.y")
+    assert find_column(schema, "c").type_name == "string collate UTF8_LCASE"
