@@ -148,7 +148,7 @@ def test_the_service_runs_until_a_signal(spark, monkeypatch):
     seen = []
 
     class Service:
-        def __init__(self, session, tables, metrics):
+        def __init__(self, session, tables, metrics, on_run):
             assert metrics is None
             seen.append((tables, session.conf.get(SERVICE_ENABLED_KEY), session.conf.get(OPTIMIZATION_INTERVAL.name)))
 
@@ -180,7 +180,7 @@ def test_the_dashboard_is_served_until_a_signal(spark, monkeypatch, command):
     seen = []
 
     class Service:
-        def __init__(self, session, tables, metrics):
+        def __init__(self, session, tables, metrics, on_run):
             seen.append(len(metrics.samples((), 0)) > 0)
 
         def start(self):
