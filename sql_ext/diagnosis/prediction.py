@@ -14,9 +14,8 @@ from sql_ext.diagnosis.assumed_queries import SHARE, box_queries, range_queries
 from sql_ext.diagnosis.file_bounds import FileBounds
 from sql_ext.diagnosis.parquet_pages import Pages
 
-
-# The files that a small sample reads have few rows, whose values repeat less: a row takes 1.05 to 1.26 times the bytes in
-# the tables of bench/diagnosis.py.
+# The files that a small sample reads have few rows, whose values repeat less: a row takes 1.03 to 1.26 times the bytes
+# in the tables of bench/diagnosis.py.
 _SMALL_FILES = 1.1
 
 
