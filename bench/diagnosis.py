@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import sql_ext
-from sql_ext.diagnosis.table_diagnosis import TableDiagnosis
+from sql_ext.diagnosis.results import TableDiagnosis
 from sql_ext.readers import diagnose
 
 SHARE = 0.01

@@ -36,7 +36,6 @@ _OF_LISTING = frozenset({"catalog", "namespace", "name", "location", "provider"}
 _OF_FILES = frozenset({"unindexed_files", "unindexed_bytes"})
 _OF_CUBES = frozenset({"overfull_cubes"})
 _OF_HEALTH = frozenset({"health"})
-_OF_FILE_LISTS = _OF_FILES | _OF_CUBES | _OF_HEALTH
 _OF_RUNS = frozenset({"state", "last_run", "next_run", "last_error", "message"})
 # Their files are read in one Spark job.
 _TABLES_READ_TOGETHER = 50
@@ -57,13 +56,10 @@ def _rows_of(query: SystemQuery, tables: Sequence[Listed]) -> Iterator[Mapping[s
         for listed in tables:
             yield {**_UNKNOWN, **listed.shown}
         return
-    opened = in_threads(query.spark, partial(_open, query), tables)
-    if wanted & _OF_FILE_LISTS:
-        # The unindexed files of a table without an index are counted beside its version.
-        needs_all = bool(wanted & (_OF_CUBES | _OF_HEALTH))
-        lists = [o.snapshot for o in opened if isinstance(o, _Opened) and (needs_all or o.snapshot.has_spaces)]
-        with described_jobs(query.spark, f"USE metastore_summary: files of {len(lists)} tables"):
-            read_together(lists)
+    opened = in_threads(query.spark, partial(_open, query, wanted), tables)
+    unlisted = [o.snapshot for o in opened if isinstance(o, _Opened) and o.needs_files]
+    with described_jobs(query.spark, f"USE metastore_summary: files of {len(unlisted)} tables"):
+        read_together(unlisted)
     yield from in_threads(query.spark, partial(_row, query, wanted), list(zip(tables, opened, strict=True)))
 
 
@@ -88,17 +84,28 @@ def _row(query: SystemQuery, wanted: frozenset[str], look: tuple[Listed, _Opened
 
 @dataclass(frozen=True)
 class _Opened:
-    """A table, and its newest version."""
+    """A table, and its newest version.
+
+    Attributes:
+        table: the table.
+        snapshot: its newest version.
+        needs_files: whether its files are still to be read.
+    """
 
     table: ManagedTable
     snapshot: TableSnapshot
+    needs_files: bool
 
 
-def _open(query: SystemQuery, listed: Listed) -> _Opened | Exception:
+def _open(query: SystemQuery, wanted: frozenset[str], listed: Listed) -> _Opened | Exception:
     """The newest version of a table, or the reason why it cannot be read."""
     try:
         table = ManagedTable.find(query.spark, listed.lookup)
-        return _Opened(table, table.snapshot())
+        snapshot = table.snapshot()
+        # The unindexed files of a table without an index are counted beside its version.
+        needs_files = bool(wanted & (_OF_CUBES | _OF_HEALTH)) or (bool(wanted & _OF_FILES) and snapshot.has_spaces)
+        # Most tables have few files, which Delta lists beside the version.
+        return _Opened(table, snapshot, needs_files and not snapshot.keep_listed())
     except Exception as error:  # noqa: BLE001 - see _rows_of
         return error
 

@@ -346,6 +346,19 @@ class TableSnapshot:
         former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
         return None if former is None else former[1]
 
+    def keep_listed(self) -> bool:
+        """Keeps all files as Delta has listed them beside the version, without a Spark job.
+
+        Returns:
+            Whether they are kept; False where Delta lists none, as in a version of many files.
+        """
+        if self.version < 0 or self.kept_file_table is not None:
+            return self.version >= 0
+        files = self._listed()
+        if files is not None:
+            self.keep(files)
+        return files is not None
+
     def keep(self, files: FileTable) -> None:
         """Keeps all files of the version for other snapshots of it."""
         if self.location:

@@ -18,7 +18,7 @@ from sql_ext.commands.options import KEY_VALUE, examples
 from sql_ext.commands.output import json_text
 
 if TYPE_CHECKING:
-    from sql_ext.diagnosis.table_diagnosis import Request
+    from sql_ext.diagnosis.results import Request
 
 _WIDTH = 110
 _SHOWN = 40
@@ -63,7 +63,7 @@ def _diagnose(
     **output: Any,
 ) -> None:
     def request() -> Request:
-        from sql_ext.diagnosis.table_diagnosis import Request
+        from sql_ext.diagnosis.results import Request
 
         try:
             text = None if queries is None else queries.read_text("utf-8")

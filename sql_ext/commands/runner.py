@@ -224,15 +224,17 @@ class Runner:
         from procedures.service.service import Service
         from sql_ext.dashboard.server import dashboard
 
-        metrics, app = ServiceMetrics(metrics_tables), application()
-        samples = partial(_samples, metrics, app)
+        app = application()
+        is_read = metrics_address is not None or dashboard_address is not None
+        metrics = ServiceMetrics(metrics_tables) if is_read else None
+        samples = None if metrics is None else partial(_samples, metrics, app)
         services: list[Service] = []
 
         # Not a threading.Event: the thread that the signal handler interrupts may hold its lock.
         asked_to_end: list[bool] = []
         with ExitStack() as stack:
             port = None if dashboard_address is None else stack.enter_context(open_port(dashboard_address))
-            if metrics_address is not None:
+            if metrics_address is not None and samples is not None:
                 url = stack.enter_context(metrics_endpoint(metrics_address, samples, partial(_problem, services)))
                 say(f"metrics: {url}")
             session_settings = replace(session_settings, lifetime=Lifetime.SERVER)

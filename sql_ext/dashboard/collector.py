@@ -22,6 +22,8 @@ INTERVAL_SECONDS = 10.0
 _SHARE = 0.1
 # The page fills up so often during the first pass.
 _FIRST_SECONDS = 2.0
+# A pass looks at so many tables that have not changed; those that were not looked at for the longest time come first.
+_MOST_UNCHANGED = 200
 # The first pass measures the health of so many tables.
 _FIRST_MEASURED = 20
 
@@ -57,6 +59,8 @@ class _Known:
     members: dict[str, Member] = field(default_factory=dict)
     health: dict[str, HealthNote] = field(default_factory=dict)
     unmeasurable: dict[str, int] = field(default_factory=dict)
+    # Number of the last look at a table, and the version that it had.
+    looks: dict[str, tuple[int, int]] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
     is_first_pass: bool = True
 
@@ -146,15 +150,18 @@ class Collector:
 
     def _pass_after_pass(self) -> Iterator[bool]:
         known = self._known
+        looks = max((number for number, _ in known.looks.values()), default=0)
         while True:
             tables = self._source.tables()
             known.notes = replace(known.notes, listed=len(tables), looked_at=0, problem=None)
             listed = {table.location for table in tables}
-            for location in known.members.keys() - listed:
-                del known.members[location]
-                known.health.pop(location, None)
+            for location in known.looks.keys() - listed:
+                for facts in (known.looks, known.members, known.health, known.unmeasurable):
+                    facts.pop(location, None)
             yield False
-            for number, table in enumerate(tables, start=1):
+            for number, table in enumerate(self._due(tables), start=1):
+                looks += 1
+                known.looks[table.location] = looks, table.version
                 member = self._source.member(table)
                 if member is None:
                     known.members.pop(table.location, None)
@@ -169,6 +176,13 @@ class Collector:
                 yield False
             known.is_first_pass = False
             yield True
+
+    def _due(self, tables: Sequence[KnownTable]) -> list[KnownTable]:
+        """The tables of a pass: those that have changed, and some of the others, which may be suspended meanwhile."""
+        looks = self._known.looks
+        changed = [table for table in tables if looks.get(table.location, (0, -1))[1] != table.version]
+        others = [table for table in tables if looks.get(table.location, (0, -1))[1] == table.version]
+        return changed + sorted(others, key=lambda table: looks[table.location][0])[:_MOST_UNCHANGED]
 
     def _unmeasured(self, tables: Sequence[KnownTable]) -> list[KnownTable]:
         """The members whose health was not measured since they changed: those never measured first, then the newest."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from catalog.counted_nouns import counted
 from catalog.files.file_table import Floats
 from catalog.quantities import size_text
 from procedures.insight.report.facts import CubeBox
@@ -100,5 +101,5 @@ def size_picture(rows: Sequence[tuple[str, int, int]]) -> str:
         parts.append(element("rect", class_="second", x=x, y=top, width=width, height=others * scale))
         if number % every == 0:
             parts.append(label(x + width / 2, _HEIGHT - 8, name, "middle"))
-    parts.append(label(10, 12, f"{most:,} files"))
+    parts.append(label(10, 12, f"up to {counted(most, 'file')}"))
     return picture(_WIDTH, _HEIGHT, "Files by size, indexed and not indexed", parts)

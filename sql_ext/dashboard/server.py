@@ -45,7 +45,7 @@ def dashboard(
     """
     # These need the packages of the extra.
     from sql_ext.dashboard.pages import Pages
-    from sql_ext.dashboard.table_data import SparkTableSource
+    from sql_ext.dashboard.spark_table import SparkTableSource
     from sql_ext.dashboard.table_requests import TableRequests
     from sql_ext.dashboard.web_application import web_application
 

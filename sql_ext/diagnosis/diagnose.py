@@ -11,7 +11,7 @@ from catalog.errors import InvalidArgumentError
 from catalog.settings.setting import SIZE
 from sql_ext.diagnosis.html_page import diagnosis_page
 from sql_ext.diagnosis.many_tables import Diagnoses, diagnose_tables
-from sql_ext.diagnosis.table_diagnosis import DEFAULT_BUDGET_BYTES, Request
+from sql_ext.diagnosis.results import DEFAULT_BUDGET_BYTES, Request
 from sql_ext.diagnosis.text_page import diagnoses_text
 
 _Path = str | PathLike[str]

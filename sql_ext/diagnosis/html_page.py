@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from sql_ext.diagnosis.many_tables import Diagnoses
-from sql_ext.diagnosis.table_diagnosis import TableDiagnosis
+from sql_ext.diagnosis.results import TableDiagnosis
 from sql_ext.diagnosis.text_page import COLUMN_HEADER, changes_of, column_rows, facts_of, overview_row, totals_of
 
 _OVERVIEW = (

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from catalog.errors import InvalidArgumentError, TableError, UseError, first_line
-from sql_ext.diagnosis.table_diagnosis import Effort, Request, TableDiagnosis, diagnose_table
+from sql_ext.diagnosis.results import Effort, Request, TableDiagnosis
+from sql_ext.diagnosis.table_diagnosis import diagnose_table
 from sql_ext.diagnosis.table_search import find_tables
 
 # All tables together, unless there are so many that each would have too few.

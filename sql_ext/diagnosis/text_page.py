@@ -8,7 +8,7 @@ from catalog.quantities import share_text, size_text
 from sql_ext.commands.terminal_table import terminal_table
 from sql_ext.diagnosis.many_tables import Diagnoses
 from sql_ext.diagnosis.prediction import ReadShares
-from sql_ext.diagnosis.table_diagnosis import TableDiagnosis
+from sql_ext.diagnosis.results import TableDiagnosis
 
 # More columns do not fit on a screen.
 MOST_COLUMNS = 16

@@ -2,25 +2,32 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import URLError
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pyspark
 import pytest
 from click.testing import CliRunner
 from placement import check_placement
 from pyspark.sql import SparkSession
+from service_fakes import FakeTables
 from tables import NUMBERS, create, numbers
 
 from procedures.service.service_settings import OPTIMIZATION_INTERVAL
 from sql_ext import configuration
+from sql_ext.commands import runner
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode
 from sql_ext.commands.sessions import SERVICE_ENABLED_KEY
+from sql_ext.dashboard import spark_fleet
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
@@ -141,7 +148,7 @@ def test_the_service_runs_until_a_signal(spark, monkeypatch):
     seen = []
 
     class Service:
-        def __init__(self, session, tables, metrics):
+        def __init__(self, session, tables, metrics, on_run):
             assert metrics is None
             seen.append((tables, session.conf.get(SERVICE_ENABLED_KEY), session.conf.get(OPTIMIZATION_INTERVAL.name)))
 
@@ -160,6 +167,45 @@ def test_the_service_runs_until_a_signal(spark, monkeypatch):
     assert "serving a.b" in done.stderr
     assert dict(spark.conf.getAll) == before
     assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def _title(url):
+    """The title of the page behind an address with a token."""
+    opener = build_opener(HTTPCookieProcessor())
+    return re.search("<title>(.*)</title>", opener.open(url, timeout=60).read().decode())[1]
+
+
+@pytest.mark.parametrize("command", [["dashboard", "--port=0"], ["service", "--table=a.b", "--dashboard-port=0"]])
+def test_the_dashboard_is_served_until_a_signal(spark, monkeypatch, command):
+    seen = []
+
+    class Service:
+        def __init__(self, session, tables, metrics, on_run):
+            seen.append(len(metrics.samples((), 0)) > 0)
+
+        def start(self):
+            pass
+
+        def stop(self):
+            seen.append("stopped")
+
+    def announce(port):
+        seen.append(_title(port.url))
+        seen.append(port.url)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setitem(sys.modules, "procedures.service.service", SimpleNamespace(Service=Service))
+    monkeypatch.setattr(runner, "_announce", announce)
+    monkeypatch.setattr(spark_fleet, "SparkTables", lambda *_: FakeTables())
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == ExitCode.DONE, done.output
+    *first, title, url = [entry for entry in seen if entry != "stopped"]
+    assert title == "Fleet – USE for Spark"
+    assert first == ([True] if "--dashboard-port=0" in command else [])
+    assert "token=" in url
+    with pytest.raises(URLError):
+        _title(url)
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("use-dashboard")]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ from sql_ext.commands.command_names import SECTIONS
 from sql_ext.diagnosis.log_facts import LogFacts
 from sql_ext.diagnosis.many_tables import Diagnoses, UnreadableTable
 from sql_ext.diagnosis.prediction import ReadShares
-from sql_ext.diagnosis.table_diagnosis import ColumnDiagnosis, TableDiagnosis
+from sql_ext.diagnosis.results import ColumnDiagnosis, TableDiagnosis
 from sql_ext.diagnosis.verdict import Verdict
 
 FOLDER = Path(__file__).resolve().parents[1] / "contracts"

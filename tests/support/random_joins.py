@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from random import Random
 
 from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +78,9 @@ class JoinTally:
     reasons: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     failures: list[str] = field(default_factory=list)
+
+    def __add__(self, other: JoinTally) -> JoinTally:
+        return JoinTally(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
     @property
     def text(self) -> str:
@@ -289,22 +292,21 @@ def check_join(
 
 
 def run_joins(
-    spark: SparkSession, tables: JoinTables, seed: int, count: int, tally: JoinTally, *, shuffled: bool = False
+    spark: SparkSession, tables: JoinTables, seeds: Iterable[int], tally: JoinTally, *, shuffled: bool = False
 ) -> Iterator[int]:
     """Checks random joins. Every second query is not allowed to broadcast without a hint.
 
     Args:
         spark: the session.
         tables: as ``make_join_tables`` makes them.
-        seed: of the random numbers; each query has a seed of its own, from this one upward.
-        count: how many queries.
+        seeds: of the random numbers of each query.
         tally: receives what was found.
         shuffled: whether no query is.
 
     Yields:
         The seed of each query, once it is done.
     """
-    for number in range(seed, seed + count):
+    for number in seeds:
         random = Random(number)
         is_shuffled = shuffled or number % 2 == 0
         with adaptive_joins(spark, random.choice(ZONES), shuffled=is_shuffled):

@@ -181,7 +181,7 @@ def test_nothing_of_the_index_remains(spark, new_table, monkeypatch, large):
 
 def test_automatic_optimization_ends_with_the_index(spark, new_table):
     enabled = "use.optimization.autoOptimize.enabled"
-    table = new_table(NUMBERS, index="x,y", properties={enabled: "true", "use.insights.commits.enabled": "true"})
+    table = new_table(NUMBERS, index="x,y", properties={enabled: "true", "use.insights.ingestion.enabled": "true"})
     table.append(numbers(spark, 50))
     spark.sql(f"CALL use.suspend('{table.name}')")
     spark.sql(f"CALL use.plan('{table.name}', store => true)")
@@ -199,7 +199,7 @@ def test_automatic_optimization_ends_with_the_index(spark, new_table):
     assert "automatic optimization is off" in row.message
     left = table.replayed()[1]["configuration"]
     assert {key: value for key, value in left.items() if key.startswith("use.")} == {
-        "use.insights.commits.enabled": "true"
+        "use.insights.ingestion.enabled": "true"
     }
     assert not (table.path / "_use" / "suspended.json").exists()
 

@@ -105,6 +105,21 @@ def test_health_is_measured_again_only_for_a_new_version(clock):
     assert [line.health.version for line in newest.lines if line.health] == [3, 9]
 
 
+def test_changed_tables_come_before_the_others_which_have_their_turn(clock):
+    source = Source(clock, 1_000, milliseconds=1)
+    collector = Collector(source, clock)
+    rounds(collector, clock, 3)
+    assert len(collector.newest.lines) == 1_000
+    source.asked.clear()
+    source.known[900] = replace(source.known[900], version=4)
+    rounds(collector, clock, 2)
+    names = [asked[1] for asked in source.asked if asked[0] == "member"]
+    assert names[0] == source.known[900].name
+    assert len(names) <= 2 * 201
+    rounds(collector, clock, 10)
+    assert {asked[1] for asked in source.asked if asked[0] == "member"} == {t.name for t in source.known.values()}
+
+
 def test_a_dropped_table_disappears(clock):
     source = Source(clock, 3, milliseconds=10)
     collector = Collector(source, clock)

@@ -13,19 +13,21 @@ from sql_ext.dashboard.collector import Collector
 from sql_ext.dashboard.listing import Query
 from sql_ext.dashboard.pages import Pages
 from sql_ext.dashboard.spark_fleet import SparkFleet
-from sql_ext.dashboard.table_data import SparkTableSource
+from sql_ext.dashboard.spark_table import SparkTableSource
 
 LAKE = "lake_of_dashboard"
-ENABLED = "'use.optimization.autoOptimize.enabled' = 'true'"
+PROPERTIES = {
+    "indexed": "TBLPROPERTIES ('use.index.columns' = 'id,x', 'use.optimization.autoOptimize.enabled' = 'true')",
+    "plain": "",
+    "damaged": "TBLPROPERTIES ('use.clustering.enabled' = 'true')",
+}
 
 
 @pytest.fixture(scope="module")
 def lake(spark):
     spark.sql(f"CREATE DATABASE {LAKE} WITH DBPROPERTIES ('use.fleet.maxBytes' = '1GB')")
     tables = {}
-    for name in ("indexed", "plain", "damaged"):
-        columns = "'use.index.columns' = 'id,x', " if name == "indexed" else ""
-        properties = "" if name == "plain" else f"TBLPROPERTIES ({columns}{ENABLED})"
+    for name, properties in PROPERTIES.items():
         spark.sql(f"CREATE TABLE {LAKE}.{name} (id BIGINT, x DOUBLE) USING delta {properties}")
         for number in range(2):
             spark.sql(f"INSERT INTO {LAKE}.{name} SELECT /*+ COALESCE(1) */ id, rand({number}) FROM range(2000)")
@@ -36,7 +38,7 @@ def lake(spark):
 
 def _collector(spark):
     app = Application(clock=application().clock)
-    names = [f"{LAKE}.{name}" for name in ("indexed", "plain", "damaged")]
+    names = [f"{LAKE}.{name}" for name in PROPERTIES]
     return Collector(SparkFleet(background_session(spark), app, names), FakeClock())
 
 
@@ -58,7 +60,7 @@ def test_the_page_has_the_rows_of_the_fleet_and_costs_no_job(spark, lake):
         score = lake[line.name.rsplit(".", 1)[1]].sql("CALL use.health('{t}')")[0].value
         assert line.score == score
     assert asdict(newest.databases[0]) == rows[None]
-    assert newest.databases[0].budget_bytes == 10**9
+    assert newest.databases[0].budget_bytes == 2**30
     assert newest.notes.problem is None
     assert "suspended by" in text
     lake["damaged"].sql("CALL use.resume('{t}')")
@@ -107,4 +109,6 @@ def test_a_table_without_an_index_has_a_page(spark, lake):
     source = SparkTableSource(background_session(spark), Application(clock=application().clock))
     data = source.gather(lake["plain"].name, True, "group-of-the-test")
     assert data.layout.cubes == ()
-    assert "no index" in Pages(10).table(data)
+    text = Pages(10).table(data)
+    assert "No file is indexed" in text
+    assert "There is no plan: USE_NO_INDEX_COLUMNS" in text
