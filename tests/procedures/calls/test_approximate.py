@@ -196,7 +196,7 @@ def test_queries_that_have_no_estimate(spark, table, cities, query, part):
         ({"tolerance": 0.0}, "tolerance = '0' is not accepted"),
         ({"tolerance": 2.0}, "absolute => true"),
         ({"tolerance": float("nan")}, "tolerance = 'nan'"),
-        ({"confidence": 1.0}, "confidence = '1'"),
+        ({"confidence": 1.0}, "confidence = 1.0 is not accepted: a number from 0.5 to 0.999999"),
         ({"max_fraction": 0.0}, "max_fraction = '0'"),
         ({"on_miss": "exakt"}, "one of exact, error, estimate"),
         ({"query": "SELEC 1"}, "cannot be parsed"),
