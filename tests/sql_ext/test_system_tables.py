@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 from pyspark.errors import AnalysisException
+from spark_jobs import at_most
 from tables import NUMBERS, another_engine, numbers
 
 from catalog.clock import SYSTEM_CLOCK
@@ -14,7 +15,9 @@ from catalog.properties.optimization_properties import TYPE_KEY, effective_type
 from catalog.state.automation import Automation
 from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease
 from catalog.state.suspension import resume, suspend
+from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.snapshot import TableSnapshot
+from procedures.insight.health.health import table_score
 from procedures.process.application import application
 
 SUMMARY = "use_catalog.system_lake_tables.metastore_summary"
@@ -153,3 +156,15 @@ def test_the_optimizations_of_all_tables(spark, new_table):
 )
 def test_effective_type(configuration, effective):
     assert effective_type(configuration) == effective
+
+
+def test_the_health_of_tables_with_few_files_costs_no_job(spark, new_table):
+    for index in (None, None, "x,y"):
+        new_table(NUMBERS, **({"index": index} if index else {})).append(numbers(spark, 20))
+    app = application()
+    query = SystemQuery(
+        spark, ["name", "health"], app.automations, SYSTEM_CLOCK.now(), lambda t: table_score(t, app.clock)
+    )
+    with at_most(spark, 0):
+        rows = list(SYSTEM_TABLES["metastore_summary"].rows(query))
+    assert len(rows) >= 3
