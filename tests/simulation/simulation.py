@@ -1,0 +1,135 @@
+"""One history: a table with a past, processes that work on it at the same time, and what must be true at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from simulation import actors
+from simulation.delta_log import AddedFile, Commit
+from simulation.history import History
+from simulation.surroundings import ROOT, Session
+from simulation.world import HOUR, World
+
+from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, leases_of
+from catalog.state.plan_claims import read_group_states
+from catalog.state.plan_files import StoredPlan, plan_ids, read_plan
+
+_ACTORS: dict[str, actors.Actor] = {
+    name: getattr(actors, name)
+    for name in (
+        "append",
+        "change",
+        "read",
+        "travel",
+        "serve",
+        "plan",
+        "execute",
+        "vacuum",
+        "purge",
+        "consolidate",
+        "protect",
+        "cancel",
+    )
+}
+# How often a history has an actor; histories are short, and many.
+_WEIGHTS = (3, 4, 2, 2, 5, 2, 2, 2, 2, 1, 3, 1)
+
+
+def simulate(seed: int, phases: Counter[tuple[str, str]] | None = None, *, records: bool = False) -> History:
+    """Runs one history.
+
+    Args:
+        seed: decides everything in it.
+        phases: counts faults by phase.
+        records: whether each step becomes an entry of the history.
+    """
+    world = World(seed, Counter() if phases is None else phases, records=records)
+    return world.run(_set_up, _finish)
+
+
+def _set_up(world: World) -> None:
+    _make_past(world)
+    choose = world.random
+    if choose.random() < 0.3:
+        world.pools = (choose.choice(actors.POOLS),)
+        world.invariants.most_spent = world.pools[0].max_bytes
+    names = list(_ACTORS)
+    chosen = ["serve", *choose.choices(names, _WEIGHTS, k=2 + choose.randrange(3))]
+    if "plan" in chosen and choose.random() < 0.7:
+        chosen.append("execute")
+    for number, name in enumerate(chosen):
+        actor = _ACTORS[name]
+        world.process(f"{name} {number}", lambda session, a=actor: a(world, session))  # type: ignore[misc]
+
+
+def _make_past(world: World) -> None:
+    """Commits of the last hours, some of whose files are live no more; made without faults."""
+    choose, log, now = world.random, world.log, world.scheduler.now
+    times = sorted(now - int(choose.random() * 12 * HOUR) for _ in range(3 + choose.randrange(5)))
+    for time in times:
+        world.scheduler.now = time
+        live = sorted(log.live[-1].values(), key=lambda file: file.path) if log.live else []
+        kind = choose.random()
+        if len(live) > 2 and kind < 0.5:
+            taken = choose.sample(live, 2)
+            merged = tuple(row for file in taken for row in world.rows_of(file))
+            file = world.new_data(world.new_name("m"), merged, "past")
+            log.commit(Commit(-1, -1, "OPTIMIZE", (file,), tuple(taken), time), log.newest)
+        elif live and kind < 0.7:
+            _hide_rows(world, choose.choice(live), time)
+        else:
+            count = 1 + choose.randrange(3)
+            files = [world.new_data(world.new_name("w"), world.new_rows(1 + choose.randrange(5)), "past") for _ in range(count)]
+            rows: list[int] = [row for file in files for row in world.rows_of(file)]
+            log.commit(Commit(-1, -1, "WRITE", tuple(files), data_change=True, inserted=frozenset(rows)), log.newest)
+    if choose.random() < 0.3:
+        # A write that was aborted long ago.
+        world.scheduler.now = now - 11 * HOUR
+        world.new_data(world.new_name("orphan"), (0,), "past")
+    if choose.random() < 0.3:
+        log.checkpoints.add(choose.randrange(log.newest + 1))
+    world.scheduler.now = now
+
+
+def _hide_rows(world: World, file: AddedFile, time: int) -> None:
+    stored: tuple[int, ...] = world.store.objects[f"{ROOT}/{file.path}"].data  # type: ignore[assignment]
+    places = [p for p in range(len(stored)) if p not in file.hidden]
+    if not places:
+        return
+    gone = world.random.choice(places)
+    vector, hidden = world.new_name("dv"), file.hidden | {gone}
+    world.store.put_data(f"{ROOT}/{vector}", hidden, 10, "past")
+    changed = AddedFile(file.path, file.size, file.rows, file.time, vector, hidden, file.tags)
+    deleted = frozenset({stored[gone]})
+    world.log.commit(
+        Commit(-1, -1, "DELETE", (changed,), (file,), time, True, deleted=deleted), world.log.newest
+    )
+
+
+def _finish(world: World) -> None:
+    """Faults are over: leases end, a run makes progress, and everything that must be readable is."""
+    check = world.invariants.check
+    session = Session(world)
+    table = session.table
+    process = world.scheduler.nowhere
+    process.skew = 0
+    is_calm = not world.faults.kinds
+    check(not is_calm or not leases_of(table, world.clock.now()), "leases: one is left although its run has ended")
+    world.scheduler.now += MOST_LEASE_TIMES * LEASE_MILLIS + 60_000
+    now = world.clock.now()
+    check(not leases_of(table, now), "leases: one does not end")
+    for plan_id in plan_ids(table):
+        plan = read_plan(table, plan_id, "")
+        if isinstance(plan, StoredPlan):
+            states = read_group_states(table, plan, now).values()
+            check(not any(state.is_running(now) for state in states), "leases: a claim does not end")
+    world.pools = None
+    service = world.process("last service", lambda s: actors.settle(world, s))
+    service.skew = 0
+    world.scheduler.run()
+    check(service.error is None, f"progress: the last run failed: {service.error}")
+    world.invariants.on_end(table)
+    newest = world.log.newest
+    for version in sorted({newest, *world.invariants.protected.values()}):
+        check(world.log.can_make(version), f"log: version {version} cannot be made at the end")
+        actors.read_version(world, version)
