@@ -214,16 +214,16 @@ def settle(world: World, session: Session) -> None:
 def plan(world: World, session: Session) -> None:
     """Stores a plan and executes it."""
     call = Call(session, {}, "call")  # type: ignore[arg-type]
-    rows = plan_call.plan(call, "t", max_file_bytes=60, store=True)
-    if rows and rows[0].plan_id:
-        world.plans.append(rows[0].plan_id)
+    rows = plan_call.plan(call, "t", max_file_bytes=world.random.choice((20, 40, 60, 100)), store=True)
+    world.plans += [row.plan_id for row in rows[:1] if row.plan_id]
     execute(world, session)
 
 
 def execute(world: World, session: Session) -> None:
     """Executes groups of a stored plan beside others."""
     for _ in range(2):
-        world.scheduler.sleep(world.random.randrange(3000))
+        world.scheduler.sleep(world.random.randrange(1500))
+        world.scheduler.wait(lambda: bool(world.plans), 20)
         known = plan_ids(session.table)
         if known:
             arguments = {"table": "t", "plan": world.random.choice(known), "parallelism": 1 + world.random.randrange(2)}

@@ -143,7 +143,7 @@ class DeltaLog:
             self._settle()
             self._check(wanted, checked + 1, self.newest, reads_all)
             checked = self.newest
-            if faults.strikes(CONFLICT, 0.3):
+            if wanted.removed and faults.strikes(CONFLICT, 0.3):
                 raise ConcurrentChangeError("another writer was first, as far as Delta can tell")
             faults.before("commit")
             self._settle()
@@ -160,7 +160,7 @@ class DeltaLog:
             # It is there, and nobody says so.
             self._put(wanted)
             raise StoreError("the connection was reset while the commit was answered")
-        if kind < 0.6:
+        if kind < 0.6 and wanted.removed:
             # The client sends it again, and finds its own commit in the way.
             self._put(wanted)
             raise ConcurrentChangeError("a file of the transaction was removed by a concurrent commit")

@@ -55,8 +55,8 @@ def _set_up(world: World) -> None:
         world.invariants.most_spent = world.pools[0].max_bytes
     names = list(_ACTORS)
     chosen = ["serve", *choose.choices(names, _WEIGHTS, k=2 + choose.randrange(3))]
-    if "plan" in chosen and choose.random() < 0.7:
-        chosen.append("execute")
+    if "plan" in chosen or "execute" in chosen:
+        chosen += ["plan"] * ("plan" not in chosen) + ["execute"] * choose.randrange(3)
     for number, name in enumerate(chosen):
         actor = _ACTORS[name]
         world.process(f"{name} {number}", lambda session, a=actor: a(world, session))  # type: ignore[misc]
