@@ -184,13 +184,19 @@ def _serve(world: World, session: Session, settings: OptimizeSettings) -> None:
     budget = RunBudget(lambda: FleetLedger(texts), world.pools, None, world.clock)
 
     def spend(size: int) -> Any:
+        nonlocal allowed
         refused = budget.spend(size)
         world.invariants.on_spent(size, refused)
+        allowed += size if refused is None else 0
         return refused
 
+    allowed = 0
     with budget.running(run) as refused:
         if refused is None:
-            _tolerated(lambda: optimize(table, settings, run, spend=spend))
+            with world.invariants.counted(world.pools[0].max_runs):
+                _tolerated(lambda: optimize(table, settings, run, spend=spend))
+            within = run.committed_bytes <= allowed
+            world.invariants.check(within, f"budget: {run.committed_bytes} bytes were rewritten, {allowed} allowed")
 
 
 def _tolerated(work: Callable[[], object]) -> None:

@@ -47,6 +47,7 @@ class Invariants:
         self.protected: dict[str, int] = {}
         self.spent = 0
         self.most_spent: int | None = None
+        self._running = 0
         self._held: dict[str, Process] = {}
         self._holds_exclusion = _KEEPING_EXCLUSION.issuperset(world.faults.kinds)
 
@@ -159,6 +160,21 @@ class Invariants:
         shared = name.startswith("lease ") and others == [name]
         self.check(not self._holds_exclusion or not others or shared, f"exclusion: {name} and {others} at a time")
         self._held[name] = process
+
+    @contextmanager
+    def counted(self, most: int | None) -> Iterator[None]:
+        """Counts a run that the fleet has allowed.
+
+        Args:
+            most: runs at the same time.
+        """
+        self._running += 1
+        are_few = most is None or self._running <= most
+        self.check(are_few or not self._holds_exclusion, f"budget: {self._running} runs at a time")
+        try:
+            yield
+        finally:
+            self._running -= 1
 
     def on_spent(self, size: int, refused: object) -> None:
         """The budget of the fleet is not exceeded."""

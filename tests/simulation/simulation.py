@@ -33,6 +33,13 @@ _ACTORS: dict[str, actors.Actor] = {
     )
 }
 # How often a history has an actor; histories are short, and many.
+# Processes whose races need each other.
+_THEMES = (
+    ("serve", "serve", "serve", "change", "cancel"),
+    ("purge", "protect", "protect", "travel", "vacuum", "serve"),
+    ("plan", "execute", "execute", "serve", "change"),
+    ("vacuum", "serve", "append", "read", "protect"),
+)
 _LAST_RUNS = 0.5
 _WEIGHTS = (3, 4, 2, 2, 5, 2, 2, 2, 2, 1, 3, 1)
 
@@ -55,8 +62,10 @@ def _set_up(world: World) -> None:
     if choose.random() < 0.3:
         world.pools = (choose.choice(actors.POOLS),)
         world.invariants.most_spent = world.pools[0].max_bytes
-    names = list(_ACTORS)
-    chosen = ["serve", *choose.choices(names, _WEIGHTS, k=2 + choose.randrange(3))]
+    if choose.random() < 0.5:
+        chosen = [name for name in choose.choice(_THEMES) if choose.random() < 0.8]
+    else:
+        chosen = ["serve", *choose.choices(list(_ACTORS), _WEIGHTS, k=2 + choose.randrange(3))]
     if "plan" in chosen or "execute" in chosen:
         chosen += ["plan"] * ("plan" not in chosen) + ["execute"] * choose.randrange(3)
     for number, name in enumerate(chosen):
@@ -67,6 +76,7 @@ def _set_up(world: World) -> None:
 def _make_past(world: World) -> None:
     """Commits of the last hours, some of whose files are live no more; made without faults."""
     choose, log, now = world.random, world.log, world.scheduler.now
+    late = int(choose.random() * HOUR) if choose.random() < 0.3 else 0
     times = sorted(now - int(choose.random() * 12 * HOUR) for _ in range(3 + choose.randrange(5)))
     for time in times:
         world.scheduler.now = time
@@ -76,9 +86,9 @@ def _make_past(world: World) -> None:
             taken = choose.sample(live, 2)
             merged = tuple(row for file in taken for row in world.rows_of(file))
             file = world.new_data(world.new_name("m"), merged, "past")
-            log.commit(Commit(-1, -1, "OPTIMIZE", (file,), tuple(taken), time), log.newest)
+            log.commit(Commit(-1, -1, "OPTIMIZE", (file,), tuple(taken), time - late), log.newest)
         elif live and kind < 0.7:
-            _hide_rows(world, choose.choice(live), time)
+            _hide_rows(world, choose.choice(live), time - late)
         else:
             count = 1 + choose.randrange(3)
             files = [world.new_data(world.new_name("w"), world.new_rows(1 + choose.randrange(5)), "past") for _ in range(count)]

@@ -32,6 +32,7 @@ TABLE_ID = "simulated"
 SCHEMA = StructType().add("id", "long")
 # An indexed table's property, so that events are copied from the log.
 PROPERTIES = {"qbeast.lastRevisionID": "0"}
+_SLOW_WRITES = 0.15
 _PHASES = {
     "lease.json": "lease",
     "protected": "protect",
@@ -340,6 +341,9 @@ class Transaction:
         most = int(self.spark.conf.get("spark.sql.files.maxRecordsPerFile") or 0)
         live = world.log.live[self._version]
         files = []
+        if world.random.random() < _SLOW_WRITES:
+            # Longer than a lease lasts without a renewal.
+            world.scheduler.sleep(world.random.randrange(120_000))
         for number, run in enumerate(rows):
             of_run = [row for path in run for row in world.rows_of(live[path])]
             step = most or max(len(of_run), 1)

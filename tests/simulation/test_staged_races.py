@@ -1,0 +1,61 @@
+"""Races that the simulator has found, staged step by step."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from simulation.delta_log import Commit  # noqa: E402
+from simulation.surroundings import Session  # noqa: E402
+from simulation.world import HOUR, World, placed  # noqa: E402
+
+from catalog.errors import VersionError  # noqa: E402
+from procedures.calls.protect import protect  # noqa: E402
+from procedures.declare.declaration import Call  # noqa: E402
+from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings  # noqa: E402
+from procedures.lifecycle.vacuum.cutoff import Cutoff  # noqa: E402
+
+
+@pytest.fixture
+def world():
+    """A table of twenty appends, of which every file is live; no faults."""
+    made = World(1, Counter())
+    made.faults.kinds = ()
+    with placed(made):
+        for number in range(20):
+            made.scheduler.now += HOUR
+            rows = made.new_rows(2)
+            file = made.new_data(f"f{number}", rows, "append")
+            commit = Commit(-1, -1, "WRITE", (file,), data_change=True, inserted=frozenset(rows))
+            made.log.commit(commit, made.log.newest)
+        yield made
+
+
+def purged(world, observe):
+    session = Session(world)
+    cutoff = Cutoff.of_retention(3.0, world.clock.now())
+    settings = ReclamationSettings(cutoff, whole_log=True)
+    return Reclamation(session.table, settings, "call", {}, observe).run()
+
+
+@pytest.mark.parametrize("version", [0, 7])
+def test_a_version_that_is_protected_when_the_log_is_about_to_be_cleaned_up_keeps_its_entries(world, version):
+    call = Call(Session(world), {}, "call")
+    purged(world, lambda step: protect(call, "t", version, "mine") if step == LOG else None)
+    assert world.log.oldest() == version
+    assert world.log.can_make(version)
+
+
+def test_a_version_whose_entries_are_being_deleted_cannot_be_protected(world):
+    call = Call(Session(world), {}, "call")
+
+    def observe(step):
+        if step == "log entries":
+            with pytest.raises(VersionError, match="reclaimed"):
+                protect(call, "t", 3, "mine")
+
+    purged(world, observe)
+    assert world.log.oldest() > 3
