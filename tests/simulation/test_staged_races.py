@@ -9,10 +9,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from simulation.delta_log import Commit  # noqa: E402
+from simulation.faults import StoreError  # noqa: E402
 from simulation.surroundings import Session  # noqa: E402
 from simulation.world import HOUR, World, placed  # noqa: E402
 
-from catalog.errors import VersionError  # noqa: E402
+from catalog.errors import ProtectionError, VersionError  # noqa: E402
+from catalog.state.protection import protections  # noqa: E402
 from procedures.calls.protect import protect  # noqa: E402
 from procedures.declare.declaration import Call  # noqa: E402
 from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings  # noqa: E402
@@ -59,3 +61,26 @@ def test_a_version_whose_entries_are_being_deleted_cannot_be_protected(world):
 
     purged(world, observe)
     assert world.log.oldest() > 3
+
+
+@pytest.mark.parametrize("unreadable", ["reclaimed.json", "protected/other.json"])
+def test_a_version_is_not_protected_while_it_is_unknown_whether_it_is_being_deleted(world, monkeypatch, unreadable):
+    session = Session(world)
+    call, read = Call(session, {}, "call"), world.store.read_text
+
+    def refused(path, phase):
+        if path.endswith(unreadable):
+            raise StoreError("503 SlowDown")
+        return read(path, phase)
+
+    protect(call, "t", 19, "other")
+
+    def observe(step):
+        if step == "log entries":
+            with monkeypatch.context() as patch:
+                patch.setattr(world.store, "read_text", refused)
+                with pytest.raises(ProtectionError, match=f"{unreadable} cannot be read"):
+                    protect(call, "t", 3, "mine")
+
+    purged(world, observe)
+    assert [protection.name for protection in protections(session.table)] == ["other"]
