@@ -65,7 +65,7 @@ def write(world: World, read: int, commit: Commit, *, reads_all: bool = False) -
 def append(world: World, session: Session) -> None:
     """Appends files."""
     for _ in range(1 + world.random.randrange(3)):
-        world.scheduler.sleep(world.random.randrange(4000))
+        world.rest(4000)
         rows = world.new_rows(1 + world.random.randrange(4))
         file = world.new_data(world.new_name("w"), rows, "append")
         write(world, world.log.newest, Commit(-1, -1, "WRITE", (file,), data_change=True, inserted=frozenset(rows)))
@@ -74,7 +74,7 @@ def append(world: World, session: Session) -> None:
 def change(world: World, session: Session) -> None:
     """Deletes, updates or merges rows, with deletion vectors or new files."""
     for _ in range(1 + world.random.randrange(3)):
-        world.scheduler.sleep(world.random.randrange(4000))
+        world.rest(4000)
         for _ in range(3):
             if _changed(world):
                 break
@@ -128,7 +128,7 @@ def read(world: World, session: Session) -> None:
     for _ in range(2):
         version = world.log.read()
         _read(world, version, world.random.randrange(20_000))
-        world.scheduler.sleep(world.random.randrange(5000))
+        world.rest(5000)
 
 
 def read_version(world: World, version: int) -> None:
@@ -139,7 +139,7 @@ def read_version(world: World, version: int) -> None:
 def travel(world: World, session: Session) -> None:
     """Reads an old version that must still be there."""
     for _ in range(2):
-        world.scheduler.sleep(world.random.randrange(30_000))
+        world.rest(30_000)
         newest = world.log.read()
         version = world.random.randrange(newest + 1)
         if not world.is_kept(version):
@@ -169,7 +169,9 @@ def _read(world: World, version: int, pause: int) -> None:
 def serve(world: World, session: Session) -> None:
     """Optimizes the table again and again, as a service does."""
     for _ in range(1 + world.random.randrange(2)):
-        world.scheduler.sleep(world.random.randrange(4000))
+        world.rest(4000)
+        if world.random.random() < 0.2:
+            world.scheduler.sleep(60_000)
         number = world.random.randrange(len(SETTINGS))
         _serve(world, session, settings_of(number))
 
@@ -228,7 +230,9 @@ def plan(world: World, session: Session) -> None:
 def execute(world: World, session: Session) -> None:
     """Executes groups of a stored plan beside others."""
     for _ in range(2):
-        world.scheduler.sleep(world.random.randrange(1500))
+        world.rest(1500)
+        if world.random.random() < 0.2:
+            world.scheduler.sleep(60_000)
         world.scheduler.wait(lambda: bool(world.plans), 20)
         known = plan_ids(session.table)
         if known:
@@ -243,7 +247,7 @@ def execute(world: World, session: Session) -> None:
 
 def vacuum(world: World, session: Session) -> None:
     """Deletes old files."""
-    world.scheduler.sleep(world.random.randrange(20_000))
+    world.rest(20_000)
     hours = world.random.choice((3.0, 4.0, 6.0))
     _keep_since(world, world.clock.now() - round(hours * HOUR))
     mode = world.random.choice(("full", "full", "lite"))
@@ -254,7 +258,7 @@ def vacuum(world: World, session: Session) -> None:
 
 def purge(world: World, session: Session) -> None:
     """Deletes old history."""
-    world.scheduler.sleep(world.random.randrange(20_000))
+    world.rest(20_000)
     hours = world.random.choice((3, 4, 6))
     _keep_since(world, world.clock.now() - hours * HOUR)
     call = Call(session, {}, "call")  # type: ignore[arg-type]
@@ -271,7 +275,7 @@ def _keep_since(world: World, time: int) -> None:
 
 def consolidate(world: World, session: Session) -> None:
     """Writes checkpoints, and merges events."""
-    world.scheduler.sleep(world.random.randrange(10_000))
+    world.rest(10_000)
     consolidate_log(session.table, LogRequest((Events(), Commits()), measures=False))
 
 
@@ -281,8 +285,10 @@ def consolidate(world: World, session: Session) -> None:
 def protect(world: World, session: Session) -> None:
     """Protects old versions, and ends the protection of some."""
     for number in range(2):
-        world.scheduler.sleep(world.random.randrange(15_000))
-        name, version = f"p{world.random.randrange(1000)}-{number}", world.random.randrange(world.log.newest + 1)
+        world.rest(15_000)
+        name = f"p{world.random.randrange(1000)}-{number}"
+        # Old ones, which a purge is about to end, more often.
+        version = min(world.random.randrange(world.log.newest + 1), world.random.randrange(world.log.newest + 1))
         call = Call(session, {}, "call")  # type: ignore[arg-type]
         try:
             protect_call.protect(call, "t", version, name)
@@ -290,7 +296,7 @@ def protect(world: World, session: Session) -> None:
             continue
         world.invariants.protected[name] = version
         world.invariants.check(world.log.can_make(version), f"log: version {version} was protected and is lost")
-        world.scheduler.sleep(world.random.randrange(20_000))
+        world.rest(20_000)
         if world.random.random() < 0.3:
             world.invariants.protected.pop(name)
             try:
@@ -303,7 +309,7 @@ def cancel(world: World, session: Session) -> None:
     """Asks the run that holds the lease to stop."""
     from catalog.state.lease import leases_of
 
-    world.scheduler.sleep(world.random.randrange(20_000))
+    world.rest(20_000)
     for lease in leases_of(session.table, world.clock.now()):
         cancel_requests.request_cancel(session.table, lease.run_id, world.clock.now(), this_process())
 

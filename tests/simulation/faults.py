@@ -25,6 +25,7 @@ _RATES = {
     PAUSE: 0.01,
     SKEW: 1.0,
 }
+_BURST = 8.0
 MOST_SKEW = 3_600_000
 
 
@@ -48,9 +49,10 @@ class Faults:
         self._random = random.Random(f"faults {seed}")
         self._scheduler = scheduler
         self._phases = phases
-        count = self._random.choice((0, 1, 2, 2, 3, 4))
+        count = self._random.choice((0, 0, 1, 2, 2, 3, 4))
         self.kinds: Sequence[str] = self._random.sample(FAULTS, count)
         self.are_over = False
+        self._busy_until = 0
         self.on_fault = lambda _: None
 
     def skew(self) -> int:
@@ -66,10 +68,17 @@ class Faults:
             kind: the fault.
             scale: factor of its rate.
         """
-        if self.are_over or kind not in self.kinds or self._random.random() >= _RATES[kind] * scale:
+        if self.are_over or kind not in self.kinds:
+            return False
+        if kind == THROTTLING and self._scheduler.now < self._busy_until:
+            scale *= _BURST
+        if self._random.random() >= _RATES[kind] * scale:
             return False
         if self._scheduler.actor is None:
             return False
+        if kind in (THROTTLING, LOST_ANSWER):
+            # A store in trouble stays in trouble for a while.
+            self._busy_until = self._scheduler.now + 500
         self.count(kind)
         self.on_fault(kind)
         return True

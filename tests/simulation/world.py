@@ -67,6 +67,7 @@ class World:
         self.history.kinds = tuple(self.faults.kinds)
         self.pools: tuple[Pool, ...] | None = None
         self.plans: list[str] = []
+        self._is_hasty = self.random.random() < 0.5
         self._numbers = itertools.count(1)
         if records:
             step = self.scheduler.step
@@ -76,6 +77,10 @@ class World:
                 self.note(phase)
 
             self.scheduler.step = recorded  # type: ignore[method-assign]
+
+    def rest(self, most: int) -> None:
+        """Lets the process wait for some milliseconds; in some histories, all processes are in a hurry."""
+        self.scheduler.sleep(self.random.randrange(most // 20 if self._is_hasty else most))
 
     def note(self, what: str) -> None:
         """Adds an entry to the history."""
