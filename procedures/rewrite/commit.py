@@ -38,7 +38,8 @@ def commit(
     Raises:
         ConcurrentChangeError: not committed, another writer was first, or the wait for statements was given up.
         TableError: not committed, the table was dropped.
-        CommitUnknownError: the commit failed in a way that leaves its outcome open, or failed and the log cannot be read.
+        CommitUnknownError: the commit failed in a way that leaves its outcome open, or it failed and the log cannot be
+            read.
     """
     parameters = {"strategy": event.optimization_name, "revision": str(event.revision_id)}
     entries = {**parameters, EVENT_KEY: event.commit_json()}

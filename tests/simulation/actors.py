@@ -6,11 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from simulation.delta_log import AddedFile, Commit
-from simulation.faults import StoreError
-from simulation.surroundings import ROOT, Session
-from simulation.world import HOUR, World
-
 from catalog.errors import ConcurrentChangeError, ProtectionError, UnknownNameError, UseError
 from catalog.properties.fleet_properties import Pool
 from catalog.state import cancel_requests, protection
@@ -30,7 +25,11 @@ from procedures.lifecycle.log.consolidation import LogRequest, consolidate_log
 from procedures.lifecycle.log.events import Events
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.table_optimizer import optimize
+from simulation.delta_log import AddedFile, Commit
+from simulation.faults import StoreError
 from simulation.store import Texts
+from simulation.surroundings import ROOT, Session
+from simulation.world import HOUR, World
 
 Actor = Callable[[World, Session], None]
 DAY = 24 * HOUR

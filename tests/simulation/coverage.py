@@ -43,9 +43,7 @@ def table(phases: Counter[tuple[str, str]]) -> str:
     """
     width = max(map(len, PHASES))
     head = " " * width + "".join(f"{fault:>15}" for fault in FAULTS)
-    lines = [
-        f"{phase:<{width}}" + "".join(f"{phases[phase, fault]:>15,}" for fault in FAULTS) for phase in PHASES
-    ]
+    lines = [f"{phase:<{width}}" + "".join(f"{phases[phase, fault]:>15,}" for fault in FAULTS) for phase in PHASES]
     return "\n".join([head, *lines])
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from catalog.errors import ConcurrentChangeError
 from simulation.faults import CONFLICT, LOST_ANSWER, Faults, StoreError
 from simulation.scheduler import Scheduler
-
-from catalog.errors import ConcurrentChangeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
+
 from simulation.scheduler import Killed, Scheduler
 
 CONFLICT, LOST_ANSWER, TORN_WRITE, DELAYED_WRITE = "conflict", "lost answer", "torn write", "delayed write"
@@ -25,7 +26,7 @@ _RATES = {
     PAUSE: 0.01,
     SKEW: 1.0,
 }
-_BURST = 8.0
+_BURST = 15.0
 MOST_SKEW = 3_600_000
 
 

@@ -50,7 +50,9 @@ class Expression:
 
     def try_cast(self, kind: str) -> Expression:
         of = self.of
-        return Expression(lambda row: None if of(row) is None else int(of(row)), self.name) if kind == "bigint" else self
+        return (
+            Expression(lambda row: None if of(row) is None else int(of(row)), self.name) if kind == "bigint" else self
+        )
 
     def desc(self) -> Expression:
         of = self.of

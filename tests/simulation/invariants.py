@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from simulation.delta_log import Commit
-from simulation.faults import CONFLICT, KILL, LOST_ANSWER, PAUSE, SKEW, THROTTLING, StoreError
-from simulation.history import Violation
-from simulation.scheduler import Process
-from simulation.surroundings import ROOT
-
 from catalog.errors import RowsChangedError, UseError
 from catalog.history import event_store
 from catalog.history.events import EVENT_KEY, EVENTS_FOLDER
 from catalog.state.lease import Acquired
 from procedures.loop import stored_plan_run, table_optimizer
+from simulation.delta_log import Commit
+from simulation.faults import CONFLICT, KILL, LOST_ANSWER, PAUSE, SKEW, THROTTLING, StoreError
+from simulation.history import Violation
+from simulation.scheduler import Process
+from simulation.surroundings import ROOT
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -51,7 +50,7 @@ class Invariants:
         self._held: dict[str, Process] = {}
         self._holds_exclusion = _KEEPING_EXCLUSION.issuperset(world.faults.kinds)
 
-    def check(self, holds: bool, what: str) -> None:  # noqa: FBT001
+    def check(self, holds: bool, what: str) -> None:
         """Ends the history unless an invariant holds.
 
         Raises:
@@ -214,6 +213,4 @@ class Invariants:
                 self.check(write in stored, f"events: that of version {commit.version} is lost")
 
 
-_EXPECTED_CODES = frozenset(
-    {"USE_CONCURRENT_CHANGE", "USE_VERSION_RECLAIMED", "USE_PROTECTION"}
-)
+_EXPECTED_CODES = frozenset({"USE_CONCURRENT_CHANGE", "USE_VERSION_RECLAIMED", "USE_PROTECTION"})

@@ -17,7 +17,7 @@ class Killed(BaseException):
     """The process was killed: nothing that it does afterwards has any effect."""
 
 
-class Stuck(Exception):
+class StuckError(Exception):
     """No thread can go on, or the history does not end."""
 
 
@@ -134,7 +134,7 @@ class Scheduler:
         """Runs until all threads have ended.
 
         Raises:
-            Stuck: they do not.
+            StuckError: they do not.
         """
         choose = self.random.random
         while actors := self._actors:
@@ -152,12 +152,16 @@ class Scheduler:
                     if a.wake is not None or a.process.paused_until > now
                 ]
                 if not wakes:
-                    raise Stuck("no thread can go on: " + ", ".join(f"{a.process.name} in {a.phase}" for a in actors))
+                    raise StuckError(
+                        "no thread can go on: " + ", ".join(f"{a.process.name} in {a.phase}" for a in actors)
+                    )
                 self.now = int(min(wakes)) + 1
                 continue
             self.steps += 1
             if self.steps > self._most_steps:
-                raise Stuck("the history does not end: " + ", ".join(f"{a.process.name} in {a.phase}" for a in actors))
+                raise StuckError(
+                    "the history does not end: " + ", ".join(f"{a.process.name} in {a.phase}" for a in actors)
+                )
             self.now += int(choose() * 40)
             runnable[int(choose() * len(runnable))].green.switch()
             if self.failure is not None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, leases_of, read_lease
+from catalog.state.plan_claims import read_group_states
+from catalog.state.plan_files import StoredPlan, plan_ids, read_plan
 from simulation import actors
 from simulation.delta_log import AddedFile, Commit
 from simulation.faults import MOST_SKEW, SKEW
 from simulation.history import History
 from simulation.surroundings import ROOT, Session
 from simulation.world import HOUR, World
-
-from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, leases_of, read_lease
-from catalog.state.plan_claims import read_group_states
-from catalog.state.plan_files import StoredPlan, plan_ids, read_plan
 
 _ACTORS: dict[str, actors.Actor] = {
     name: getattr(actors, name)
@@ -38,6 +37,7 @@ _THEMES = (
     ("serve", "serve", "serve", "change", "cancel"),
     ("purge", "protect", "protect", "travel", "vacuum", "serve"),
     ("plan", "execute", "execute", "serve", "change"),
+    ("plan", "execute", "execute", "serve", "serve", "serve"),
     ("vacuum", "serve", "append", "read", "protect"),
 )
 _LAST_RUNS = 0.5
@@ -91,7 +91,10 @@ def _make_past(world: World) -> None:
             _hide_rows(world, choose.choice(live), time - late)
         else:
             count = 1 + choose.randrange(3)
-            files = [world.new_data(world.new_name("w"), world.new_rows(1 + choose.randrange(5)), "past") for _ in range(count)]
+            files = [
+                world.new_data(world.new_name("w"), world.new_rows(1 + choose.randrange(5)), "past")
+                for _ in range(count)
+            ]
             rows: list[int] = [row for file in files for row in world.rows_of(file)]
             log.commit(Commit(-1, -1, "WRITE", tuple(files), data_change=True, inserted=frozenset(rows)), log.newest)
     if choose.random() < 0.3:
@@ -113,9 +116,7 @@ def _hide_rows(world: World, file: AddedFile, time: int) -> None:
     world.store.put_data(f"{ROOT}/{vector}", hidden, 10, "past")
     changed = AddedFile(file.path, file.size, file.rows, file.time, vector, hidden, file.tags)
     deleted = frozenset({stored[gone]})
-    world.log.commit(
-        Commit(-1, -1, "DELETE", (changed,), (file,), time, True, deleted=deleted), world.log.newest
-    )
+    world.log.commit(Commit(-1, -1, "DELETE", (changed,), (file,), time, True, deleted=deleted), world.log.newest)
 
 
 def _finish(world: World) -> None:
@@ -137,9 +138,10 @@ def _finish(world: World) -> None:
     for plan_id in plan_ids(table):
         plan = read_plan(table, plan_id, "")
         if isinstance(plan, StoredPlan):
-            states = read_group_states(table, plan, now).values()
-            is_running = any(state.is_running(now) for state in states)
-            check(not is_running or SKEW in world.faults.kinds, "leases: a claim does not end")
+            running = [s for s in read_group_states(table, plan, now).values() if s.is_running(now)]
+            latest = now + MOST_LEASE_TIMES * LEASE_MILLIS
+            check(not running or SKEW in world.faults.kinds, "leases: a claim does not end")
+            check(all(state.expires_at <= latest for state in running), "leases: a claim ends much too late")
     lease = read_lease(table)
     world.scheduler.now = max(now, 0 if lease is None else lease.expires_at + 1)
     check(world.scheduler.now - now < MOST_SKEW + 2 * LEASE_MILLIS, "leases: one ends much too late")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyspark.sql.types import StructType
-from simulation.delta_log import AddedFile, Commit
-from simulation.faults import StoreError
-from simulation.frames import Frame
 
 from catalog.files.file_table import UNKNOWN, Blocks, FileTable
 from catalog.history.events import EVENT_KEY
@@ -22,6 +19,9 @@ from catalog.jvm.table_vacuum import TableVacuum
 from catalog.jvm.table_versions import TableVersions
 from catalog.table.managed_table import ManagedTable
 from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG
+from simulation.delta_log import AddedFile, Commit
+from simulation.faults import StoreError
+from simulation.frames import Frame
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -108,9 +108,7 @@ def committed_events(history: Frame) -> Frame:
     for row in history.rows:
         if EVENT_KEY in row["operationParameters"]:
             event = json.loads(row["operationParameters"][EVENT_KEY])
-            rows.append(
-                {"version": row["version"], "write_id": event["write_id"], "parameters": event["parameters"]}
-            )
+            rows.append({"version": row["version"], "write_id": event["write_id"], "parameters": event["parameters"]})
     return Frame(["version", "write_id", "parameters"], rows)
 
 
@@ -159,9 +157,7 @@ class State:
 
     def files(self) -> Frame:
         """See ``TableState.files``."""
-        rows = [
-            {"path": file.path, "size": file.size, "deletion_vector": file.vector} for file in self._files.values()
-        ]
+        rows = [{"path": file.path, "size": file.size, "deletion_vector": file.vector} for file in self._files.values()]
         return Frame(["path", "size", "deletion_vector"], rows)
 
     def actions(self) -> Frame:
@@ -376,10 +372,9 @@ class Transaction:
         """See ``TableTransaction.discard``."""
         left = 0
         for file in self._written:
-            try:
+            with suppress(StoreError):
                 self._world.delete_data(f"{ROOT}/{file.path}", "discard")
-            except StoreError:
-                left += 1
+            left += f"{ROOT}/{file.path}" in self._world.store.objects
         return left
 
 

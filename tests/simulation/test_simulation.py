@@ -8,8 +8,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from simulation import coverage  # noqa: E402
-from simulation.simulation import simulate  # noqa: E402
+from simulation import coverage
+from simulation.simulation import simulate
 
 HISTORIES = 1000
 

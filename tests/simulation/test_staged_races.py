@@ -8,17 +8,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from simulation.delta_log import Commit  # noqa: E402
-from simulation.faults import StoreError  # noqa: E402
-from simulation.surroundings import Session  # noqa: E402
-from simulation.world import HOUR, World, placed  # noqa: E402
-
-from catalog.errors import ProtectionError, VersionError  # noqa: E402
-from catalog.state.protection import protections  # noqa: E402
-from procedures.calls.protect import protect  # noqa: E402
-from procedures.declare.declaration import Call  # noqa: E402
-from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings  # noqa: E402
-from procedures.lifecycle.vacuum.cutoff import Cutoff  # noqa: E402
+from catalog.errors import ProtectionError, VersionError
+from catalog.state.protection import protections
+from procedures.calls.protect import protect
+from procedures.declare.declaration import Call
+from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings
+from procedures.lifecycle.vacuum.cutoff import Cutoff
+from simulation.delta_log import Commit
+from simulation.faults import StoreError
+from simulation.surroundings import Session
+from simulation.world import HOUR, World, placed
 
 
 @pytest.fixture

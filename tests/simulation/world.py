@@ -14,8 +14,8 @@ from typing import Any
 
 import procedures.lifecycle.log.consolidation as log_consolidation
 from catalog.history import event_store
-from catalog.properties.fleet_properties import Pool
 from catalog.jvm import table_vacuum, table_versions
+from catalog.properties.fleet_properties import Pool
 from catalog.state import fleet_ledger, plan_claims, renewal
 from catalog.table import named_files
 from catalog.table.managed_table import ManagedTable
@@ -35,7 +35,7 @@ from simulation.faults import SKEW, Faults
 from simulation.frames import Functions
 from simulation.history import History, Violation
 from simulation.invariants import Invariants
-from simulation.scheduler import Killed, Process, Scheduler, SimulatedClock, SimulatedThreading, Stuck
+from simulation.scheduler import Killed, Process, Scheduler, SimulatedClock, SimulatedThreading, StuckError
 from simulation.store import Store
 
 HOUR = 3_600_000
@@ -174,8 +174,8 @@ class World:
                 finish(self)
             except Violation as violation:
                 self.history.violation = str(violation)
-            except Stuck as stuck:
-                self.history.violation = f"progress: {stuck}"
+            except StuckError as error:
+                self.history.violation = f"progress: {error}"
             finally:
                 with contextlib.suppress(Killed):
                     self.scheduler.end()
