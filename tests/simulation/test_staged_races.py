@@ -14,6 +14,7 @@ from procedures.calls.protect import protect
 from procedures.declare.declaration import Call
 from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings
 from procedures.lifecycle.vacuum.cutoff import Cutoff
+from procedures.lifecycle.vacuum.retained import RetainedVersions
 from simulation.delta_log import Commit
 from simulation.faults import StoreError
 from simulation.surroundings import Session
@@ -60,6 +61,18 @@ def test_a_version_whose_entries_are_being_deleted_cannot_be_protected(world):
 
     purged(world, observe)
     assert world.log.oldest() > 3
+
+
+def test_a_version_that_is_committed_and_protected_during_a_vacuum_is_not_lost(world):
+    session = Session(world)
+    retained = RetainedVersions(session.table, session, Cutoff.of_retention(3.0, world.clock.now()))
+    assert (retained.oldest, retained.newest) == (0, 19)
+    world.log_operation("SET TBLPROPERTIES", {})
+    protect(Call(session, {}, "call"), "t", 20, "mine")
+    assert [protection.version for protection in retained.protected()] == [20]
+    world.store.objects["sim:/t/_use/protected/mine.json"].data = '{"version": 30, "since": 1, "by": "me"}'
+    with pytest.raises(ProtectionError, match=r"Version 30, .* has versions 0 to 20"):
+        retained.protected()
 
 
 @pytest.mark.parametrize("unreadable", ["reclaimed.json", "protected/other.json"])
