@@ -465,6 +465,14 @@ class ProtectionError(UseError):
         )
 
     @classmethod
+    def uncertain(cls, path: str, problem: str) -> ProtectionError:
+        """Versions are perhaps being deleted, and the file that says which cannot be read."""
+        return cls(
+            f"{path} cannot be read ({problem}), so that it is unknown which versions are being deleted. Nothing was "
+            "protected: call again, and if the error comes back, delete the file while no purge or vacuum runs."
+        )
+
+    @classmethod
     def lost(cls, name: str, version: int, oldest: int, newest: int) -> ProtectionError:
         """The log no longer has the protected version, so that its files are unknown."""
         return cls(

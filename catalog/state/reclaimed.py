@@ -76,19 +76,26 @@ def check_not_reclaimed(table: ManagedTable, version: int | None, besides: str |
     Args:
         table: the table.
         version: the version; None for a time before the log begins.
-        besides: name of a protection that does not count.
+        besides: name of a protection that does not count, because it is being made. It needs certainty: without it, a
+            version passes if nobody can tell.
 
     Raises:
         VersionError: it was reclaimed.
+        ProtectionError: with ``besides``, a file cannot be read.
     """
-    if isinstance(read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE), (Missing, Unreadable)):
+    record = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
+    if isinstance(record, Unreadable) and besides is not None:
+        raise ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FILE}", str(record))
+    if isinstance(record, (Missing, Unreadable)) or record.table_id != table.state().facts().table_id:
         return
-    oldest = oldest_left(table, table.state().facts().table_id)
+    oldest = record.oldest
     if oldest == 0 or (version is not None and version >= oldest):
         return
     try:
         protected = [protection for protection in protections(table) if protection.name != besides]
     except ProtectionError:
+        if besides is not None:
+            raise
         # Any version may be protected; Delta finds out whether its files are there.
         return
     if version in [protection.version for protection in protected]:

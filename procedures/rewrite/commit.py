@@ -38,7 +38,8 @@ def commit(
     Raises:
         ConcurrentChangeError: not committed, another writer was first, or the wait for statements was given up.
         TableError: not committed, the table was dropped.
-        CommitUnknownError: the commit failed in a way that leaves its outcome open.
+        CommitUnknownError: the commit failed in a way that leaves its outcome open, or it failed and the log cannot be
+            read.
     """
     parameters = {"strategy": event.optimization_name, "revision": str(event.revision_id)}
     entries = {**parameters, EVENT_KEY: event.commit_json()}
@@ -49,10 +50,15 @@ def commit(
     except BaseException as error:
         # A store's client may send a commit again when it gets no answer. The second attempt conflicts with the first
         # one, and deleting the files written would delete files of the table.
-        version = _version_of(table, event.write_id)
+        try:
+            version = _version_of(table, event.write_id)
+            is_read = True
+        except (UseError, Py4JJavaError, PySparkException):
+            # Even a conflict may be one with the first attempt.
+            version, is_read = None, False
         if version is not None:
             return version
-        if is_conflict(error) or isinstance(error, ConcurrentChangeError):
+        if is_read and (is_conflict(error) or isinstance(error, ConcurrentChangeError)):
             if event.overflow_file is not None:
                 table.delete_state(event.overflow_file)
             if isinstance(error, ConcurrentChangeError):
@@ -70,9 +76,12 @@ def commit(
 
 
 def _version_of(table: ManagedTable, write_id: str) -> int | None:
-    """The version that carries the write id, when the log can be read and has it."""
-    try:
-        event = events_in_log(table, limit=100).where(F.col("write_id") == write_id).select("version").first()
-    except (UseError, Py4JJavaError, PySparkException):
-        return None
+    """The version that carries the write id; None if the newest versions do not.
+
+    Raises:
+        UseError: the log cannot be read.
+        Py4JJavaError: likewise.
+        PySparkException: likewise.
+    """
+    event = events_in_log(table, limit=100).where(F.col("write_id") == write_id).select("version").first()
     return int(event.version) if event is not None else None

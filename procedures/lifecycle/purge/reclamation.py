@@ -179,17 +179,24 @@ class Reclamation:
 
     def _log(self) -> PurgeRow:
         self._observe(LOG)
-        cleanup = LogCleanup(self._versions, self._keep, whole=self._settings.whole_log)
-        if cleanup.guard:
-            return self._row(LOG, 0, 0, f"the log is left to Delta: {cleanup.guard}")
-        if cleanup.boundary is None:
-            return self._row(LOG, 0, 0, "no entry can be deleted")
-        self._left = max(self._left, cleanup.boundary.version)
-        files = cleanup.planned
-        if not self._settings.dry_run:
+        while True:
+            cleanup = LogCleanup(self._versions, self._keep, whole=self._settings.whole_log)
+            if cleanup.guard:
+                return self._row(LOG, 0, 0, f"the log is left to Delta: {cleanup.guard}")
+            if cleanup.boundary is None:
+                return self._row(LOG, 0, 0, "no entry can be deleted")
+            self._left = max(self._left, cleanup.boundary.version)
+            files = cleanup.planned
+            if self._settings.dry_run:
+                break
             self._record()
-            self._observe("log entries")
-            files = cleanup.run()
+            # A protection that is made later sees the record, and fails if its version is about to be reclaimed.
+            keep = min([self._keep, *(protection.version for protection in protections(self._table))])
+            if keep == self._keep:
+                self._observe("log entries")
+                files = cleanup.run()
+                break
+            self._keep = keep
         return self._row(LOG, files.files, files.bytes, f"the log begins with version {cleanup.boundary.version}")
 
     def _events(self) -> PurgeRow:

@@ -65,10 +65,13 @@ class RetainedVersions:
         Raises:
             ProtectionError: one of them cannot be read, or the log no longer has its version.
         """
-        protected = protections(self._table)
+        protected, newest = protections(self._table), self.newest
         for protection in protected:
-            if not self.oldest <= protection.version <= self.newest:
-                raise ProtectionError.lost(protection.name, protection.version, self.oldest, self.newest)
+            if protection.version > newest:
+                # It may have been committed and protected since the vacuum began.
+                newest = self._versions.newest()
+            if not self.oldest <= protection.version <= newest:
+                raise ProtectionError.lost(protection.name, protection.version, self.oldest, newest)
         return protected
 
     @cached_property

@@ -51,9 +51,14 @@ def test_outcomes(monkeypatch, conflict, there, version, outcome):
             module.commit(Table(there=there), Transaction(), event, {})
 
 
+@pytest.mark.parametrize("conflict", [False, True])
 @pytest.mark.parametrize("error", [TableError.unreadable("t", "half a file"), FileSystemError("away")])
-def test_a_history_that_cannot_be_read_leaves_the_outcome_open(error):
-    """Any other error would have the new files deleted, and they may be the table's by now."""
+def test_a_history_that_cannot_be_read_leaves_the_outcome_open(monkeypatch, error, conflict):
+    """Any other error would have the new files deleted, and they may be the table's by now.
+
+    A conflict may be one with the first attempt.
+    """
+    monkeypatch.setattr(module, "is_conflict", lambda _: conflict)
     event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
     with pytest.raises(CommitUnknownError):
         module.commit(Table(unreadable=error), Transaction(), event, {})

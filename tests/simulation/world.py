@@ -1,0 +1,240 @@
+"""The world of one history: scheduler, store, log, faults, invariants; and the product's code placed into it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import procedures.lifecycle.log.consolidation as log_consolidation
+from catalog.history import event_store
+from catalog.jvm import table_vacuum, table_versions
+from catalog.properties.fleet_properties import Pool
+from catalog.state import fleet_ledger, plan_claims, renewal
+from catalog.table import named_files
+from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
+from procedures.calls import protect as protect_call
+from procedures.calls import vacuum as vacuum_call
+from procedures.lifecycle.purge import old_deletes, reclamation
+from procedures.lifecycle.vacuum import reasons, retained, vacuum_run
+from procedures.loop import group_runs, stored_plan_run, table_optimizer
+from procedures.process import application as application_module
+from procedures.process.application import Application
+from procedures.rewrite import commit as commit_module
+from procedures.rewrite import group_rewrite
+from simulation import surroundings
+from simulation.delta_log import AddedFile, Commit, DeltaLog
+from simulation.faults import SKEW, Faults
+from simulation.frames import Functions
+from simulation.history import History, Violation
+from simulation.invariants import Invariants
+from simulation.scheduler import Killed, Process, Scheduler, SimulatedClock, SimulatedThreading, StuckError
+from simulation.store import Store
+
+HOUR = 3_600_000
+START = 1_800_000_000_000
+
+
+class World:
+    """The world of one history.
+
+    Args:
+        seed: of the history.
+        phases: counts faults by phase.
+        records: whether each step becomes an entry of the history.
+    """
+
+    def __init__(self, seed: int, phases: Counter[tuple[str, str]], *, records: bool = False) -> None:
+        self.history = History(seed)
+        self.random = random.Random(f"world {seed}")
+        self.scheduler = Scheduler(seed, START)
+        self.clock = SimulatedClock(self.scheduler)
+        self.threading = SimulatedThreading(self.scheduler)
+        self.faults = Faults(seed, self.scheduler, phases)
+        self.faults.on_fault = lambda kind: self.note(f"-> {kind}")
+        self.store = Store(self.scheduler, self.faults)
+        self.log = DeltaLog(self.scheduler, self.faults)
+        self.retention_hours = 3.0
+        self.invariants = Invariants(self)
+        self.log.on_commit = self._committed
+        self.history.kinds = tuple(self.faults.kinds)
+        self.pools: tuple[Pool, ...] | None = None
+        self.plans: list[str] = []
+        self._is_hasty = self.random.random() < 0.5
+        self._numbers = itertools.count(1)
+        if records:
+            step = self.scheduler.step
+
+            def recorded(phase: str) -> None:
+                step(phase)
+                self.note(phase)
+
+            self.scheduler.step = recorded  # type: ignore[method-assign]
+
+    def rest(self, most: int) -> None:
+        """Lets the process wait for some milliseconds; in some histories, all processes are in a hurry."""
+        self.scheduler.sleep(self.random.randrange(most // 20 if self._is_hasty else most))
+
+    def note(self, what: str) -> None:
+        """Adds an entry to the history."""
+        self.history.entries.append((self.scheduler.now - START, self.scheduler.process.name, what))
+
+    def _committed(self, commit: Commit) -> None:
+        self.note(f"commits version {commit.version}: {commit.operation}, +{len(commit.added)} -{len(commit.removed)}")
+        self.invariants.on_commit(commit)
+
+    # ------------------------------------------------------------------------------------------------------- actors
+
+    def process(self, name: str, work: Callable[[surroundings.Session], object], at: int = 0) -> Process:
+        """Adds a process.
+
+        Args:
+            name: for the history.
+            work: gets the session of the process.
+            at: when it begins, in milliseconds from now.
+        """
+        process = Process(name, self.faults.skew())
+        session = surroundings.Session(self)
+        self.history.actors = (*self.history.actors, name)
+        self.scheduler.start(process, lambda: work(session), self.scheduler.now + at)
+        self.invariants.processes.append(process)
+        return process
+
+    # --------------------------------------------------------------------------------------------------------- data
+
+    def new_rows(self, count: int) -> tuple[int, ...]:
+        """Rows that no file has."""
+        return tuple(next(self._numbers) for _ in range(count))
+
+    def new_name(self, kind: str) -> str:
+        """A name that no file has."""
+        return f"{kind}-{next(self._numbers)}.parquet"
+
+    def is_kept(self, version: int) -> bool:
+        """Whether no purge or vacuum of the history may end a version, by whatever clock."""
+        if version in self.invariants.protected.values():
+            return True
+        commits = self.log.commits
+        hours = self.retention_hours - (1 if SKEW in self.faults.kinds else 0) - 0.1
+        return version == self.log.newest or commits[version + 1].time > self.scheduler.now - hours * HOUR
+
+    def new_data(self, name: str, rows: tuple[int, ...], phase: str) -> AddedFile:
+        """Writes a data file."""
+        size = surroundings.ROW_BYTES * len(rows)
+        self.store.put_data(f"{surroundings.ROOT}/{name}", rows, size, phase)
+        return AddedFile(name, size, len(rows), self.scheduler.now)
+
+    def rows_of(self, file: AddedFile, phase: str = "read rows") -> list[int]:
+        """Reads the rows of a file that its deletion vector does not hide.
+
+        Raises:
+            FileNotFoundError: an object is missing.
+        """
+        stored: Any = self.store.data(f"{surroundings.ROOT}/{file.path}", phase)
+        if not file.vector:
+            return list(stored)
+        hidden: Any = self.store.data(f"{surroundings.ROOT}/{file.vector}", phase)
+        return [row for position, row in enumerate(stored) if position not in hidden]
+
+    def delete_data(self, path: str, phase: str) -> bool:
+        """Deletes a data file; returns whether it was there."""
+        self.faults.before(phase)
+        if path not in self.store.objects:
+            return False
+        self.invariants.on_delete(path, phase)
+        del self.store.objects[path]
+        return True
+
+    def log_operation(self, operation: str, metrics: dict[str, str]) -> None:
+        """Commits an entry of the history without files."""
+        self.log.commit(Commit(-1, -1, operation, metrics=metrics), self.log.newest)
+
+    # ---------------------------------------------------------------------------------------------------------- run
+
+    def run(self, set_up: Callable[[World], None], finish: Callable[[World], None]) -> History:
+        """Runs the history.
+
+        Args:
+            set_up: makes the table and adds processes.
+            finish: work without faults, after all processes have ended.
+        """
+        with placed(self):
+            try:
+                set_up(self)
+                self.scheduler.run()
+                self.invariants.on_end_of_processes()
+                self.faults.are_over = True
+                finish(self)
+            except Violation as violation:
+                self.history.violation = str(violation)
+            except StuckError as error:
+                self.history.violation = f"progress: {error}"
+            finally:
+                with contextlib.suppress(Killed):
+                    self.scheduler.end()
+        self.history.steps = self.scheduler.steps
+        return self.history
+
+
+def _session_of(spark: surroundings.Session, *_: object) -> surroundings.Session:
+    return surroundings.Session(spark.world)
+
+
+@contextmanager
+def placed(world: World) -> Iterator[None]:
+    """Places the product's code into a world while the block runs: no code of it is changed."""
+    ids = random.Random(f"ids {world.history.seed}")
+    functions, threads = Functions, world.threading
+    app = Application(clock=world.clock)
+    values: list[tuple[Any, str, Any]] = [
+        *((module, "threading", threads) for module in (renewal, plan_claims, fleet_ledger, group_runs)),
+        *((module, "F", functions) for module in _WITH_FRAMES),
+        *((module, "work_session", _session_of) for module in _WITH_SESSIONS),
+        *((module, "interrupted", lambda _: False) for module in (table_optimizer, reclamation)),
+        *((module, "Progress", surroundings.Progress) for module in (table_optimizer, vacuum_run)),
+        (table_optimizer, "SparkThreads", surroundings.Threads),
+        (table_vacuum, "data_frame", lambda frame, _: frame),
+        (table_vacuum, "java_data", lambda frame: frame),
+        (table_vacuum, "java_list", lambda _, values: list(values)),
+        (table_versions, "data_frame", lambda frame, _: frame),
+        (table_versions, "java_data", lambda frame: frame),
+        (commit_module, "events_in_log", surroundings.events_in_log),
+        (stored_plan_run, "committed_events", surroundings.committed_events),
+        (event_store, "short_commits", surroundings.short_commits),
+        (retained, "cloned_files", lambda *_: []),
+        (retained, "key_of", lambda column: column),
+        (ManagedTable, "find", classmethod(lambda _, spark, __: spark.table)),
+        (TableSnapshot, "_file_table_of_version", lambda snapshot: snapshot.state.file_table()),
+        (uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
+        (application_module, "_active", [app]),
+        *world.invariants.observers(),
+    ]
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with surroundings.replaced(values):
+            yield
+    finally:
+        logging.disable(before)
+
+
+_WITH_FRAMES = (
+    table_vacuum,
+    table_versions,
+    retained,
+    reasons,
+    vacuum_run,
+    old_deletes,
+    protect_call,
+    commit_module,
+    stored_plan_run,
+    named_files,
+)
+_WITH_SESSIONS = (group_rewrite, reclamation, vacuum_call, log_consolidation)
