@@ -27,8 +27,9 @@ SHARE = 0.01
 PLACES = 7
 """Number of ranges of a column, evenly spaced, of which a mean is taken."""
 
-# Without queries, so many columns are candidates for an index.
-_MOST_COLUMNS = 6
+MOST_COLUMNS = 6
+"""Number of columns that are candidates for an index if there are no queries."""
+
 _TIMES, _MEASURES = ("date", "timestamp", "timestamp_ntz"), ("float", "double")
 # Most tables are read by time: it counts as much as so many other columns.
 _TIME_WEIGHT = 2.0
@@ -69,16 +70,17 @@ def _ranges(name: str, column: SampledColumn, share: float, places: int) -> list
     return [AllOf((Comparison(name, ">=", (low,)), Comparison(name, "<=", (high,)))) for low, high in ends]
 
 
-def assumed_workload(sample: TableSample, columns: Sequence[Column], places: int = PLACES) -> Workload:
+def assumed_workload(sample: TableSample, columns: Sequence[Column], places: int, most: int) -> Workload:
     """Returns ranges of the columns that people filter most: times, then keys and names, then other numbers.
 
     Args:
         sample: a sample of the table.
         columns: columns that may be indexed, in the order of the table.
         places: number of ranges per column.
+        most: number of columns.
     """
     usable = [column for column in columns if len(sample.columns[column.name].distinct) > 1]
-    chosen = sorted(usable, key=lambda column: _order(column.sql_type))[:_MOST_COLUMNS]
+    chosen = sorted(usable, key=lambda column: _order(column.sql_type))[:most]
     queries: list[WorkloadQuery] = []
     for column in chosen:
         weight = _TIME_WEIGHT if column.sql_type in _TIMES else 1.0

@@ -18,7 +18,7 @@ from sql_ext.diagnosis.table_search import find_tables
 _ROWS_OF_ALL, _LEAST_ROWS = 500_000, 4_000
 _LEAST_BYTES = 2_000_000
 # With more tables, a part of the places and of the files is enough to find those with the largest gain.
-_FEW, _GROUPS_OF_MANY, _PLACES_OF_MANY = 8, 6, 3
+_FEW, _GROUPS_OF_MANY, _PLACES_OF_MANY, _COLUMNS_OF_MANY = 8, 6, 3, 4
 # A process takes half a second to start. With fewer tables per process, it saves nothing.
 _TABLES_PER_PROCESS = 20
 _MOST_PROCESSES = 8
@@ -113,7 +113,7 @@ def _shared(request: Request, tables: int) -> Request:
     rows = min(request.effort.rows, max(_ROWS_OF_ALL // tables, _LEAST_ROWS))
     effort = replace(request.effort, rows=rows)
     if tables > _FEW:
-        effort = Effort(rows, _GROUPS_OF_MANY, _PLACES_OF_MANY, is_brief=True)
+        effort = Effort(rows, _GROUPS_OF_MANY, _PLACES_OF_MANY, _COLUMNS_OF_MANY, is_brief=True)
     return replace(request, budget_bytes=max(request.budget_bytes // tables, _LEAST_BYTES), effort=effort)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sql_ext.diagnosis.assumed_queries import PLACES
+from sql_ext.diagnosis.assumed_queries import MOST_COLUMNS, PLACES
 from sql_ext.diagnosis.log_facts import LogFacts
 from sql_ext.diagnosis.prediction import ReadShares
 from sql_ext.diagnosis.verdict import Verdict
@@ -22,16 +22,18 @@ class Effort:
         groups: row groups that they are from. The rows of a group are neighbours: more groups are worth more than more
             rows.
         places: number of ranges per column of which a mean is taken.
+        columns: number of columns that have ranges if there are no queries.
         is_brief: whether a table that fits into one file of the target size is not sampled.
     """
 
     rows: int
     groups: int
     places: int
+    columns: int
     is_brief: bool = False
 
 
-FULL = Effort(50_000, 32, PLACES)
+FULL = Effort(50_000, 32, PLACES, MOST_COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class _Diagnosing:
         if self._parsed:
             workload = Workload(tuple(with_values(query, self._table.columns) for query in self._parsed))
         else:
-            workload = assumed_workload(sample.table, indexable, effort.places)
+            workload = assumed_workload(sample.table, indexable, effort.places, effort.columns)
         prediction = predict(
             layout, sample.table, workload, [column.name for column in indexable], self._request.effort.places
         )
