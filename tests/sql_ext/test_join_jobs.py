@@ -5,6 +5,7 @@ from compared_queries import compared, scan_of
 from spark_jobs import jobs_started
 
 import sql_ext
+from catalog.quantities import size_text
 from sql_ext import JoinReason, read_report
 
 SALES = "id BIGINT, day INT, name STRING"
@@ -234,7 +235,7 @@ def test_explanations_start_the_same_job(spark, plain, dates):
     explained = sql_ext.call(spark, "explain_skipping", query=query).collect()
     items = {row.item: row for row in explained if row.table and row.table.endswith(plain.name)}
     assert items["READ"].files == executed.joined_files < executed.kept_files
-    assert f"A job reads the keys from 1 file ({executed.joins[0].job_bytes:,} bytes)." in items["JOIN"].message
+    assert f"A job reads the keys from 1 file ({size_text(executed.joins[0].job_bytes)})." in items["JOIN"].message
     assert len(set(jobs_for_keys(spark, first))) == 1
 
 
