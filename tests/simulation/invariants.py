@@ -47,7 +47,7 @@ class Invariants:
         self.spent = 0
         self.most_spent: int | None = None
         self._running = 0
-        self._held: dict[str, Process] = {}
+        self._held: set[tuple[str, Process]] = set()
         self._holds_exclusion = _KEEPING_EXCLUSION.issuperset(world.faults.kinds)
 
     def check(self, holds: bool, what: str) -> None:
@@ -137,7 +137,7 @@ class Invariants:
                 try:
                     yield
                 finally:
-                    self._held.pop(name, None)
+                    self._held.discard((name, self._world.scheduler.process))
 
         def watched_rewrite(table: Any, group: Any, context: Any) -> Any:
             name = f"group {context.parameters['plan']}/{context.parameters['group']}"
@@ -145,7 +145,7 @@ class Invariants:
             try:
                 return rewrite(table, group, context)
             finally:
-                self._held.pop(name, None)
+                self._held.discard((name, self._world.scheduler.process))
 
         return [
             (lease, "acquire", watched_acquire),
@@ -155,10 +155,10 @@ class Invariants:
 
     def _begin(self, name: str, excluded: str) -> None:
         process = self._world.scheduler.process
-        others = [n for n, p in self._held.items() if n.startswith(excluded) and p is not process and not p.is_dead]
-        shared = name.startswith("lease ") and others == [name]
-        self.check(not self._holds_exclusion or not others or shared, f"exclusion: {name} and {others} at a time")
-        self._held[name] = process
+        others = {n for n, p in self._held if n.startswith(excluded) and p is not process and not p.is_dead}
+        shared = name.startswith("lease ") and others == {name}
+        self.check(not self._holds_exclusion or not others or shared, f"exclusion: {name} and {sorted(others)}")
+        self._held.add((name, process))
 
     @contextmanager
     def counted(self, most: int | None) -> Iterator[None]:
