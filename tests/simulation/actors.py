@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from catalog.errors import ConcurrentChangeError, ProtectionError, UnknownNameError, UseError
+from catalog.history.events import EVENTS_FOLDER
 from catalog.properties.fleet_properties import Pool
 from catalog.state import cancel_requests, protection
 from catalog.state.fleet_ledger import FleetLedger
 from catalog.state.lease import this_process
+from catalog.state.line_folder import GRACE_MILLIS
 from catalog.state.plan_files import plan_ids
 from catalog.state.reclaimed import check_not_reclaimed
 from procedures.calls import plan as plan_call
@@ -282,8 +285,22 @@ def _keep_since(world: World, time: int) -> None:
 
 def consolidate(world: World, session: Session) -> None:
     """Writes checkpoints, and merges events."""
-    world.rest(10_000)
-    consolidate_log(session.table, LogRequest((Events(), Commits()), measures=False))
+    for _ in range(2):
+        world.rest(10_000)
+        consolidate_log(session.table, LogRequest((Events(), Commits()), measures=False))
+        if world.random.random() < 0.6:
+            return
+        # The parts of merged files are old enough to be deleted.
+        world.scheduler.sleep(GRACE_MILLIS)
+
+
+def store_past_events(world: World) -> None:
+    """Stores events of the last minutes, so many that they are merged."""
+    for number in range(12):
+        write_id, started_at = f"past{number}", world.scheduler.now - 60_000 * (12 - number)
+        text = json.dumps({"write_id": write_id, "state": "committed", "started_at": started_at})
+        world.store.write_text(f"{ROOT}/_use/{EVENTS_FOLDER}/{started_at}-{write_id}.json", text, "events")
+        world.invariants.past_events.add(write_id)
 
 
 # ------------------------------------------------------------------------------------------------------------- people

@@ -37,6 +37,7 @@ class Invariants:
         processes: all that were started.
         protected: the versions whose protection was confirmed, by name.
         cutoffs: by process that deletes old files, which versions it must keep: from a time or from a version on.
+        past_events: ids of the events that were stored before the history began.
         spent: bytes that the budget of the fleet has allowed.
     """
 
@@ -44,6 +45,7 @@ class Invariants:
         self._world = world
         self.processes: list[Process] = []
         self.protected: dict[str, int] = {}
+        self.past_events: set[str] = set()
         self.spent = 0
         self.most_spent: int | None = None
         self._running = 0
@@ -204,9 +206,11 @@ class Invariants:
             return
         event_store.reconcile(table)
         stored = set()
-        for path, stored_object in world.store.objects.items():
-            if path.startswith(f"{ROOT}/_use/{EVENTS_FOLDER}/") and path.endswith(".json"):
-                stored |= {json.loads(line)["write_id"] for line in str(stored_object.data).split("\n")}
+        # As readers do, which leave out the parts of merged files.
+        for name in event_store.current_files(table, world.clock.now()):
+            text = str(world.store.objects[f"{ROOT}/_use/{EVENTS_FOLDER}/{name}"].data)
+            stored |= {json.loads(line)["write_id"] for line in text.split("\n")}
+        self.check(self.past_events <= stored, f"events: {sorted(self.past_events - stored)} are lost")
         for commit in world.log.commits:
             if EVENT_KEY in commit.parameters and commit.version in world.log.stored:
                 write = json.loads(commit.parameters[EVENT_KEY])["write_id"]

@@ -39,6 +39,7 @@ _THEMES = (
     ("plan", "execute", "execute", "serve", "change"),
     ("plan", "execute", "execute", "serve", "serve", "serve"),
     ("vacuum", "serve", "append", "read", "protect"),
+    ("consolidate", "consolidate", "serve", "change"),
 )
 _LAST_RUNS = 0.5
 _WEIGHTS = (3, 4, 2, 2, 5, 2, 2, 2, 2, 1, 3, 1)
@@ -68,6 +69,8 @@ def _set_up(world: World) -> None:
         chosen = ["serve", *choose.choices(list(_ACTORS), _WEIGHTS, k=2 + choose.randrange(3))]
     if "plan" in chosen or "execute" in chosen:
         chosen += ["plan"] * ("plan" not in chosen) + ["execute"] * choose.randrange(3)
+    if "consolidate" in chosen:
+        actors.store_past_events(world)
     for number, name in enumerate(chosen):
         actor = _ACTORS[name]
         world.process(f"{name} {number}", lambda session, a=actor: a(world, session))  # type: ignore[misc]
