@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -59,6 +60,8 @@ def main() -> int:
     phases: Counter[tuple[str, str]] = Counter()
     failed: list[tuple[int, str]] = []
     with multiprocessing.get_context("fork").Pool(given.processes) as pool:
+        # The workers end with this process.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         for number, violations, of_part, of_steps in pool.imap_unordered(work, _parts(given.seed, given.count)):
             done, steps = done + number, steps + of_steps
             phases.update(of_part)
