@@ -16,7 +16,7 @@ FAULTS = (CONFLICT, LOST_ANSWER, TORN_WRITE, DELAYED_WRITE, LATE_LISTING, THROTT
 # Of a step to which the fault can happen, in a history that has the fault.
 _RATES = {
     CONFLICT: 0.3,
-    LOST_ANSWER: 0.3,
+    LOST_ANSWER: 0.4,
     TORN_WRITE: 0.08,
     DELAYED_WRITE: 0.06,
     LATE_LISTING: 0.3,

@@ -36,6 +36,7 @@ _ACTORS: dict[str, actors.Actor] = {
 _THEMES = (
     ("serve", "serve", "serve", "change", "cancel"),
     ("purge", "protect", "protect", "travel", "vacuum", "serve"),
+    ("purge", "vacuum", "protect", "protect", "protect"),
     ("plan", "execute", "execute", "serve", "change"),
     ("plan", "execute", "execute", "serve", "serve", "serve"),
     ("plan", "execute", "execute", "serve", "serve", "serve"),
