@@ -20,7 +20,7 @@ from simulation.simulation import simulate  # noqa: E402
 _SEEDS_AT_A_TIME = 500
 _MOST_FAILURES = 10
 # So many histories have every fault in every phase.
-_FULL_COVERAGE = 200_000
+_FULL_COVERAGE = 100_000
 
 
 def work(seeds: Sequence[int]) -> tuple[int, list[tuple[int, str]], Counter[tuple[str, str]], int]:
