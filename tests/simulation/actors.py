@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from catalog.errors import ConcurrentChangeError, ProtectionError, UnknownNameError, UseError
+from catalog.history.events import EVENTS_FOLDER
 from catalog.properties.fleet_properties import Pool
 from catalog.state import cancel_requests, protection
 from catalog.state.fleet_ledger import FleetLedger
 from catalog.state.lease import this_process
+from catalog.state.line_folder import GRACE_MILLIS
 from catalog.state.plan_files import plan_ids
 from catalog.state.reclaimed import check_not_reclaimed
 from procedures.calls import plan as plan_call
@@ -24,6 +27,7 @@ from procedures.lifecycle.log.commits import Commits
 from procedures.lifecycle.log.consolidation import LogRequest, consolidate_log
 from procedures.lifecycle.log.events import Events
 from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.report import LEASE_HELD
 from procedures.loop.table_optimizer import optimize
 from simulation.delta_log import AddedFile, Commit
 from simulation.faults import StoreError
@@ -33,6 +37,7 @@ from simulation.world import HOUR, World
 
 Actor = Callable[[World, Session], None]
 DAY = 24 * HOUR
+_MOST_WAITS = 6
 _STEPS = {"step_min_files": "2", "step_max_files": "4", "step_size_ratio": "0.0"}
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"strategy": "StepConsolidation", "options": _STEPS},
@@ -179,7 +184,12 @@ def _serve(world: World, session: Session, settings: OptimizeSettings) -> None:
     table = session.table
     run = Run.of(table, AUTOMATIC, settings.parameters, world.clock)
     if world.pools is None:
-        _tolerated(lambda: optimize(table, settings, run))
+        for _ in range(_MOST_WAITS):
+            rows = _tolerated(lambda: optimize(table, settings, run))
+            if not rows or rows[-1].reason != LEASE_HELD:
+                return
+            # As a service does, which looks at the table again.
+            world.scheduler.sleep(4000)
         return
     texts = Texts(world.store, "sim:/fleet")
     budget = RunBudget(lambda: FleetLedger(texts), world.pools, None, world.clock)
@@ -200,13 +210,14 @@ def _serve(world: World, session: Session, settings: OptimizeSettings) -> None:
             world.invariants.check(within, f"budget: {run.committed_bytes} bytes were rewritten, {allowed} allowed")
 
 
-def _tolerated(work: Callable[[], object]) -> None:
+def _tolerated(work: Callable[[], list[Any]]) -> list[Any]:
     """A service goes on after an error of a run."""
     try:
-        work()
+        return work()
     except (UseError, StoreError) as error:
         if type(error).__name__ == "RowsChangedError":
             raise
+        return []
 
 
 def settle(world: World, session: Session) -> None:
@@ -274,8 +285,22 @@ def _keep_since(world: World, time: int) -> None:
 
 def consolidate(world: World, session: Session) -> None:
     """Writes checkpoints, and merges events."""
-    world.rest(10_000)
-    consolidate_log(session.table, LogRequest((Events(), Commits()), measures=False))
+    for _ in range(2):
+        world.rest(10_000)
+        consolidate_log(session.table, LogRequest((Events(), Commits()), measures=False))
+        if world.random.random() < 0.6:
+            return
+        # The parts of merged files are old enough to be deleted.
+        world.scheduler.sleep(GRACE_MILLIS)
+
+
+def store_past_events(world: World) -> None:
+    """Stores events of the last minutes, so many that they are merged."""
+    for number in range(12):
+        write_id, started_at = f"past{number}", world.scheduler.now - 60_000 * (12 - number)
+        text = json.dumps({"write_id": write_id, "state": "committed", "started_at": started_at})
+        world.store.write_text(f"{ROOT}/_use/{EVENTS_FOLDER}/{started_at}-{write_id}.json", text, "events")
+        world.invariants.past_events.add(write_id)
 
 
 # ------------------------------------------------------------------------------------------------------------- people

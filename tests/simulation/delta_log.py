@@ -166,7 +166,9 @@ class DeltaLog:
         if kind < 0.8:
             # It arrives later, unless another writer takes the number first.
             late = replace(wanted, version=self.newest + 1)
-            self._late.append((self._scheduler.now + self._faults.milliseconds(30_000), late))
+            # Mostly soon, so that the number is still free.
+            wait = int(30_000 * self._faults.share() ** 3)
+            self._late.append((self._scheduler.now + wait, late))
             raise StoreError("the request timed out")
         raise StoreError("the connection was reset before the commit was sent")
 

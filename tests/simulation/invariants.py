@@ -37,6 +37,7 @@ class Invariants:
         processes: all that were started.
         protected: the versions whose protection was confirmed, by name.
         cutoffs: by process that deletes old files, which versions it must keep: from a time or from a version on.
+        past_events: ids of the events that were stored before the history began.
         spent: bytes that the budget of the fleet has allowed.
     """
 
@@ -44,10 +45,11 @@ class Invariants:
         self._world = world
         self.processes: list[Process] = []
         self.protected: dict[str, int] = {}
+        self.past_events: set[str] = set()
         self.spent = 0
         self.most_spent: int | None = None
         self._running = 0
-        self._held: dict[str, Process] = {}
+        self._held: set[tuple[str, Process]] = set()
         self._holds_exclusion = _KEEPING_EXCLUSION.issuperset(world.faults.kinds)
 
     def check(self, holds: bool, what: str) -> None:
@@ -137,7 +139,7 @@ class Invariants:
                 try:
                     yield
                 finally:
-                    self._held.pop(name, None)
+                    self._held.discard((name, self._world.scheduler.process))
 
         def watched_rewrite(table: Any, group: Any, context: Any) -> Any:
             name = f"group {context.parameters['plan']}/{context.parameters['group']}"
@@ -145,7 +147,7 @@ class Invariants:
             try:
                 return rewrite(table, group, context)
             finally:
-                self._held.pop(name, None)
+                self._held.discard((name, self._world.scheduler.process))
 
         return [
             (lease, "acquire", watched_acquire),
@@ -155,10 +157,10 @@ class Invariants:
 
     def _begin(self, name: str, excluded: str) -> None:
         process = self._world.scheduler.process
-        others = [n for n, p in self._held.items() if n.startswith(excluded) and p is not process and not p.is_dead]
-        shared = name.startswith("lease ") and others == [name]
-        self.check(not self._holds_exclusion or not others or shared, f"exclusion: {name} and {others} at a time")
-        self._held[name] = process
+        others = {n for n, p in self._held if n.startswith(excluded) and p is not process and not p.is_dead}
+        shared = name.startswith("lease ") and others == {name}
+        self.check(not self._holds_exclusion or not others or shared, f"exclusion: {name} and {sorted(others)}")
+        self._held.add((name, process))
 
     @contextmanager
     def counted(self, most: int | None) -> Iterator[None]:
@@ -204,9 +206,11 @@ class Invariants:
             return
         event_store.reconcile(table)
         stored = set()
-        for path, stored_object in world.store.objects.items():
-            if path.startswith(f"{ROOT}/_use/{EVENTS_FOLDER}/") and path.endswith(".json"):
-                stored |= {json.loads(line)["write_id"] for line in str(stored_object.data).split("\n")}
+        # As readers do, which leave out the parts of merged files.
+        for name in event_store.current_files(table, world.clock.now()):
+            text = str(world.store.objects[f"{ROOT}/_use/{EVENTS_FOLDER}/{name}"].data)
+            stored |= {json.loads(line)["write_id"] for line in text.split("\n")}
+        self.check(self.past_events <= stored, f"events: {sorted(self.past_events - stored)} are lost")
         for commit in world.log.commits:
             if EVENT_KEY in commit.parameters and commit.version in world.log.stored:
                 write = json.loads(commit.parameters[EVENT_KEY])["write_id"]

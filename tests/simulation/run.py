@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -19,7 +20,7 @@ from simulation.simulation import simulate  # noqa: E402
 _SEEDS_AT_A_TIME = 500
 _MOST_FAILURES = 10
 # So many histories have every fault in every phase.
-_FULL_COVERAGE = 200_000
+_FULL_COVERAGE = 100_000
 
 
 def work(seeds: Sequence[int]) -> tuple[int, list[tuple[int, str]], Counter[tuple[str, str]], int]:
@@ -59,6 +60,8 @@ def main() -> int:
     phases: Counter[tuple[str, str]] = Counter()
     failed: list[tuple[int, str]] = []
     with multiprocessing.get_context("fork").Pool(given.processes) as pool:
+        # The workers end with this process.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         for number, violations, of_part, of_steps in pool.imap_unordered(work, _parts(given.seed, given.count)):
             done, steps = done + number, steps + of_steps
             phases.update(of_part)

@@ -36,9 +36,12 @@ _ACTORS: dict[str, actors.Actor] = {
 _THEMES = (
     ("serve", "serve", "serve", "change", "cancel"),
     ("purge", "protect", "protect", "travel", "vacuum", "serve"),
+    ("purge", "vacuum", "protect", "protect", "protect"),
     ("plan", "execute", "execute", "serve", "change"),
     ("plan", "execute", "execute", "serve", "serve", "serve"),
+    ("plan", "execute", "execute", "serve", "serve", "serve"),
     ("vacuum", "serve", "append", "read", "protect"),
+    ("consolidate", "consolidate", "serve", "change"),
 )
 _LAST_RUNS = 0.5
 _WEIGHTS = (3, 4, 2, 2, 5, 2, 2, 2, 2, 1, 3, 1)
@@ -59,15 +62,17 @@ def simulate(seed: int, phases: Counter[tuple[str, str]] | None = None, *, recor
 def _set_up(world: World) -> None:
     _make_past(world)
     choose = world.random
-    if choose.random() < 0.3:
-        world.pools = (choose.choice(actors.POOLS),)
-        world.invariants.most_spent = world.pools[0].max_bytes
     if choose.random() < 0.5:
         chosen = [name for name in choose.choice(_THEMES) if choose.random() < 0.8]
     else:
         chosen = ["serve", *choose.choices(list(_ACTORS), _WEIGHTS, k=2 + choose.randrange(3))]
     if "plan" in chosen or "execute" in chosen:
         chosen += ["plan"] * ("plan" not in chosen) + ["execute"] * choose.randrange(3)
+    if "plan" not in chosen and choose.random() < (0.6 if chosen.count("serve") > 1 else 0.2):
+        world.pools = (choose.choice(actors.POOLS),)
+        world.invariants.most_spent = world.pools[0].max_bytes
+    if "consolidate" in chosen:
+        actors.store_past_events(world)
     for number, name in enumerate(chosen):
         actor = _ACTORS[name]
         world.process(f"{name} {number}", lambda session, a=actor: a(world, session))  # type: ignore[misc]

@@ -32,7 +32,7 @@ TABLE_ID = "simulated"
 SCHEMA = StructType().add("id", "long")
 # An indexed table's property, so that events are copied from the log.
 PROPERTIES = {"qbeast.lastRevisionID": "0"}
-_SLOW_WRITES = 0.2
+_SLOW_WRITES = 0.3
 _PHASES = {
     "lease.json": "lease",
     "protected": "protect",
