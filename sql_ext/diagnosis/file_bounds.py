@@ -15,7 +15,7 @@ from catalog.predicates.conditions import Comparison, Unknown, visit
 from catalog.predicates.operators import BOUND_TESTS, FUNCTIONS, IS_NOT_NULL, IS_NULL
 from procedures.insight.recommendation.conditions import QueryCondition
 from sql_ext.diagnosis.ordered_values import ordered_values
-from sql_ext.readers.delta_files import DeltaFiles, reading
+from sql_ext.readers.delta_files import DeltaFiles
 from sql_ext.readers.table_columns import Column
 
 
@@ -80,8 +80,7 @@ class FileBounds:
         Raises:
             FileSystemError: the log cannot be read.
         """
-        with reading(table.location):
-            actions = pa.table(table.table.get_add_actions(flatten=False)).combine_chunks()
+        actions = table.actions
         rows = pc.fill_null(_column(actions, "num_records", pa.int64()), -1).to_numpy(zero_copy_only=False)
         found = {}
         for column in columns:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
 from sql_ext.readers.delta_files import DeltaFiles, reading
-from sql_ext.readers.log_entries import entries_of_files
-from sql_ext.readers.log_segment import LOG
+from sql_ext.readers.log_segment import LOG, LogSegment
 
 _COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*")
 _LOOKED_AT = 20
 _TINY = 1_000_000
 # The bodies of larger commits are not read: they are no tiny ones.
@@ -54,13 +53,13 @@ def log_facts(table: DeltaFiles) -> LogFacts:
     with reading(table.location):
         found = files.get_file_info(pafs.FileSelector(LOG))
         commits = {int(m[1]): info for info in found if (m := _COMMIT.fullmatch(info.base_name))}
-        newest = max((int(m[1]) for info in found if (m := _CHECKPOINT.fullmatch(info.base_name))), default=-1)
+        segment = LogSegment.of(files, table.version)
         last = sorted(version for version in commits if version <= table.version)[-_LOOKED_AT:]
         with ThreadPoolExecutor(_THREADS) as pool:
             added = list(pool.map(lambda version: _added_bytes(files, commits[version]), last))
     return LogFacts(
         len(commits),
-        sum(newest < version <= table.version for version in commits),
+        len(segment.commits),
         sum(info.size or 0 for info in found if info.is_file),
         sum(size is not None and 0 < size < _TINY for size in added),
         len(last),
@@ -77,14 +76,18 @@ def _added_bytes(files: pafs.FileSystem, commit: pafs.FileInfo) -> int | None:
     return sum(int(action["add"].get("size", 0)) for action in actions if action.get("add"))
 
 
-def deleted_rows(table: DeltaFiles) -> tuple[int, int]:
+def deleted_rows(table: DeltaFiles, paths: Iterable[str]) -> tuple[int, int]:
     """Returns the number of rows that deletion vectors mark as deleted, and that of their files.
 
     Args:
         table: a version.
+        paths: of its live files, as in the log.
+
+    Raises:
+        FileSystemError: the log does not say which rows of a file are deleted.
     """
     if "deletionVectors" not in (table.table.protocol().reader_features or ()):
         return 0, 0
-    entries = entries_of_files(table.file_system, table.version).values()
-    counts = [int(entry.deletion_vector["cardinality"]) for entry in entries if entry.deletion_vector is not None]
+    entries = (table.entry(path) for path in paths)
+    counts = [int(entry.deletion_vector["cardinality"]) for entry in entries if entry and entry.deletion_vector]
     return sum(counts), len(counts)

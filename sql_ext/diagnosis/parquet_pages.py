@@ -78,7 +78,7 @@ def pages_of(source: pa.NativeFile, paths: Sequence[str]) -> Mapping[str, Pages]
             pages = _pages(source, end, chunk, group.get(_NUM_ROWS, 0), *kinds[path])
             if pages is not None:
                 found.setdefault(path, []).append(pages)
-    return {path: _joined(parts) for path, parts in found.items() if len(parts) == len(groups)}
+    return {path: _concatenated(parts) for path, parts in found.items() if len(parts) == len(groups)}
 
 
 def _footer(source: pa.NativeFile) -> tuple[Struct, int]:
@@ -147,7 +147,7 @@ def _decoded(values: Sequence[bytes], physical: str, kind: pa.DataType) -> pa.Ar
     return None
 
 
-def _joined(parts: Sequence[Pages]) -> Pages:
+def _concatenated(parts: Sequence[Pages]) -> Pages:
     return Pages(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "low", "high", "has_value"))
     )

@@ -12,7 +12,7 @@ from otree.revision import newest_revision
 from sql_ext.diagnosis.assumed_queries import SHARE
 from sql_ext.diagnosis.file_bounds import FileBounds
 from sql_ext.readers.delta_files import DeltaFiles
-from sql_ext.readers.log_entries import LogEntry, entries_of_files
+from sql_ext.readers.log_entries import LogEntry
 from sql_ext.readers.table_scan import scan
 
 _NO_REVISION = "0"
@@ -49,11 +49,10 @@ def present_index(table: DeltaFiles, files: FileBounds, storage_options: Mapping
     if revision is None:
         return nothing
     found = [table.columns.find_stored(name) for name in revision.columns]
-    entries = entries_of_files(table.file_system, table.version)
     unindexed = sum(
         int(size)
         for path, size in zip(files.paths, files.sizes, strict=True)
-        if not _is_indexed(entries.get(str(path)))
+        if not _is_indexed(table.entry(str(path)))
     )
     try:
         sampled = scan(table.location, SHARE, version=table.version, storage_options=storage_options)

@@ -95,7 +95,7 @@ class _Diagnosing:
         self, layout: PresentLayout, prediction: Prediction, sample: RowSample | None, workload: Workload | None = None
     ) -> TableDiagnosis:
         files, rows = self._files, self._files.row_count
-        deleted, with_deleted = deleted_rows(self._table)
+        deleted, with_deleted = deleted_rows(self._table, files.paths)
         small = int((files.sizes < self._target // _SMALL_SHARE).sum())
         columns: tuple[ColumnDiagnosis, ...] = ()
         notes: tuple[str, ...] = ()

@@ -128,7 +128,7 @@ def _chromium(*arguments):
     return subprocess.run(command, check=True, capture_output=True, timeout=120, text=True)
 
 
-def _found(site, path, width, script, *options):
+def _result_of(site, path, width, script, *options):
     framed, url = site
     framed.harness = _HARNESS % (width, path, script)
     size = f"--window-size={width + 200},4200"
@@ -139,7 +139,7 @@ def _found(site, path, width, script, *options):
 @pytest.mark.parametrize("path", [FLEET, TABLE, "/?order=x", "/table?name=x"])
 @pytest.mark.parametrize(("width", "options"), [(360, []), (1280, []), (1280, ["--force-dark-mode"])])
 def test_pages_fit_and_are_accessible(site, path, width, options):
-    found = _found(site, path, width, _MEASURE, *options)
+    found = _result_of(site, path, width, _MEASURE, *options)
     assert found["width"] == width
     assert len(found["ids"]) == len(set(found["ids"]))
     assert found["headings"][0] == 1
@@ -154,7 +154,7 @@ def test_pages_fit_and_are_accessible(site, path, width, options):
 
 
 def test_a_refresh_keeps_the_place_of_the_reader(site):
-    found = _found(site, "/", 1280, _REFRESH)
+    found = _result_of(site, "/", 1280, _REFRESH)
     assert found["before"] < found["after"]
     assert (found["focus"], found["isNew"], found["isOpen"]) == ("by-health", True, True)
     assert (found["typed"], found["kept"]) == ("typed", True)
@@ -167,7 +167,7 @@ def test_a_lost_connection_is_said_once_and_the_data_stays(site):
     found.said = page.getElementById("connection").textContent;
     found.rows = page.querySelectorAll("#tables ~ .wide tbody tr").length;
     """
-    found = _found(site, "/", 1280, script)
+    found = _result_of(site, "/", 1280, script)
     assert "does not answer" in found["said"]
     assert found["rows"] == 50
 

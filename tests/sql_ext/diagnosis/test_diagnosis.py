@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from reader_tables import stored_tables
 
 from catalog.errors import InvalidArgumentError, TableError, UnknownNameError
 from sql_ext.diagnosis.verdict import Gain
+from sql_ext.from_log.log_table import LogTable
 from sql_ext.readers import diagnose
 
 ROWS = 60_000
@@ -98,12 +100,14 @@ def test_a_table_whose_files_are_sorted_inside_is_judged_by_its_pages(tmp_path):
     assert found.verdict.gain is Gain.NOTHING
 
 
-def test_a_table_that_fits_into_one_file_has_nothing_to_gain(unordered):
+def test_no_index_is_recommended_if_the_table_fits_into_one_file(tmp_path, unordered):
     found = one(unordered, target_file_bytes="1GB")
     assert found.verdict.gain is Gain.MERGE
     assert found.recommended is None
-    found = one(unordered, target_file_bytes=found.bytes * 2)
     assert found.small_files == 8
+    few = one(write(tmp_path / "t", pa.table({"x": numbers()}), commits=2), target_file_bytes="1GB")
+    assert (few.verdict.gain, few.recommended) == (Gain.NOTHING, None)
+    assert "fits into one file" in few.verdict.sentence
 
 
 def test_an_empty_table_has_nothing_to_gain(tmp_path):
@@ -259,3 +263,15 @@ def test_the_text_of_a_table_fits_a_terminal_and_ends_with_the_verdict(unordered
     assert lines[0] == f"{unordered} (version 7)"
     assert lines[-1].strip() == found.tables[0].verdict.command
     assert any(line.split()[:2] == ["x", "bigint"] for line in lines)
+
+
+def test_the_present_index_and_deleted_rows_are_those_of_the_log(tmp_path):
+    indexed = set()
+    for table in stored_tables(tmp_path):
+        found = one(table.path)
+        files = LogTable.of(table.path, {}).file_table
+        if found.index_columns:
+            indexed.add(table.name)
+            assert found.unindexed_bytes == int(files.size[files.revision == 0].sum()), table.name
+        assert found.deleted_rows == int(files.deleted.sum()), table.name
+    assert {"indexed", "changed", "widened", "checkpointed"} <= indexed
