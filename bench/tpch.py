@@ -55,15 +55,21 @@ class Figures:
 
 def generate(scale: float, folder: Path) -> tuple[dict[int, str], dict[int, Rows]]:
     """Writes the tables as Parquet files; returns the queries and their answers by number."""
+    database = write_tables(scale, folder, (*COLUMNS, *SMALL))
+    queries = dict(database.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
+    return queries, {number: database.execute(query).fetchall() for number, query in queries.items()}
+
+
+def write_tables(scale: float, folder: Path, tables: Iterable[str]) -> duckdb.DuckDBPyConnection:
+    """Writes some tables as Parquet files; returns the database, in which queries and answers are, too."""
     import duckdb_extension_tpch
 
     database = duckdb.connect()
     (extension,) = Path(duckdb_extension_tpch.__path__[0]).rglob("tpch.duckdb_extension")
     database.execute(f"LOAD '{extension}'; CALL dbgen(sf={scale})")
-    for table in (*COLUMNS, *SMALL):
+    for table in tables:
         database.execute(f"COPY {table} TO '{folder / table}.parquet' (FORMAT parquet, ROW_GROUP_SIZE 200000)")
-    queries = dict(database.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
-    return queries, {number: database.execute(query).fetchall() for number, query in queries.items()}
+    return database
 
 
 def load(spark: SparkSession, folder: Path, file_bytes: int) -> None:

@@ -48,6 +48,11 @@ class ExpressionTree:
         """SQL type of its value."""
         return str(self.java.dataType().sql())
 
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes that Spark expects of one value of its type."""
+        return int(self.java.dataType().defaultSize())
+
     @property
     def is_deterministic(self) -> bool:
         """Whether it has the same value whenever it is evaluated over the same row."""

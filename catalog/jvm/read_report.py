@@ -67,3 +67,8 @@ def planned_reads(data: DataFrame) -> PlannedReads:
         tuple(WeightFilter(**weights) for weights in report["weight_filters"]),
         tuple(report["scans"]),
     )
+
+
+def bytes_to_read(data: DataFrame) -> int:
+    """Plans a query, without running it, and returns the bytes of the files that it reads from Delta tables."""
+    return sum(int(scan["kept_bytes"]) for scan in planned_reads(data).scans)

@@ -59,19 +59,36 @@ def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSes
 
     Args:
         spark: session of the caller.
-        most_bytes: bytes that the work reads, where that is known. A little is shuffled into few partitions without
-            adaptive execution, which makes a Spark job of every exchange.
+        most_bytes: bytes that the work reads, where that is known; see ``reading_session``.
     """
     clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
     for key, value in _WORK_SETTINGS.items():
         clone.conf.set(key, value)
-    if most_bytes is not None and most_bytes <= _LITTLE_BYTES:
-        clone.conf.set("spark.sql.adaptive.enabled", "false")
-        _limit(clone, "spark.sql.shuffle.partitions", 1 + most_bytes // _BYTES_PER_PARTITION)
+    if most_bytes is not None:
+        _scale_down(clone, most_bytes)
     if most_bytes is not None and most_bytes <= _FEW_BYTES:
         for key, value in _WITHOUT_COMPILATION.items():
             clone.conf.set(key, value)
     return clone
+
+
+def reading_session(spark: SparkSession, most_bytes: int) -> SparkSession:
+    """Returns a copy of the session for a query of its user, with fewer Spark jobs and tasks where it reads a little.
+
+    Args:
+        spark: session of the caller.
+        most_bytes: bytes that the query reads.
+    """
+    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    _scale_down(clone, most_bytes)
+    return clone
+
+
+def _scale_down(spark: SparkSession, most_bytes: int) -> None:
+    """Shuffles a little into few partitions without adaptive execution, which makes a Spark job of every exchange."""
+    if most_bytes <= _LITTLE_BYTES:
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+        _limit(spark, "spark.sql.shuffle.partitions", 1 + most_bytes // _BYTES_PER_PARTITION)
 
 
 def _limit(spark: SparkSession, key: str, most: int, default: int = 200) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
@@ -117,8 +117,7 @@ class SkippingScan:
         schema: logical schema of the table.
         read: files that it reads, by revision.
         conditions: conditions of its filters.
-        without_statistics: for each column that a condition compares, by its stored name, the number of files of the
-            table without a minimum of the column although it has values.
+        files_without_statistics: see ``without_statistics``.
     """
 
     counts: Mapping[str, Any]
@@ -126,7 +125,15 @@ class SkippingScan:
     schema: StructType
     read: tuple[RevisionFiles, ...]
     conditions: tuple[PlannedCondition, ...]
-    without_statistics: Mapping[str, int]
+    files_without_statistics: Callable[[], Mapping[str, int]]
+
+    @cached_property
+    def without_statistics(self) -> Mapping[str, int]:
+        """For each column that a condition compares, the number of files without a minimum although they have values.
+
+        The keys are stored names. The first access can run a Spark job over the list of files.
+        """
+        return self.files_without_statistics()
 
 
 @dataclass(frozen=True)
@@ -183,7 +190,9 @@ def _scan(scan: Mapping[str, Any], files: Callable[[], DataFrame]) -> SkippingSc
         schema=StructType.fromJson(json.loads(scan["schema"])),
         read=tuple(RevisionFiles(**files) for files in scan["revisions"]),
         conditions=conditions,
-        without_statistics=_without_statistics(files, (leaf for each in conditions for leaf in each.leaves)),
+        files_without_statistics=partial(
+            _without_statistics, files, [leaf for each in conditions for leaf in each.leaves]
+        ),
     )
 
 

@@ -61,6 +61,12 @@ MERGES_BYTES = Setting(
     "A job reads the keys of the source of a MERGE if the target has at least this many bytes.",
     "16MB",
 )
+APPROXIMATE_BYTES = Setting(
+    "spark.qbeast.use.approximate.bytes",
+    SIZE,
+    "`use.approximate` reads samples if the columns of the exact answer have at least this many bytes for each core.",
+    "128MB",
+)
 SESSION_SETTINGS = (
     SAMPLING_ENABLED,
     PRUNING_ENABLED,
@@ -73,4 +79,5 @@ SESSION_SETTINGS = (
     JOINS_BYTES,
     JOINS_JOB_SHARE,
     MERGES_BYTES,
+    APPROXIMATE_BYTES,
 )

@@ -47,6 +47,8 @@ def start_session(folder: Path, *, short_lived: bool = True) -> SparkSession:
         .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "io.usespark.testing.ForklessFileSystem$Abstract")
         .config("spark.hadoop.fs.deny.impl", "io.usespark.testing.DenyingFileSystem")
         .config("spark.delta.logStore.deny.impl", "io.delta.storage.LocalLogStore")
+        # Their tables are so small that every answer would be exact.
+        .config("spark.qbeast.use.approximate.bytes", "1")
         # Tests make a service of their own, with a clock of their own.
         .config("spark.qbeast.use.service.enabled", "false")
     )

@@ -6,24 +6,25 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, NumericType, StringType
 
 from catalog.errors import ToleranceNotMetError
 from catalog.jvm.query_trees import analyzed_plan
-from catalog.jvm.read_report import planned_reads
+from catalog.jvm.read_report import bytes_to_read
 from catalog.jvm.session import described_jobs
 from catalog.pruning.read_planning import sample_facts
 from catalog.quantities import share_text, size_text
+from catalog.settings.session_settings import APPROXIMATE_BYTES
 from catalog.table.managed_table import ManagedTable
 from otree.weight import WeightRange
 from procedures.declare.result_rows import ApproximateRow
 from procedures.insight.approximation.aggregate_query import NoInterval, aggregate_query
 from procedures.insight.approximation.estimation import Estimates, Estimation, Goal
+from procedures.insight.approximation.exact_query import ExactQuery
 from procedures.insight.approximation.intervals import Method
 from procedures.insight.approximation.sample_sums import clusters, sample_sums
 from procedures.insight.approximation.sampled_source import SampledSource
@@ -43,8 +44,8 @@ EXACT, ERROR, ESTIMATE = "exact", "error", "estimate"
 ON_MISS = (EXACT, ERROR, ESTIMATE)
 # Of an exact answer, below which it does not matter how much a sample reads.
 _SMALL_BYTES = 32_000_000
-# Types of exact answers that have an estimate.
-_NUMBERS = (NumericType, BooleanType, StringType)
+# An exact answer that takes as long as fewer looks at samples is given as soon as it is expected to be faster.
+_FEW_LOOKS = 10
 # Reason codes.
 OUTSIDE_TOLERANCE, NO_INTERVAL, GROUPS_MAY_BE_MISSING = "OUTSIDE_TOLERANCE", "NO_INTERVAL", "GROUPS_MAY_BE_MISSING"
 
@@ -72,10 +73,12 @@ class Answer:
 
     Attributes:
         source: the rows of the query.
+        exact: the query itself.
         request: how it is answered.
     """
 
     source: SampledSource
+    exact: ExactQuery
     request: Request
     _parts: list[DataFrame] = field(default_factory=list)
     _bytes_read: int = 0
@@ -90,11 +93,21 @@ class Answer:
             NotSupportedError: the query cannot be answered from a sample.
         """
         query = aggregate_query(analyzed_plan(data))
-        return cls(SampledSource.of(data.sparkSession, query), request)
+        exact = ExactQuery(query.plan.data(data.sparkSession), query.outputs)
+        return cls(SampledSource.of(data.sparkSession, query, exact.data), exact, request)
 
     @property
     def _spark(self) -> SparkSession:
         return self.source.spark
+
+    @property
+    def _may_be_exact(self) -> bool:
+        return self.request.on_miss == EXACT and not self.request.dry_run
+
+    @cached_property
+    def _look_bytes(self) -> int:
+        """Bytes that an exact answer reads in the time that the looks at samples take besides reading."""
+        return APPROXIMATE_BYTES.of_conf(self._spark.conf.get) * self._spark.sparkContext.defaultParallelism
 
     def rows(self) -> list[ApproximateRow]:
         """Reads samples, and returns the answer.
@@ -102,8 +115,12 @@ class Answer:
         Raises:
             ToleranceNotMetError: the goal is not reached, and ``on_miss`` is ``error``.
         """
-        exact = self.source.exact()
-        exact_bytes = _bytes_of(exact)
+        if self._may_be_exact and self._of_columns(self.exact.bytes) < self._look_bytes:
+            return self._exact_rows(
+                f"its columns have about {size_text(self._of_columns(self.exact.bytes))}: below "
+                f"{size_text(self._look_bytes)}, samples are not expected to be faster ({APPROXIMATE_BYTES.name} for "
+                "each core)"
+            )
         with described_jobs(self._spark, f"USE approximate: statistics of {self.source.table}"):
             estimation = self._estimation()
         names = ", ".join(name for name, _ in estimation.without_interval)
@@ -111,12 +128,12 @@ class Answer:
             raise ToleranceNotMetError.no_interval(names, estimation.without_interval[0][1].why)
         if (names and self.request.on_miss == EXACT) or not (estimation.functions or estimation.quantiles):
             return (
-                self._exact_rows(exact, exact_bytes, f"{names} has no interval from a sample")
-                if (self.request.on_miss == EXACT and not self.request.dry_run)
-                else self._described([], [], estimation, exact_bytes)
+                self._exact_rows(f"{names} has no interval from a sample")
+                if self._may_be_exact
+                else self._described([], [], estimation)
             )
         try:
-            return self._sampled_rows(estimation, exact, exact_bytes)
+            return self._sampled_rows(estimation)
         finally:
             for part in self._parts:
                 part.unpersist()
@@ -128,15 +145,17 @@ class Answer:
         facts = sample_facts(source.scan.configuration)
         indexed = facts.columns if facts is not None else ()
         if snapshot.version == source.version:
-            bounds = TableBounds.of(snapshot, [column.name for column in source.relation.output], indexed)
+            values = [value for given in query.inputs if not given.counts for value in given.values]
+            names = [column.name for column in source.columns_of(values)]
+            bounds = TableBounds.of(snapshot, names, indexed)
         else:
             bounds = TableBounds(None, 0, {})
-        ranges = ValueRanges(bounds, source.relation, query.source)
+        ranges = ValueRanges(bounds, source.relation, source.definitions)
         of_inputs = [(1.0, 1.0) if given.counts else ranges.of(given.values[0]) for given in query.inputs]
         rows = bounds.rows if source.has_every_row else None
         return Estimation(query.outputs, of_inputs, rows, bounds.rows_without_key)
 
-    def _sampled_rows(self, estimation: Estimation, exact: DataFrame, exact_bytes: int) -> list[ApproximateRow]:
+    def _sampled_rows(self, estimation: Estimation) -> list[ApproximateRow]:
         request = self.request
         shifts = [
             (low + high) / 2.0 if given.is_shifted and math.isfinite(low) and math.isfinite(high) else 0.0
@@ -152,20 +171,29 @@ class Answer:
         keys: Sequence[tuple[str | None, ...]] = ()
         made: list[Estimates] = []
         while True:
-            part = self.source.rows(WeightRange.of_sample(self._fraction, upper), shifts)
-            part_bytes = _bytes_of(part)
+            expected_bytes = int((upper - self._fraction) * self.exact.bytes)
+            part = self.source.rows(WeightRange.of_sample(self._fraction, upper), shifts, expected_bytes)
+            part_bytes = bytes_to_read(part)
             would_read = self._bytes_read + part_bytes
-            if request.on_miss == EXACT and not request.dry_run and would_read >= exact_bytes > _SMALL_BYTES:
-                why = (
-                    f"samples of up to {upper:g} would read {size_text(would_read)}, all rows {size_text(exact_bytes)}"
+            if self._is_exact_faster(would_read):
+                return self._exact_rows(
+                    f"samples of up to {upper:g} would read {size_text(would_read)}, all rows "
+                    f"{size_text(self.exact.bytes)}"
                 )
-                return self._exact_rows(exact, exact_bytes, why)
             self._bytes_read += part_bytes
             keys, made = self._step(shifted, part, upper)
             needed = _needed(made)
             is_met = bool(keys) and all(one.is_met.all() for one in made)
             if is_met or request.dry_run or upper >= request.max_fraction:
                 break
+            expected = min(_RESERVE * needed, 1.0)
+            # Of a large table, a further look costs little, and shows better which fraction is needed.
+            if self._of_columns(self.exact.bytes) < _FEW_LOOKS * self._look_bytes and self._is_exact_faster(
+                int(expected * self.exact.bytes) if math.isfinite(expected) else 0
+            ):
+                return self._exact_rows(
+                    f"a sample of {share_text(expected)} is expected to be needed, and not to be faster"
+                )
             upper = next_fraction(upper, needed, request.max_fraction)
             if upper > request.max_fraction:
                 if request.on_miss == EXACT:
@@ -173,10 +201,18 @@ class Answer:
                 upper = request.max_fraction
         if not is_met and not request.dry_run:
             if request.on_miss == EXACT:
-                return self._exact_rows(exact, exact_bytes, _missed(self._fraction, needed))
+                return self._exact_rows(_missed(self._fraction, needed))
             if request.on_miss == ERROR:
                 raise ToleranceNotMetError.of(self._fraction, request.max_fraction, _worst(made))
-        return self._described(keys, made, estimation, exact_bytes)
+        return self._described(keys, made, estimation)
+
+    def _is_exact_faster(self, sampled_bytes: int) -> bool:
+        """Whether an exact answer is expected to be faster than samples of so many bytes."""
+        saved = self._of_columns(self.exact.bytes - sampled_bytes)
+        return self._may_be_exact and self.exact.bytes > _SMALL_BYTES and saved <= self._look_bytes
+
+    def _of_columns(self, bytes_of_files: int) -> int:
+        return int(self.source.column_share * bytes_of_files)
 
     def _step(
         self, estimation: Estimation, part: DataFrame, upper: float
@@ -202,30 +238,26 @@ class Answer:
         keys: Sequence[tuple[str | None, ...]],
         made: Sequence[Estimates],
         estimation: Estimation,
-        exact_bytes: int,
     ) -> list[ApproximateRow]:
         names = [output.name for output in estimation.outputs if isinstance(output.what, int)]
         numbers = [output.what for output in estimation.outputs if isinstance(output.what, int)]
         rows = []
         for group, key in enumerate(keys):
             shown = {name: key[number] for name, number in zip(names, numbers, strict=True)}
-            rows += [self._estimated(shown, one, group, exact_bytes) for one in made]
+            rows += [self._estimated(shown, one, group) for one in made]
         for name, what in estimation.without_interval:
-            rows.append(
-                self._row({}, name, exact_bytes, is_met=False, reason=NO_INTERVAL, message=_no_interval_message(what))
-            )
+            rows.append(self._row({}, name, is_met=False, reason=NO_INTERVAL, message=_no_interval_message(what)))
         if self.source.query.keys and self._fraction < 1.0 and made:
-            rows.append(self._missing_groups(exact_bytes))
+            rows.append(self._missing_groups())
         return rows
 
-    def _estimated(self, shown: dict[str, str | None], one: Estimates, group: int, exact_bytes: int) -> ApproximateRow:
+    def _estimated(self, shown: dict[str, str | None], one: Estimates, group: int) -> ApproximateRow:
         estimate, lower, upper = (float(values[group]) for values in (one.estimate, one.lower, one.upper))
         is_met = bool(one.is_met[group])
         needed = float(one.needed[group])
         return self._row(
             shown,
             one.name,
-            exact_bytes,
             estimate=_number(estimate),
             lower=_number(lower),
             upper=_number(upper),
@@ -236,20 +268,19 @@ class Answer:
             message=_described_interval(estimate, lower, upper, is_met=is_met),
         )
 
-    def _missing_groups(self, exact_bytes: int) -> ApproximateRow:
+    def _missing_groups(self) -> ApproximateRow:
         doubt = 1.0 - self.request.goal.confidence
         most = math.ceil(math.log(doubt) / math.log1p(-self._fraction))
         message = (
             f"Groups of fewer than {most:,} distinct weights may be missing: the sample contains a larger group with a "
             f"probability of {self.request.goal.confidence:g} at least"
         )
-        return self._row({}, None, exact_bytes, is_met=None, reason=GROUPS_MAY_BE_MISSING, message=message)
+        return self._row({}, None, is_met=None, reason=GROUPS_MAY_BE_MISSING, message=message)
 
     def _row(
         self,
         keys: dict[str, str | None],
         aggregate: str | None,
-        exact_bytes: int,
         *,
         message: str,
         is_met: bool | None,
@@ -273,49 +304,33 @@ class Answer:
             expected_fraction=expected_fraction,
             rows=self._rows,
             bytes_read=self._bytes_read,
-            exact_bytes=exact_bytes,
+            exact_bytes=self.exact.bytes,
             value=value,
             reason=reason,
             message=message,
         )
 
-    def _exact_rows(self, exact: DataFrame, exact_bytes: int, why: str) -> list[ApproximateRow]:
+    def _exact_rows(self, why: str) -> list[ApproximateRow]:
         logger.info("The query on %s is answered exactly: %s", self.source.table, why)
-        outputs = self.source.query.outputs
-        named = exact.toDF(*(f"c{number}" for number in range(len(outputs))))
-        texts = [F.col(name).cast("string") for name in named.columns]
-        numbers = [
-            F.lit(None).cast("double")
-            if isinstance(output.what, int) or not isinstance(field.dataType, _NUMBERS)
-            else F.col(field.name).try_cast("double")
-            for field, output in zip(named.schema.fields, outputs, strict=True)
-        ]
         with described_jobs(self._spark, f"USE approximate: exact answer from {self.source.table}"):
-            answers = named.select(*texts, *numbers).collect()
-        self._bytes_read += exact_bytes
+            values = list(self.exact.values())
+        self._bytes_read += self.exact.bytes
         self._fraction = 1.0
-        rows = []
-        for answer in answers:
-            keys = {o.name: answer[n] for n, o in enumerate(outputs) if isinstance(o.what, int)}
-            for number, output in enumerate(outputs):
-                if not isinstance(output.what, int):
-                    found = answer[len(outputs) + number]
-                    rows.append(
-                        self._row(
-                            keys,
-                            output.name,
-                            exact_bytes,
-                            estimate=found,
-                            lower=found,
-                            upper=found,
-                            is_met=True,
-                            value=answer[number],
-                            method=Method.EXACT.value,
-                            expected_fraction=1.0,
-                            message=f"Exact, since {why}",
-                        )
-                    )
-        return rows
+        return [
+            self._row(
+                value.keys,
+                value.name,
+                estimate=value.number,
+                lower=value.number,
+                upper=value.number,
+                is_met=True,
+                value=value.text,
+                method=Method.EXACT.value,
+                expected_fraction=1.0,
+                message=f"Exact, since {why}",
+            )
+            for value in values
+        ]
 
 
 def next_fraction(upper: float, needed: float, most: float) -> float:
@@ -333,10 +348,6 @@ def next_fraction(upper: float, needed: float, most: float) -> float:
         return _PILOT_FRACTION
     digits = 2 - math.ceil(math.log10(reserved))
     return min(math.ceil(reserved * 10.0**digits) / 10.0**digits, 1.0)
-
-
-def _bytes_of(data: DataFrame) -> int:
-    return sum(int(scan["kept_bytes"]) for scan in planned_reads(data).scans)
 
 
 def _needed(made: Iterable[Estimates]) -> float:

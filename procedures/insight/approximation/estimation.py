@@ -159,8 +159,18 @@ class Estimation:
                 value.value + above,
                 margin <= allowed,
                 interval.is_bounded,
-                needed_fraction(fraction, margin, allowed),
+                self._needed(fraction, margin, interval, scale, allowed),
             )
+
+    @staticmethod
+    def _needed(fraction: float, margin: Floats, interval: Intervals, scale: Floats, allowed: Floats) -> Floats:
+        """The fraction at which an interval is expected to be narrow enough.
+
+        A bounded interval becomes normal, and much narrower, as soon as the sample has enough clusters.
+        """
+        needed = needed_fraction(fraction, margin, allowed)
+        if_normal = np.maximum(needed_fraction(fraction, interval.normal * scale, allowed), interval.normal_from)
+        return np.where(interval.is_bounded, np.fmin(needed, np.where(np.isnan(margin), np.nan, if_normal)), needed)
 
     def _of_quantiles(
         self, sums: SampleSums, clusters: Clusters, fraction: float, goal: Goal, confidence: float

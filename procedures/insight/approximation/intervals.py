@@ -87,11 +87,15 @@ class Intervals:
         below: distance of its lower end from the estimate; NaN without an interval.
         above: distance of its upper end.
         is_bounded: whether it is ``Method.BOUNDED``.
+        normal: the longer distance of a normal interval, whether or not the interval is one.
+        normal_from: the fraction from which on the interval is expected to be normal; infinite if that is not known.
     """
 
     below: Floats
     above: Floats
     is_bounded: Bools
+    normal: Floats
+    normal_from: Floats
 
 
 def intervals(
@@ -117,7 +121,7 @@ def intervals(
     """
     if fraction >= 1.0:
         nothing = np.zeros_like(influences.squares)
-        return Intervals(nothing, nothing, np.zeros(len(nothing), dtype=np.bool_))
+        return Intervals(nothing, nothing, np.zeros(len(nothing), dtype=np.bool_), nothing, nothing)
     doubt = _OF_A_LOOK * (1.0 - confidence)
     possible = np.where(np.isnan(influences.possible), _UNREAD_TO_READ * influences.largest, influences.possible)
     possible = np.maximum(possible, influences.largest)
@@ -138,9 +142,14 @@ def intervals(
     is_bounded = ((number < _FEWEST_CLUSTERS) | is_uneven) & (possible > 0.0)
     bound = _bernstein(influences.squares, possible, fraction, doubt)
     is_unknown = np.isnan(influences.squares) | (np.isnan(influences.possible) & (influences.largest == 0.0))
+    normal = np.maximum(below, above)
     ends = [np.where(is_bounded, bound, np.where(possible == 0.0, 0.0, end)) for end in (below, above)]
     below, above = (np.where(is_unknown, np.nan, end) for end in ends)
-    return Intervals(below, above, is_bounded)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Both the sum of squares and the number of clusters grow in proportion to the fraction.
+        growth = np.maximum((possible / _LARGEST_SHARE) ** 2 / influences.squares, _FEWEST_CLUSTERS / number)
+    normal_from = np.nan_to_num(fraction * growth, nan=np.inf, posinf=np.inf)
+    return Intervals(below, above, is_bounded, normal, normal_from)
 
 
 def _unskewed(quantile: Floats, skewness: Floats) -> Floats:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.columns.column_names import logical_name
 from catalog.errors import UnknownNameError
-from catalog.jvm.query_trees import PlanTree, plan_with_names, projection_with
+from catalog.jvm.query_trees import ExpressionTree, PlanTree, plan_with_names, projection_with
+from catalog.jvm.session import reading_session
 from catalog.jvm.skipping_report import SkippingScan, plan_of_data
 from catalog.pruning.read_planning import sample_facts
 from otree.weight import WeightRange
 from procedures.insight.approximation.aggregate_query import AggregateQuery, Input, not_supported
+from procedures.insight.approximation.source_columns import columns_of, conditions_between, definitions_below
 
 WEIGHT = "__use_weight"
 GROUP = "__use_group"
@@ -64,14 +67,19 @@ class SampledSource:
     coarse: str | None
 
     @classmethod
-    def of(cls, spark: SparkSession, query: AggregateQuery) -> SampledSource:
+    def of(cls, spark: SparkSession, query: AggregateQuery, planned: DataFrame) -> SampledSource:
         """Finds the table of which samples are taken.
+
+        Args:
+            spark: session of the query.
+            query: the query.
+            planned: the same query as a DataFrame. Samples read the version that its plan reads.
 
         Raises:
             NotSupportedError: there is no such table, or the rows cannot be sampled.
         """
         _check_expressions(spark, query)
-        scans = [(leaf, scan) for leaf in _leaves(query.source) for scan in _scans(spark, leaf)]
+        scans = _scanned_leaves(spark, query.source, planned)
         indexed = [(leaf, scan) for leaf, scan in scans if _is_indexed(scan)]
         tables = ", ".join(str(scan.counts["table"]) for _, scan in indexed)
         if len(indexed) > 1:
@@ -119,12 +127,6 @@ class SampledSource:
     def _contains(self, node: PlanTree) -> bool:
         return node.java == self.relation.java or any(map(self._contains, node.children))
 
-    @cached_property
-    def _present(self) -> DataFrame:
-        """The version of the table that all samples read."""
-        reader = self.spark.read.option("versionAsOf", str(self.version))
-        return reader.table(self.table)
-
     def _weight(self) -> Column:
         return F.hash(*(F.col(column) for column in self.columns))
 
@@ -138,29 +140,47 @@ class SampledSource:
             (node,) = node.children
         return not self.query.having
 
-    def exact(self) -> DataFrame:
-        """Returns the query over the version that samples read."""
-        return self._replaced(self.query.plan, self._relation(self._present)).data(self.spark)
+    @cached_property
+    def definitions(self) -> Mapping[int | None, ExpressionTree]:
+        """What defines the attributes of the rows, by their ids."""
+        return definitions_below(self.query.source)
 
-    def rows(self, weights: WeightRange | None, shifts: Sequence[float]) -> DataFrame:
+    def columns_of(self, expressions: Iterable[ExpressionTree]) -> list[ExpressionTree]:
+        """Returns the columns of the table that expressions over the rows are made of."""
+        return columns_of(expressions, self.relation, self.definitions)
+
+    @cached_property
+    def column_share(self) -> float:
+        """The columns that the query reads, as a share of a row, by the bytes that Spark expects of each type."""
+        inputs = [
+            (*each.values, *([each.condition] if each.condition is not None else [])) for each in self.query.inputs
+        ]
+        used = [*self.query.keys, *chain(*inputs), *conditions_between(self.query.source, self.relation)]
+        columns = self.columns_of(used)
+        return sum(column.bytes for column in columns) / sum(column.bytes for column in self.relation.output)
+
+    def rows(self, weights: WeightRange | None, shifts: Sequence[float], most_bytes: int) -> DataFrame:
         """Returns the keys, inputs and weights of the rows with some weights.
 
         Args:
             weights: the weights; None for no row.
             shifts: the number that is subtracted from each input.
+            most_bytes: what they are expected to read at most.
 
         Returns:
             Columns ``k0`` … of the keys, ``i0`` … of the inputs as DOUBLE, ``WEIGHT``, and with keys their hash
             ``GROUP``.
         """
+        spark = reading_session(self.spark, most_bytes)
+        # All samples read one version.
+        present = spark.read.option("versionAsOf", str(self.version)).table(self.table)
         weight = self._weight()
-        table = self._present.withColumn(WEIGHT, weight)
         if weights is None:
-            table = self._present.where(F.lit(False)).withColumn(WEIGHT, weight)
+            present = present.where(F.lit(False))
         elif weights != WeightRange.ALL:
-            within = (weight >= F.lit(weights.first)) & (weight <= F.lit(weights.last))
-            table = self._present.where(within).withColumn(WEIGHT, weight)
-        data = self._weighed(self.query.source, self._relation(table)).data(self.spark)
+            present = present.where((weight >= F.lit(weights.first)) & (weight <= F.lit(weights.last)))
+        relation = self._relation(present.withColumn(WEIGHT, weight))
+        data = self._weighed(self.query.source, relation).data(spark)
         keys = [key.column(self.spark).alias(key_column(n)) for n, key in enumerate(self.query.keys)]
         inputs = [
             (self._number(value) - F.lit(shift) if shift else self._number(value)).alias(input_column(n))
@@ -192,13 +212,6 @@ class SampledSource:
         """The relation's attributes over another DataFrame of the table, with its additional columns."""
         return plan_with_names(data, {attribute.name: attribute for attribute in self.relation.output})
 
-    def _replaced(self, node: PlanTree, relation: PlanTree) -> PlanTree:
-        if node.java == self.relation.java:
-            return relation
-        if not node.children:
-            return node
-        return node.with_children(self.spark, [self._replaced(child, relation) for child in node.children])
-
     def _weighed(self, node: PlanTree, relation: PlanTree) -> PlanTree:
         """The same node over another relation, with the weight as one more column."""
         if node.java == self.relation.java:
@@ -228,6 +241,17 @@ def _leaves(node: PlanTree) -> list[PlanTree]:
     if not node.children:
         return [node]
     return [leaf for child in node.children for leaf in _leaves(child)]
+
+
+def _scanned_leaves(spark: SparkSession, source: PlanTree, planned: DataFrame) -> list[tuple[PlanTree, SkippingScan]]:
+    """The relations below a node, with their scans."""
+    leaves = _leaves(source)
+    if len(leaves) == 1:
+        scans = plan_of_data(planned).scans
+        # A plan can have no scan, as that of count(*), or further ones, of subqueries.
+        if len(scans) == 1:
+            return [(leaves[0], scans[0])]
+    return [(leaf, scan) for leaf in leaves for scan in _scans(spark, leaf)]
 
 
 def _scans(spark: SparkSession, leaf: PlanTree) -> tuple[SkippingScan, ...]:

@@ -13,6 +13,7 @@ from pyspark.sql.types import NumericType
 from catalog.columns.column_names import FoundColumn, find_stored, physical_name
 from catalog.files.file_rows import bounds_of
 from catalog.jvm.query_trees import ExpressionTree, PlanTree
+from catalog.jvm.session import metadata_session
 from catalog.table.snapshot import TableSnapshot
 
 Range = tuple[float, float]
@@ -53,7 +54,8 @@ class TableBounds:
         nulls = [_nulls(column) for column in (*found, *keys)]
         rows = F.get_json_object("stats", "$.numRecords").try_cast("bigint")
         deleted = F.coalesce(F.col("deletionVector.cardinality"), F.lit(0))
-        files = snapshot.log_files.select(
+        session = metadata_session(snapshot.spark, snapshot.extent.log_bytes)
+        files = snapshot.state.files_in(session).select(
             (rows - deleted).alias("rows"), rows.alias("records"), low, high, F.array(*nulls).alias("nulls")
         )
         least = [F.min(F.col("low")[n]) for n in range(len(found))]
@@ -90,27 +92,22 @@ def _has_values(number: int) -> Column:
 class ValueRanges:
     """Ranges of expressions over the rows of a query, by interval arithmetic."""
 
-    def __init__(self, bounds: TableBounds, relation: PlanTree, source: PlanTree) -> None:
+    def __init__(
+        self, bounds: TableBounds, relation: PlanTree, definitions: Mapping[int | None, ExpressionTree]
+    ) -> None:
         """Begins with the ranges of the columns.
 
         Args:
             bounds: of the sampled table.
             relation: its scan.
-            source: the node above the scan whose attributes are requested.
+            definitions: see ``source_columns.definitions_below``.
         """
         self._columns = {
             attribute.attribute_id: bounds.ranges[attribute.name.lower()]
             for attribute in relation.output
             if attribute.name.lower() in bounds.ranges
         }
-        self._definitions: dict[int | None, ExpressionTree] = {}
-        nodes = [source]
-        while nodes:
-            node = nodes.pop()
-            if node.kind == "Project":
-                aliases = (result for result in node.results if result.kind == "Alias")
-                self._definitions.update((alias.attribute_id, alias.children[0]) for alias in aliases)
-            nodes.extend(node.children)
+        self._definitions = definitions
 
     def of(self, expression: ExpressionTree) -> Range:
         """Returns the least and greatest value; infinite where nothing is known."""

@@ -3,9 +3,11 @@
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
+from spark_jobs import at_most, jobs_started
 
 import sql_ext
 from catalog.errors import ToleranceNotMetError
+from catalog.settings.session_settings import APPROXIMATE_BYTES
 from procedures.insight.approximation import answer
 
 
@@ -145,6 +147,35 @@ def test_what_is_not_reached(spark, table):
     assert [(row.aggregate, row.reason) for row in rows] == [("a", None), ("m", "NO_INTERVAL"), ("d", "NO_INTERVAL")]
     with pytest.raises(ToleranceNotMetError, match="m, d has no interval"):
         approximate(spark, extreme, on_miss="error")
+
+
+def test_a_small_table_is_answered_exactly(spark, table, set_conf):
+    """The answer takes the Spark jobs of the query, and no other."""
+    set_conf(APPROXIMATE_BYTES.name, APPROXIMATE_BYTES.default)
+    query = f"SELECT city, avg(`the value`) a, count(*) c FROM {table.name} WHERE id > 100 GROUP BY city"
+    spark.sql(query).collect()
+    before = jobs_started(spark)
+    expected = spark.sql(query).collect()
+    own_jobs = jobs_started(spark) - before
+    with at_most(spark, own_jobs):
+        rows = sql_ext.tolerance(query)
+    found = by_group(rows)
+    assert {(key, row.a) for key, row in ((tuple(row[:1]), row) for row in expected)} == {
+        (key, row.estimate) for (key, name), row in found.items() if name == "a"
+    }
+    assert {(row.method, row.fraction, row.met, row.reason) for row in rows} == {("exact", 1.0, True, None)}
+    assert {row.bytes_read for row in rows} == {rows[0].exact_bytes}
+    assert all("samples are not expected to be faster (spark.qbeast.use" in row.message for row in rows)
+    (estimate,) = sql_ext.tolerance(f"SELECT count(*) c FROM {table.name}", 0.3, on_miss="estimate")
+    assert estimate.method != "exact"
+    (first,) = sql_ext.tolerance(f"SELECT count(*) c FROM {table.name}", dry_run=True)
+    assert first.fraction == answer.FIRST_FRACTION
+
+
+def test_a_size_that_is_none(table, set_conf):
+    set_conf(APPROXIMATE_BYTES.name, "many")
+    with pytest.raises(sql_ext.UseError, match=r"spark.qbeast.use.approximate.bytes = 'many' is not accepted"):
+        sql_ext.tolerance(f"SELECT count(*) c FROM {table.name}")
 
 
 @pytest.mark.slow

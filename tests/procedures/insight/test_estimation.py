@@ -253,3 +253,23 @@ def test_the_grid_of_quantiles(share):
     shares = grid(share)
     assert list(shares) == sorted(set(shares))
     assert {0.0, 1.0, round(share, 9)} <= set(shares)
+
+
+def test_a_bounded_interval_expects_to_become_normal():
+    """A small sample has a wide interval, and still does not expect to need all rows."""
+    rng = np.random.default_rng(4)
+    values = rng.exponential(1.0, 60_000)
+    ids = np.arange(len(values))
+    small = {made.name: made for made in _estimates(values, ids, 0.002, rng)}["sum"]
+    expected = float(small.needed[0])
+    assert small.is_bounded[0]
+    bounded = needed_fraction(0.002, small.upper - small.estimate, GOAL.allowed(small.estimate))
+    assert 0.002 < expected < 0.3 * bounded[0]
+    large = {made.name: made for made in _estimates(values, ids, 1.5 * expected, rng)}["sum"]
+    assert (large.is_bounded[0], large.is_met[0]) == (False, True)
+
+
+def test_no_row_expects_nothing():
+    empty = np.array([])
+    for made in _estimates(np.concatenate([empty, [1.0, 2.0]]), np.arange(2), 1e-9, np.random.default_rng(1)):
+        assert np.isnan(made.needed[0]) or 0.0 < made.needed[0] <= 1.0

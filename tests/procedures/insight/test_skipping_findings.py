@@ -67,7 +67,7 @@ def scan(*conditions, configuration=None, read=(("2", 3),), missing=None, limite
     properties = configuration_of([OLD, NEWEST]) if configuration is None else configuration
     return SkippingScan(
         counts, json.dumps(properties), SCHEMA, tuple(RevisionFiles(r, n, 10 * n) for r, n in read), conditions,
-        missing or {},
+        lambda: missing or {},
     )  # fmt: skip
 
 
