@@ -22,10 +22,10 @@ from catalog.settings.session_settings import APPROXIMATE_BYTES
 from catalog.table.managed_table import ManagedTable
 from otree.weight import WeightRange
 from procedures.declare.result_rows import ApproximateRow
-from procedures.insight.approximation.aggregate_query import NoInterval, aggregate_query
+from procedures.insight.approximation.aggregate_query import aggregate_query
+from procedures.insight.approximation.answer_rows import Reading, estimated_rows, exact_rows
 from procedures.insight.approximation.estimation import Estimates, Estimation, Goal
 from procedures.insight.approximation.exact_query import ExactQuery
-from procedures.insight.approximation.intervals import Method
 from procedures.insight.approximation.sample_sums import clusters, sample_sums
 from procedures.insight.approximation.sampled_source import SampledSource
 from procedures.insight.approximation.value_bounds import TableBounds, ValueRanges
@@ -46,8 +46,6 @@ ON_MISS = (EXACT, ERROR, ESTIMATE)
 _SMALL_BYTES = 32_000_000
 # An exact answer that takes as long as fewer looks at samples is given as soon as it is expected to be faster.
 _FEW_LOOKS = 10
-# Reason codes.
-OUTSIDE_TOLERANCE, NO_INTERVAL, GROUPS_MAY_BE_MISSING = "OUTSIDE_TOLERANCE", "NO_INTERVAL", "GROUPS_MAY_BE_MISSING"
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class Answer:
             return (
                 self._exact_rows(f"{names} has no interval from a sample")
                 if self._may_be_exact
-                else self._described([], [], estimation)
+                else self._estimated_rows(estimation, [], [])
             )
         try:
             return self._sampled_rows(estimation)
@@ -204,7 +202,7 @@ class Answer:
                 return self._exact_rows(_missed(self._fraction, needed))
             if request.on_miss == ERROR:
                 raise ToleranceNotMetError.of(self._fraction, request.max_fraction, _worst(made))
-        return self._described(keys, made, estimation)
+        return self._estimated_rows(estimation, keys, made)
 
     def _is_exact_faster(self, sampled_bytes: int) -> bool:
         """Whether an exact answer is expected to be faster than samples of so many bytes."""
@@ -233,81 +231,16 @@ class Answer:
         logger.info("%.4g of %s was read; %.4g is expected to be needed", upper, self.source.table, _needed(made))
         return sums.keys, made
 
-    def _described(
-        self,
-        keys: Sequence[tuple[str | None, ...]],
-        made: Sequence[Estimates],
-        estimation: Estimation,
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self._fraction, self._rows, self._bytes_read, self.exact.bytes)
+
+    def _estimated_rows(
+        self, estimation: Estimation, keys: Sequence[tuple[str | None, ...]], made: Sequence[Estimates]
     ) -> list[ApproximateRow]:
-        names = [output.name for output in estimation.outputs if isinstance(output.what, int)]
-        numbers = [output.what for output in estimation.outputs if isinstance(output.what, int)]
-        rows = []
-        for group, key in enumerate(keys):
-            shown = {name: key[number] for name, number in zip(names, numbers, strict=True)}
-            rows += [self._estimated(shown, one, group) for one in made]
-        for name, what in estimation.without_interval:
-            rows.append(self._row({}, name, is_met=False, reason=NO_INTERVAL, message=_no_interval_message(what)))
-        if self.source.query.keys and self._fraction < 1.0 and made:
-            rows.append(self._missing_groups())
-        return rows
-
-    def _estimated(self, shown: dict[str, str | None], one: Estimates, group: int) -> ApproximateRow:
-        estimate, lower, upper = (float(values[group]) for values in (one.estimate, one.lower, one.upper))
-        is_met = bool(one.is_met[group])
-        needed = float(one.needed[group])
-        return self._row(
-            shown,
-            one.name,
-            estimate=_number(estimate),
-            lower=_number(lower),
-            upper=_number(upper),
-            is_met=is_met,
-            method=one.method(group).value,
-            expected_fraction=self._fraction if is_met else _number(needed),
-            reason=None if is_met else OUTSIDE_TOLERANCE,
-            message=_described_interval(estimate, lower, upper, is_met=is_met),
-        )
-
-    def _missing_groups(self) -> ApproximateRow:
-        doubt = 1.0 - self.request.goal.confidence
-        most = math.ceil(math.log(doubt) / math.log1p(-self._fraction))
-        message = (
-            f"Groups of fewer than {most:,} distinct weights may be missing: the sample contains a larger group with a "
-            f"probability of {self.request.goal.confidence:g} at least"
-        )
-        return self._row({}, None, is_met=None, reason=GROUPS_MAY_BE_MISSING, message=message)
-
-    def _row(
-        self,
-        keys: dict[str, str | None],
-        aggregate: str | None,
-        *,
-        message: str,
-        is_met: bool | None,
-        estimate: float | None = None,
-        lower: float | None = None,
-        upper: float | None = None,
-        value: str | None = None,
-        method: str | None = None,
-        expected_fraction: float | None = None,
-        reason: str | None = None,
-    ) -> ApproximateRow:
-        return ApproximateRow(
-            keys=keys,
-            aggregate=aggregate,
-            estimate=estimate,
-            lower=lower,
-            upper=upper,
-            met=is_met,
-            method=method,
-            fraction=self._fraction,
-            expected_fraction=expected_fraction,
-            rows=self._rows,
-            bytes_read=self._bytes_read,
-            exact_bytes=self.exact.bytes,
-            value=value,
-            reason=reason,
-            message=message,
+        confidence = self.request.goal.confidence
+        return estimated_rows(
+            estimation, keys, made, self._reading, confidence, is_grouped=bool(self.source.query.keys)
         )
 
     def _exact_rows(self, why: str) -> list[ApproximateRow]:
@@ -316,21 +249,7 @@ class Answer:
             values = list(self.exact.values())
         self._bytes_read += self.exact.bytes
         self._fraction = 1.0
-        return [
-            self._row(
-                value.keys,
-                value.name,
-                estimate=value.number,
-                lower=value.number,
-                upper=value.number,
-                is_met=True,
-                value=value.text,
-                method=Method.EXACT.value,
-                expected_fraction=1.0,
-                message=f"Exact, since {why}",
-            )
-            for value in values
-        ]
+        return exact_rows(values, why, self._reading)
 
 
 def next_fraction(upper: float, needed: float, most: float) -> float:
@@ -363,18 +282,3 @@ def _worst(made: Iterable[Estimates]) -> Iterator[str]:
 def _missed(fraction: float, needed: float) -> str:
     expected = "" if math.isnan(needed) else f"; {min(needed, 1.0):.2g} is expected to be needed"
     return f"a sample of {fraction:g} does not reach the tolerance{expected}"
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _no_interval_message(output: NoInterval) -> str:
-    return f"{output.why[0].upper()}{output.why[1:]}"
-
-
-def _described_interval(estimate: float, lower: float, upper: float, *, is_met: bool) -> str:
-    if not all(map(math.isfinite, (estimate, lower, upper))):
-        return "The sample has too few rows for an interval"
-    verdict = "within" if is_met else "outside"
-    return f"{estimate:.6g} (from {lower:.6g} to {upper:.6g}), {verdict} the tolerance"
