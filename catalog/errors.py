@@ -16,8 +16,9 @@ _ALMOST_AS_SIMILAR = 0.1
 _MOST_NAMES = 10
 # `CALL use.help` lists names of these kinds.
 _KINDS_OF_HELP = ("procedure", "parameter")
-# Messages are one line, but names and predicates may contain line ends or other control characters.
-_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+# Messages are one line, but names and predicates may contain line ends, other control characters, and halves of
+# surrogate pairs, which cannot be sent to a client.
+_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 def first_line(error: BaseException) -> str:

@@ -98,6 +98,13 @@ class LoggedStatement:
         Raises:
             ValueError: the text is no commit.
         """
+        try:
+            return cls._of(text)
+        except (AttributeError, KeyError, RecursionError, TypeError) as error:
+            raise ValueError("it is no commit") from error
+
+    @classmethod
+    def _of(cls, text: str) -> LoggedStatement | None:
         lines = [json.loads(line) for line in text.split("\n") if '"commitInfo"' in line]
         info: Mapping[str, Any] = next((line["commitInfo"] for line in lines if "commitInfo" in line), {})
         if not may_repeat(info):
@@ -252,7 +259,10 @@ class StatementTail:
             self._version += 1
             path = commit_file(self._location, self._version)
             text = text_file(self._spark, path, MAX_COMMIT_BYTES).text
-            statement = None if text is None else LoggedStatement.of(text)
+            try:
+                statement = None if text is None else LoggedStatement.of(text)
+            except ValueError:
+                continue  # whatever wrote it, it was no statement that runs again
             if statement is not None:
                 spans.append(statement.span)
         return spans

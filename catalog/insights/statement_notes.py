@@ -51,9 +51,9 @@ class StatementNotes:
             note = _parsed(text)
             repeats, files, key_error = note.get("repeats"), note.get("plain_files"), note.get("keys_error")
             statements += 1
-            repeated += isinstance(repeats, int) and repeats > 0
+            repeated += _is_count(repeats) and repeats > 0
             if isinstance(files, dict):
-                plain_files.update({str(code): count for code, count in files.items() if isinstance(count, int)})
+                plain_files.update({str(code): count for code, count in files.items() if _is_count(count)})
             if isinstance(key_error, str):
                 key_errors[key_error] += 1
         return cls(statements, repeated, dict(sorted(plain_files.items())), dict(sorted(key_errors.items())))
@@ -100,9 +100,14 @@ def _counts(by_code: Mapping[str, int] | None) -> str:
     return ", ".join(f"{code} {count}" for code, count in (by_code or {}).items())
 
 
+def _is_count(value: object) -> bool:
+    """Whether a value is a number of files or of attempts, however many of them are added up."""
+    return isinstance(value, int) and 0 <= value < 2**31
+
+
 def _parsed(text: str) -> dict[str, Any]:
     try:
         note = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return note if isinstance(note, dict) else {}

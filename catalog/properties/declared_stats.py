@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ _FRACTIONAL = frozenset({"float", "double", "decimal"})
 _ENDINGS = ("_min", "_max", "_quantiles")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
+_LARGEST = sys.float_info.max
 
 
 def declared_stats(text: str | None, schema: StructType) -> dict[str, DeclaredStats]:
@@ -206,7 +208,7 @@ def _value(key: str, value: Any, data_type: DataType) -> Any:
     is_time = _kind(data_type) in {_DATE, *_TIMESTAMPS}
     if is_time and isinstance(value, str):
         return _milliseconds(key, value, data_type)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST <= value <= _LARGEST:
         expected = "an ISO date or timestamp, or epoch milliseconds," if is_time else "a finite number"
         raise _refused(key, value, f"{expected} is expected")
     if _kind(data_type) in _FRACTIONAL:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -26,6 +26,7 @@ _TIME_UNITS = {
     "d": (86_400_000, ("d", "day", "days")),
     "w": (604_800_000, ("w", "week", "weeks")),
 }
+_TIME_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
 
 @dataclass(frozen=True)
@@ -317,8 +318,8 @@ def duration(
     def read(text: str) -> float:
         lower = text.strip().lower()
         rest = lower.removeprefix("interval ") if spark_syntax else lower
-        parts = re.findall(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", rest)
-        if re.fullmatch(r"(\s*\d+(?:\.\d+)?\s*[a-z]*\s*)+", rest) is None or (len(parts) > 1 and not spark_syntax):
+        parts = list(_time_parts(rest))
+        if not parts or (len(parts) > 1 and not spark_syntax):
             raise ValueError(text)
         total = 0.0
         for number, unit in parts:
@@ -326,11 +327,22 @@ def duration(
             if unit not in millis and not is_bare:
                 raise ValueError(text)
             total += float(number) * millis.get(unit, 1)
-        if total < least:
+        if not least <= total < math.inf:
             raise ValueError(text)
         return total
 
     return ValueType("time", accepted, read)
+
+
+def _time_parts(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the numbers and units of a duration. One pattern for all parts would take exponential time to refuse."""
+    position = 0
+    while position < len(text):
+        match = _TIME_PART.match(text, position)
+        if match is None:
+            raise ValueError(text)
+        yield match[1], match[2]
+        position = match.end()
 
 
 def _fractions(text: str) -> tuple[float, ...]:

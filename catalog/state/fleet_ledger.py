@@ -38,7 +38,7 @@ _MILLIS_PER_HOUR, _MILLIS_PER_DAY = 3_600_000, 86_400_000
 KEPT_MILLIS = 31 * _MILLIS_PER_DAY
 # What was spent longer ago is added up by the hour, and then by the day; the newest time of each counts.
 _BY_HOUR_MILLIS, _BY_DAY_MILLIS = _MILLIS_PER_HOUR, 3 * _MILLIS_PER_DAY
-_NAME = re.compile(r"(\d{20})\.json")
+_NAME = re.compile(r"(\d{20})\.json", re.ASCII)
 # Texts that stay behind the newest one, for processes that are about to create its successor.
 _KEPT_TEXTS = 200
 _CLEANED_EVERY = 20

@@ -87,7 +87,9 @@ def parse_record(write_id: str, text: str) -> WriteRecord | Unreadable:
 
 
 def _is_below(folder: str) -> bool:
-    return not folder.startswith("/") and ".." not in folder.split("/")
+    # With a colon in its first part, Hadoop takes it for a URI of its own.
+    first, *_ = parts = folder.split("/")
+    return not folder.startswith("/") and ":" not in first and ".." not in parts
 
 
 def record_write(table: ManagedTable, record: WriteRecord) -> None:

@@ -65,7 +65,10 @@ class Guard:
         is_from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
         if is_from_elsewhere and request.headers.get("sec-fetch-mode") != "navigate":
             return PlainTextResponse("A page of another site may not read this page.", 403)
-        path = request.url.path
+        path = str(request.scope["path"])
+        if not request.scope["query_string"].isascii():
+            # Browsers encode it; what is behind this guard fails on other bytes.
+            return PlainTextResponse("The address is not accepted: its query has to be encoded.", 400)
         if path == _SIGN_IN and request.method == "POST":
             return await self._signed_in(request)
         if request.method not in ("GET", "HEAD"):

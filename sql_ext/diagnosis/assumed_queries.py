@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from catalog.errors import InvalidArgumentError, UnknownNameError, first_line
+from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, first_line
 from catalog.predicates.conditions import AllOf, Comparison
 from catalog.sql_names import name_parts
 from procedures.insight.recommendation.accepted_queries import ACCEPTED
@@ -102,10 +102,13 @@ def parsed_queries(text: str, columns: TableColumns) -> list[WorkloadQuery]:
 
     Raises:
         InvalidArgumentError: a statement cannot be used.
+        TooComplexError: a statement is too deeply nested.
         UnknownNameError: the table lacks a column.
     """
     try:
         statements = [node.sql("spark") for node in sqlglot.parse(text, read="spark") if node is not None]
+    except RecursionError as error:
+        raise TooComplexError.of("queries", "fewer levels of brackets") from error
     except SqlglotError as error:
         raise InvalidArgumentError.of("queries", text[:100], f"{ACCEPTED} ({first_line(error)})") from error
     if not statements:

@@ -29,6 +29,7 @@ from otree.block import (
 )
 from otree.cube import CubeId
 from otree.errors import IndexFormatError
+from otree.format_json import LONG_BOUNDS
 from sql_ext.readers.delta_files import DeltaFiles
 from sql_ext.readers.log_entries import LogEntry, Tags
 
@@ -154,10 +155,12 @@ def _partitions(actions: pa.Table) -> list[str]:
 
 
 def _whole(text: str | None) -> int | None:
+    """The number of a text; None without one, and beyond 64 bits, as in Spark."""
     try:
-        return None if text is None else int(text)
+        number = None if text is None else int(text)
     except ValueError:
         return None
+    return number if number is not None and LONG_BOUNDS[0] <= number <= LONG_BOUNDS[1] else None
 
 
 def _pair(text: str | None) -> tuple[int | None, int | None]:

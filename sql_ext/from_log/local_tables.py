@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from catalog.errors import TableError
+from catalog.errors import FileSystemError, TableError
 from sql_ext.spark_defaults import defaults_of
 
 _LOG = "_delta_log"
@@ -17,6 +17,8 @@ _TIME_TRAVEL = re.compile(r"(?P<table>.+)@(?:v\d+|\d{17})")
 # With one of these, a path without a scheme may belong to another file system than the local one.
 _FILE_SYSTEMS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
+# Characters of a path that an error shows.
+_SHOWN = 200
 # Settings of a session below it stand for properties of tables.
 _PREFIX = "spark.qbeast."
 
@@ -52,7 +54,15 @@ def check_table(name: str, folder: Path) -> None:
 
     Raises:
         TableError: there is no table, or the path is a version or a folder of one.
+        FileSystemError: the path cannot be looked at, such as one that is too long.
     """
+    try:
+        _check_table(name, folder)
+    except OSError as error:
+        raise FileSystemError.of(name[:_SHOWN], error.strerror or type(error).__name__) from error
+
+
+def _check_table(name: str, folder: Path) -> None:
     if (folder / _LOG).is_dir():
         return
     travel = _TIME_TRAVEL.fullmatch(str(folder))

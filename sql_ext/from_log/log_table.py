@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.columns.column_names import FoundColumn, find_path, find_stored
-from catalog.errors import IndexUnreadableError, TooComplexError
+from catalog.errors import IndexUnreadableError, TableError, TooComplexError
 from catalog.files.file_table import MAX_FILES, FileTable
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.inherited import InheritedProperties
@@ -19,7 +19,7 @@ from otree.revision import Revision, newest_revision, stored_revisions
 from sql_ext.from_log.files_of_log import file_table_of
 from sql_ext.from_log.local_state import LocalState
 from sql_ext.from_log.log_schema import log_schema
-from sql_ext.readers.delta_files import DeltaFiles
+from sql_ext.readers.delta_files import DeltaFiles, reading
 from sql_ext.readers.domain_metadata import domain_metadata
 from sql_ext.readers.log_segment import LogSegment
 
@@ -114,6 +114,7 @@ class LogTable(LocalState):
         """The live files, with the ranges of the newest readable revision's columns.
 
         Raises:
+            FileSystemError: the log cannot be read.
             TooComplexError: there are too many files.
             NotSupportedError: their statistics or tags need Spark.
         """
@@ -125,7 +126,8 @@ class LogTable(LocalState):
             ranged = [find_stored(self.schema, column) for column in spaces[max(spaces)].columns]
         dimensions = {number: revision.dimensions for number, revision in spaces.items()}
         is_partitioned = bool(self.files.columns.partitioned_by)
-        return file_table_of(self.files, dimensions, ranged, is_partitioned=is_partitioned)
+        with reading(self.location):  # texts in tags need not be valid Unicode
+            return file_table_of(self.files, dimensions, ranged, is_partitioned=is_partitioned)
 
     @cached_property
     def log_segment(self) -> LogSegment:
@@ -134,10 +136,17 @@ class LogTable(LocalState):
 
     @cached_property
     def clustering_columns(self) -> tuple[str, ...]:
-        """The logical names of the columns of CLUSTER BY; none without it."""
+        """The logical names of the columns of CLUSTER BY; none without it.
+
+        Raises:
+            TableError: the log does not tell them.
+        """
         if _CLUSTERING not in (self.files.table.protocol().writer_features or ()):
             return ()
-        text = domain_metadata(self.files.file_system, self.version, f"delta.{_CLUSTERING}")
-        stored = [] if text is None else json.loads(text).get("clusteringColumns", [])
-        columns = [find_path(self.schema, tuple(path)) for path in stored]
+        try:
+            text = domain_metadata(self.files.file_system, self.version, f"delta.{_CLUSTERING}")
+            stored = [] if text is None else json.loads(text).get("clusteringColumns", [])
+            columns = [find_path(self.schema, tuple(path)) for path in stored]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise TableError.unreadable(self.location, f"its columns of CLUSTER BY are damaged ({error})") from error
         return tuple(column.name for column in columns if column is not None)

@@ -24,6 +24,7 @@ _WITHOUT_RUNS, _WITH_RUNS = 12_346, 12_347
 # A container with more values is a bitmap.
 _LONGEST_ARRAY = 4_096
 _BITMAP_BYTES = 8_192
+_MOST_OF_CONTAINER = 65_536
 # With fewer containers, a bitmap with runs has no offsets.
 _FEWEST_WITH_OFFSETS = 4
 _UUID_CHARACTERS = 20
@@ -59,7 +60,10 @@ def _stored(files: pafs.FileSystem, descriptor: Mapping[str, Any]) -> bytes:
     path = f"{folder}/deletion_vector_{name}.bin" if folder else f"deletion_vector_{name}.bin"
     with files.open_input_file(path) as source:
         # Its size goes before it, and its checksum behind it.
-        whole = bytes(source.read_at(size + 8, descriptor.get("offset") or 0))
+        offset = descriptor.get("offset") or 0
+        if offset + size > source.size():
+            raise ValueError("it is longer than its file")
+        whole = bytes(source.read_at(size + 8, offset))
     data = whole[4 : 4 + size]
     if struct.unpack(">i", whole[:4])[0] != size or struct.unpack(">I", whole[4 + size :])[0] != zlib.crc32(data):
         raise ValueError("its checksum differs")
@@ -116,6 +120,8 @@ def _container(data: bytes, at: int, count: int, is_runs: bool) -> tuple[Positio
     if is_runs:
         (runs,) = struct.unpack_from("<H", data, at)
         pairs = np.frombuffer(data, "<u2", 2 * runs, at + 2).reshape(runs, 2).astype(np.uint64)
+        if int(pairs[:, 1].sum()) + runs > _MOST_OF_CONTAINER:
+            raise ValueError("its runs overlap")
         parts = [np.arange(start, start + more + np.uint64(1), dtype=np.uint64) for start, more in pairs]
         return np.concatenate([np.zeros(0, dtype=np.uint64), *parts]), at + 2 + 4 * runs
     if count <= _LONGEST_ARRAY:

@@ -102,7 +102,18 @@ def _sidecars(table: pq.ParquetFile) -> list[str]:
 def _added(add: Mapping[str, Any] | None, *, times_are_known: bool) -> Iterator[tuple[str, LogEntry]]:
     if add is not None and add.get("path"):
         # Arrow reads a map as a list of pairs.
-        yield add["path"], LogEntry(dict(add.get("tags") or {}), add.get("deletionVector"), times_are_known)
+        yield add["path"], LogEntry(dict(add.get("tags") or {}), _vector(add.get("deletionVector")), times_are_known)
+
+
+def _vector(descriptor: Any) -> Mapping[str, Any] | None:
+    if descriptor is None:
+        return None
+    texts = (descriptor["storageType"], descriptor["pathOrInlineDv"])
+    numbers = (descriptor["sizeInBytes"], descriptor["cardinality"], descriptor.get("offset") or 0)
+    if not all(isinstance(t, str) for t in texts) or not all(isinstance(n, int) and n >= 0 for n in numbers):
+        raise ValueError(f"the deletion vector {descriptor!r:.200} has a wrong field")
+    found: Mapping[str, Any] = descriptor
+    return found
 
 
 def _apply(entries: dict[str, LogEntry], actions: Sequence[Mapping[str, Any]]) -> None:

@@ -103,3 +103,9 @@ def test_a_relative_path_is_named_as_such():
         TableError.invalid_name("spark-warehouse/t", "must be quoted")
     )
     assert "must be quoted. Write" in str(TableError.invalid_name("spark-warehouse", "must be quoted"))
+
+
+def test_a_message_can_be_sent_to_any_client_and_controls_no_terminal():
+    error = InvalidArgumentError.of("where", "a\ud800b\x9b31m\x1b[2Jc\x85d", "a predicate")
+    assert error.message == "where = 'a b 31m [2Jc d' is not accepted: a predicate."
+    str(error).encode()

@@ -242,6 +242,34 @@ def test_other_deletion_vectors_are_refused(tmp_path, changes):
         _positions(tmp_path, data, **{"cardinality": 3, **changes})
 
 
+@pytest.mark.parametrize("changes", [{"sizeInBytes": 10**15}, {"offset": 10**400}], ids=["size", "offset"])
+def test_a_vector_beyond_its_file_is_not_read(tmp_path, changes):
+    with pytest.raises(NotSupportedError, match="longer than its file"):
+        _positions(tmp_path, _vector(SHAPES["array"][0]), **{"cardinality": 3, **changes})
+
+
+def test_runs_that_overlap_take_no_memory(tmp_path):
+    """Of a few kilobytes, 65,535 runs of all rows would make 34 GB."""
+    runs = struct.pack("<H", 1_000) + struct.pack("<HH", 0, 65_535) * 1_000
+    bitmap = struct.pack("<I", 12347) + b"\1" + struct.pack("<HH", 0, 9) + runs
+    with pytest.raises(NotSupportedError, match="runs overlap"):
+        _positions(tmp_path, _vector([(0, bitmap)]), cardinality=10)
+
+
+@pytest.mark.parametrize(
+    "descriptor",
+    [{}, {"cardinality": "1"}, {"sizeInBytes": -1}, {"offset": "x"}, {"storageType": 7}, {"pathOrInlineDv": None}],
+    ids=str,
+)
+def test_a_log_with_a_wrong_descriptor_has_no_entries(tmp_path, descriptor):
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    sound = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 5, "cardinality": 1}
+    add = {"path": "a", "deletionVector": {**sound, **descriptor} if descriptor else {"x": 1}}
+    _commit(log, 0, {"add": add})
+    assert entries_of_files(pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem()), 0) == {}
+
+
 # ------------------------------------------------------------------------------------------------------ statistics
 
 

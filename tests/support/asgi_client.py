@@ -32,7 +32,7 @@ class AsgiClient:
     def post(self, place, data=None, content=b""):
         return self.request("POST", place, content=urlencode(data).encode() if data else content)
 
-    def request(self, method, place, params=None, headers=None, content=b""):
+    def request(self, method, place, params=None, headers=None, content=b"", raw_query=None):
         path, _, query = place.partition("?")
         query = urlencode(params) if params else query
         cookie = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
@@ -46,7 +46,7 @@ class AsgiClient:
             "path": urlsplit(f"http://h{path}").path.replace("%5C", "\\"),
             "raw_path": path.encode(),
             "root_path": "",
-            "query_string": quote(query, safe="%&=+/?:").encode(),
+            "query_string": quote(query, safe="%&=+/?:").encode() if raw_query is None else raw_query,
             "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 8765),

@@ -1,6 +1,7 @@
 """A table that is nothing but a folder: its state files, without Spark."""
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -58,6 +59,9 @@ class MemoryHandle:
     def __init__(self, files: dict[str, str | Exception]) -> None:
         self.files = dict(files)
 
+    def location(self) -> str:
+        return "/t"
+
     def create_text(self, file: str, text: str) -> bool:
         if file in self.files:
             return False
@@ -82,6 +86,60 @@ class MemoryHandle:
         if isinstance(found := self.files.get(file), Exception):
             raise found
         self.files.pop(file, None)
+
+
+class RecordingHandle(MemoryHandle):
+    """Keeps the paths that are asked for, whatever is done with them.
+
+    Args:
+        files: texts by path.
+        below: parts of the folder in which all paths have to be.
+    """
+
+    def __init__(self, files: Mapping[str, str | Exception], below: Sequence[str] = ("_use",)) -> None:
+        super().__init__(dict(files))
+        self.below = tuple(below)
+        self.asked: set[str] = set()
+
+    def create_text(self, file: str, text: str) -> bool:
+        self.asked.add(file)
+        return super().create_text(file, text)
+
+    def write_text(self, file: str, text: str) -> None:
+        self.asked.add(file)
+        super().write_text(file, text)
+
+    def read_text(self, file: str) -> str | None:
+        self.asked.add(file)
+        return super().read_text(file)
+
+    def list_names(self, folder: str) -> list[str]:
+        self.asked.add(folder)
+        return super().list_names(folder)
+
+    def list_names_containing(self, folder: str, texts: Sequence[str]) -> list[str]:
+        # Relative to the table, not to the folder of the state.
+        self.asked.add("/".join((*self.below, folder)) if is_below(folder) else folder)
+        return [name for name in super().list_names(folder) if any(text in name for text in texts)]
+
+    def delete(self, file: str) -> None:
+        self.asked.add(file)
+        super().delete(file)
+
+    @property
+    def outside(self) -> set[str]:
+        """The paths that are not in the folder, or that have steps upwards."""
+        return {
+            file
+            for file in self.asked
+            if not is_below(file) or PurePosixPath(file).parts[: len(self.below)] != self.below
+        }
+
+
+def is_below(path: str) -> bool:
+    """Whether Hadoop takes a path for one below its parent: it is relative, has no scheme and no steps upwards."""
+    first = path.partition("/")[0]
+    return not path.startswith("/") and ":" not in first and ".." not in path.split("/") and "\x00" not in path
 
 
 def memory_table(files: dict[str, str | Exception]) -> ManagedTable:

@@ -60,6 +60,26 @@ def test_other_commits_do_not_count(text):
     assert LoggedStatement.of(text) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"commitInfo": "x"}', '{"commitInfo": {"tags": 7}}',
+        '{"commitInfo": {"operationParameters": [1]}}\n{"remove": {"path": "a"}}',
+        '{"commitInfo": {}}\n{"remove": [1]}',
+        '["commitInfo"]', '{"commitInfo": ' + "[" * 100_000, '{"commitInfo": {',
+    ],
+    ids=range(7),
+)  # fmt: skip
+def test_what_is_no_commit_is_one_kind_of_error(text, log):
+    with pytest.raises(ValueError, match=r"no commit|line 1"):
+        LoggedStatement.of(text)
+    log.put(1, commit(remove("a"), add("b")))
+    tail = StatementTail(log.snapshot)
+    log.put(2, text)
+    log.put(3, commit(remove("b"), add("c")))
+    assert tail.new_spans() == [None]
+
+
 def test_a_merge_that_only_inserts_counts_and_so_does_a_writer_that_says_nothing():
     assert LoggedStatement.of(commit(add("a"))) is not None
     unknown = LoggedStatement.of("\n".join(map(json.dumps, (remove("a"), add("b")))))

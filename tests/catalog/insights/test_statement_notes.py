@@ -46,3 +46,9 @@ def test_statements_that_run_again_need_no_quiet_period():
     removed = json.dumps({"remove": {"path": "a", "dataChange": True}})
     logged = "\n".join([json.dumps({"commitInfo": {**info, "tags": {STATEMENT_TAG: tag()}}}), removed])
     assert LoggedStatement.of(logged) is None
+
+
+def test_notes_of_any_number_or_depth_add_up_to_a_number_of_sql():
+    texts = [tag(10**400, A=2**62), tag(-1, A=-5), tag(True, A=2**31 - 1), '{"plain_files": ' + "[" * 100_000]
+    notes = StatementNotes.of(texts)
+    assert (notes.statements, notes.repeated, notes.plain_total) == (4, 1, 2**31 - 1)

@@ -144,3 +144,10 @@ def test_nested_values_are_refused_by_a_code(depth, opening):
         declared_stats(text, SCHEMA)
     assert refused.value.code == "USE_TOO_COMPLEX"
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), "1e999"])
+def test_numbers_beyond_those_of_a_column_are_refused(number):
+    with pytest.raises(UseError, match="a finite number is expected") as refused:
+        declared_stats(f'{{"a_min": 0, "a_max": {number}}}', SCHEMA)
+    assert refused.value.code == "USE_INVALID_ARGUMENT"

@@ -67,7 +67,12 @@ def test_accepted(kind, text, value):
         (RATIO, ["", "-0.1", "1.01", "nan", "inf", "half"]),
         (whole_number(1, most=100), ["0", "101", "-1", "1.5"]),
         (ABOVE_ZERO, ["", "0", "-1", "nan", "inf"]),
-        (SPARK_TIME, ["", "soon", "0s", "5 parsecs", "5 6", "minutes 5", "-5 minutes"]),
+        (
+            SPARK_TIME,
+            ["", "soon", "0s", "5 parsecs", "5 6", "minutes 5", "-5 minutes", "9" * 400, "1 s" + "9" * 400 + "w"],
+        ),
+        # To refuse them takes no longer than to read them.
+        (SPARK_TIME, ["1" * 40 + "!", "1s" * 10_000 + "!", " " * 10_000 + "!"]),
         (RUN_TIME, ["", "10", "1 minute 2 seconds", "interval 1 minute", "100 ms", "1 week", "0 seconds"]),
     ],
 )

@@ -185,3 +185,12 @@ def test_the_time_of_a_refusal_is_when_the_bytes_fit(spent, size):
     if refusal is not None:
         assert state.refusal([SHOP], size, refusal.until) is None
         assert state.refusal([SHOP], size, refusal.until - 1) is not None
+
+
+def test_names_of_other_digits_are_no_texts():
+    """They would be the newest ones for ever, so that no change would be seen."""
+    texts = FakeTexts()
+    texts.texts["１" * 20 + ".json"] = LedgerState().to_json()
+    ledger = FleetLedger(texts)
+    assert _spend(ledger, [SHOP], "shop", 60) is None
+    assert _spend(ledger, [SHOP], "shop", 60).code == USED_UP

@@ -2,12 +2,12 @@
 
 import json
 import logging
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 from broken_texts import ODD_VALUES, broken_texts
 from fake_clock import LimitedClock
-from folders import FolderHandle, MemoryHandle, folder_table
+from folders import FolderHandle, MemoryHandle, RecordingHandle, folder_table
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plan_texts import signed, signed_again
@@ -37,42 +37,9 @@ IDS_THAT_ARE_PATHS = [
 ]  # fmt: skip
 
 
-class RecordingHandle(MemoryHandle):
-    """Keeps the paths that are asked for, whatever is done with them."""
-
-    def __init__(self, files):
-        super().__init__(files)
-        self.asked = set()
-
-    def create_text(self, file, text):
-        self.asked.add(file)
-        return super().create_text(file, text)
-
-    def write_text(self, file, text):
-        self.asked.add(file)
-        super().write_text(file, text)
-
-    def read_text(self, file):
-        self.asked.add(file)
-        return super().read_text(file)
-
-    def list_names(self, folder):
-        self.asked.add(folder)
-        return super().list_names(folder)
-
-    def delete(self, file):
-        self.asked.add(file)
-        super().delete(file)
-
-    @property
-    def outside(self):
-        """The paths that are not below the folder of plans, or that have steps upwards."""
-        parts = {file: PurePosixPath(file).parts for file in self.asked}
-        return {file for file, p in parts.items() if p[:2] != ("_use", "plans") or ".." in p or "\x00" in file}
-
-
 def _recorded(files):
-    handle = RecordingHandle({f"_use/plans/{name}": text for name, text in files.items()})
+    files = {f"_use/plans/{name}": text for name, text in files.items()}
+    handle = RecordingHandle(files, below=("_use", "plans"))
     return handle, folder_table(Path("/t"), handle)
 
 

@@ -1,8 +1,10 @@
 """The lease on a table, without Spark; times are epoch milliseconds of an injected clock."""
 
+from pathlib import Path
+
 import pytest
 from fake_clock import LimitedClock
-from folders import FolderHandle, folder_table
+from folders import FolderHandle, RecordingHandle, folder_table
 
 from catalog.state import lease
 from catalog.state.lease import (
@@ -10,8 +12,10 @@ from catalog.state.lease import (
     LEASE_MILLIS,
     Acquired,
     HeldBy,
+    Lease,
     acquire,
     holder_of,
+    leases_of,
     read_lease,
     renewed,
     this_process,
@@ -155,3 +159,15 @@ def test_a_run_that_was_killed_does_not_keep_the_lease(table):
     with renewed(table, "a", "call", clock, "p"):
         assert clock.waits_over.wait(60)
     assert table.read_state(LEASE_FILE) is None
+
+
+@pytest.mark.parametrize(
+    "plan", ["../../../other/_use/plans/x", "..", "/etc", "file:/etc", "a/b", "", "x" * 65, "a\nb"]
+)
+def test_the_plan_of_a_lease_leads_nowhere_else(plan):
+    """Whoever can write the file names the folder in which further leases are looked for."""
+    text = Lease("a", "h:1", "call", NOW, NOW + LEASE_MILLIS, plan).to_json()
+    handle = RecordingHandle({f"_use/{LEASE_FILE}": text})
+    (found,) = leases_of(folder_table(Path("/t"), handle), NOW)
+    assert (found.run_id, found.plan) == ("a", None)
+    assert handle.asked == {f"_use/{LEASE_FILE}"}

@@ -106,6 +106,18 @@ def test_another_host_is_refused_whatever_it_sends(client, host):
         assert client.get(path, headers={"host": host}).status_code == 403
 
 
+@pytest.mark.parametrize("query", [b"\xff", b"token=\xed\xa0\x80", "name=é".encode()])
+def test_a_query_that_no_browser_sends_is_refused(stranger, query):
+    """The server decodes it, and would log the stack of the error."""
+    answer = stranger.request("GET", "/", raw_query=query)
+    assert (answer.status_code, "not accepted" in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:]", "[::1]:[", "127.0.0.1:x", "[::1"])
+def test_a_malformed_host_is_answered(stranger, host):
+    assert stranger.get("/", headers={"host": host}).status_code in (401, 403)
+
+
 def test_another_site_may_lead_here_and_read_nothing(client, tables):
     elsewhere = {"sec-fetch-site": "cross-site"}
     assert client.get("/", headers={**elsewhere, "sec-fetch-mode": "no-cors"}).status_code == 403

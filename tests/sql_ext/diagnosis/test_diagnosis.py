@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from reader_tables import stored_tables
 
-from catalog.errors import InvalidArgumentError, TableError, UnknownNameError
+from catalog.errors import InvalidArgumentError, TableError, TooComplexError, UnknownNameError
 from sql_ext.diagnosis.verdict import Gain
 from sql_ext.from_log.log_table import LogTable
 from sql_ext.readers import diagnose
@@ -137,6 +137,7 @@ def test_conditions_that_select_no_files_are_named(unordered):
         ("SELECT * FROM t JOIN u USING (x)", InvalidArgumentError, "queries"),
         ("", InvalidArgumentError, "queries"),
         ("SELECT FROM WHERE", InvalidArgumentError, "queries"),
+        ("SELECT * FROM t WHERE " + "(" * 2_000, TooComplexError, "queries"),
     ],
 )
 def test_wrong_queries_are_refused(unordered, queries, error, text):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.errors import TableError
+from catalog.errors import FileSystemError, TableError
 from sql_ext.from_log import local_tables
 from sql_ext.from_log.local_tables import check_table, local_folder, session_properties
 
@@ -59,3 +59,9 @@ def test_folders_that_are_no_tables(tmp_path):
         with pytest.raises(TableError) as raised:
             check_table("name", tmp_path / folder)
         assert raised.value.code == code, folder
+
+
+def test_a_path_that_is_too_long_is_an_error_with_a_code(tmp_path):
+    with pytest.raises(FileSystemError, match="File name too long") as raised:
+        check_table("x" * 5_000, tmp_path / ("x" * 5_000))
+    assert len(raised.value.message) < 300

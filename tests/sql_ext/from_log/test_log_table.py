@@ -9,9 +9,9 @@ from fake_clock import FakeClock
 from reader_tables import stored_tables
 
 from catalog.columns.column_names import find_column, find_stored
-from catalog.errors import IndexUnreadableError, NotSupportedError
+from catalog.errors import IndexUnreadableError, NotSupportedError, TableError, UseError
 from catalog.files.file_table import UNKNOWN
-from otree.block import BLOCKS_TAG, REVISION_TAG
+from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from procedures.insight.health.diagnosis import health_rows
 from sql_ext.commands.overview import overview_of_log
 from sql_ext.from_log.files_of_log import _blocks
@@ -83,6 +83,53 @@ def test_a_log_without_the_tags_of_a_file_is_left_to_spark(folders, monkeypatch)
 )
 def test_tags_that_cannot_be_read(tags):
     assert _blocks(tags, {1: 6}) is None
+
+
+def _rewritten(table, change):
+    """Changes each action of the commits of a table in a folder of a test."""
+    for commit in sorted((table.folder / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").split("\n") if line]
+        commit.write_text("\n".join(json.dumps(change(action)) for action in actions), encoding="utf-8")
+    return LogTable.of(table.folder, {})
+
+
+@pytest.mark.parametrize("text", ["9" * 30, "-" + "9" * 30, "1" * 5_000, "x", ""])
+def test_numbers_in_tags_that_are_too_large_are_none(folders, tmp_path, text):
+    tags = {REVISION_TAG: text, TIER_TAG: text, BAND_TAG: f"{text},{text}", TIME_RANGE_TAG: f"{text},{text}"}
+
+    def change(action):
+        return (
+            {"add": {**action["add"], "tags": {**action["add"].get("tags", {}), **tags}}} if "add" in action else action
+        )
+
+    files = _rewritten(_copy(folders, "indexed", tmp_path), change).file_table
+    assert len(files) == 5
+    assert set(files.revision) == {0}
+
+
+def test_texts_of_tags_that_are_no_unicode_are_an_error_with_a_code(folders, tmp_path):
+    def change(action):
+        return {"add": {**action["add"], "tags": {WRITE_TAG: "\ud800"}}} if "add" in action else action
+
+    with pytest.raises(UseError) as raised:
+        assert _rewritten(_copy(folders, "indexed", tmp_path), change).file_table
+    assert raised.value.code in ("USE_FILE_SYSTEM", "USE_TABLE_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    "text", ["[1", "[]", "null", '{"clusteringColumns": 5}', '{"clusteringColumns": [[]]}', "[" * 100_000], ids=range(6)
+)
+def test_damaged_columns_of_cluster_by_are_an_error_with_a_code(folders, tmp_path, text):
+    features = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["clustering", "domainMetadata", "timestampNtz"]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    table = _copy(folders, "indexed", tmp_path)
+    first = table.folder / "_delta_log" / f"{0:020}.json"
+    domain = {"domain": "delta.clustering", "configuration": text, "removed": False}
+    first.write_text(first.read_text(encoding="utf-8").rstrip() + "\n" + json.dumps({"domainMetadata": domain}))
+    changed = _rewritten(table, lambda action: {"protocol": protocol} if "protocol" in action else action)
+    with pytest.raises(TableError, match="columns of CLUSTER BY are damaged") as raised:
+        diagnosis_of(changed)
+    assert raised.value.code == "USE_TABLE_UNREADABLE"
 
 
 def test_failures_of_the_last_week_cost_points(folders, tmp_path):
