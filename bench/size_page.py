@@ -39,9 +39,16 @@ def step_table(figures: Mapping[str, Any]) -> str:
         _row(*["---"] * (len(sizes) + 7)),
     ]
     for step, (name, other) in _STEPS.items():
-        cost, delta = largest["use"][step], largest["delta"].get(step, {})
+        cost, delta = largest["use"][step], largest["delta"].get(step)
         seconds = (_seconds(figures[size]["use"][step]["seconds"]) for size in sizes)
-        beside = (other, _seconds(delta["seconds"]), f"{delta['heap']:,}") if delta else ("", "", "")
+        beside = ("", "", "")
+        if delta is not None:
+            # Delta may need more heap than there is.
+            beside = (
+                (other, _seconds(delta["seconds"]), f"{delta['heap']:,}")
+                if "seconds" in delta
+                else (other, "fails", "")
+            )
         lines.append(_row(name, *seconds, cost["jobs"], f"{cost['heap']:,}", f"{cost['python']:,}", *beside))
     return "\n".join(lines) + "\n"
 
