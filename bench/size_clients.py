@@ -46,7 +46,8 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
-_USED = re.compile(r"heap\s+total \d+K, used (\d+)K")
+# Collectors divide the heap in different ways.
+_USED = re.compile(r"(?:heap|generation)\s+total \d+K, used (\d+)K")
 
 
 @dataclass(frozen=True)
