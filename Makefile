@@ -27,7 +27,8 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins fuzz-inputs audit simulate soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
+# Every target with a help text, and those that others need.
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST))) java environment shim test-shim scalafmt-check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -198,6 +199,9 @@ bench-diagnosis: java $(INSTALLED) ## what use-spark diagnose predicts, against 
 
 bench-looks: java $(INSTALLED) ## what the looks of the service at many tables cost (minutes; ARGS="--tables 10000")
 	@$(BIN)/python bench/looks.py $(ARGS)
+
+bench-size: java $(INSTALLED) ## a table of 1,000,000 files, 50 JDBC clients at once, two workers against one (an hour; ARGS="--only clients")
+	@$(BIN)/python bench/size.py $(ARGS)
 
 bench-lines: ## compare the lines of Spark: the layout and a small optimization (half an hour)
 	@for line in $(LINES); do $(MAKE) environment LINE=$$line || exit 1; done

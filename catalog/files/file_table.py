@@ -307,6 +307,17 @@ class FileTable:
         blocks = self.blocks
         return blocks.where((self.revision[blocks.file] == revision_id) & (blocks.elements > 0))
 
+    def rows_of_cubes(self, revision: Revision | None) -> Integers:
+        """Returns the number of rows of each cube of a revision that has blocks, in the order of the ids.
+
+        Args:
+            revision: the revision; without one, there are no cubes.
+        """
+        of_revision = self.revision == revision.revision_id if revision is not None else np.zeros(len(self), np.bool_)
+        blocks = self.blocks.where(of_revision[self.blocks.file])
+        cubes, group = np.unique(blocks.cube, return_inverse=True)
+        return sums(group, len(cubes), blocks.elements)
+
     def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
         """Returns the current tree of a revision; see ``TableSnapshot.cube_states``."""
         keep = self.revision == revision.revision_id

@@ -33,6 +33,8 @@ from otree.format_json import LONG_BOUNDS
 from sql_ext.readers.delta_files import DeltaFiles
 from sql_ext.readers.log_entries import LogEntry, Tags
 
+# The objects of Python that rows are made of take several times the memory of the rows.
+_FILES_AT_ONCE = 20_000
 # Bytes of a text that become a number, by which texts are ordered, as in ``catalog.files.file_rows``.
 _TEXT_BYTES = 6
 _BLOCKS = pa.list_(
@@ -60,6 +62,20 @@ def file_table_of(
     actions = files.actions
     if not len(actions):
         return FileTable.empty()
+    parts = (actions.slice(first, _FILES_AT_ONCE) for first in range(0, len(actions), _FILES_AT_ONCE))
+    rows = [_rows(files, part, dimensions, columns, is_partitioned=is_partitioned) for part in parts]
+    return FileTable.of(pa.concat_tables(rows))
+
+
+def _rows(
+    files: DeltaFiles,
+    actions: pa.Table,
+    dimensions: Mapping[int, int],
+    columns: Sequence[FoundColumn | None],
+    *,
+    is_partitioned: bool,
+) -> pa.Table:
+    """The rows of some of the files; see ``file_table_of``."""
     paths, modified = actions["path"].to_pylist(), actions["modification_time"].to_pylist()
     entries = [_entry(files, path) for path in paths]
     tags = [entry.tags for entry in entries]
@@ -72,42 +88,36 @@ def file_table_of(
     tagged = [BLOCKS_TAG in of_file for of_file in tags]
     integers, texts, flags = pa.int64(), pa.string(), pa.bool_()
     low, high = (_ranges(actions, key, columns, entries) for key in ("min", "max"))
-    return FileTable.of(
-        pa.table(
-            {
-                "path": pa.array(paths, texts),
-                "deletion_vector": pa.array([_vector_id(entry) for entry in entries], texts),
-                "size": actions["size_bytes"],
-                "modification_time": actions["modification_time"],
-                "rows": pc.subtract(actions["num_records"], pa.array(deleted, integers)),
-                "revision": pa.array([r if b else 0 for r, b in zip(revisions, blocks, strict=True)], integers),
-                "blocks": pa.array(blocks, _BLOCKS),
-                "write_id": pa.array([t.get(WRITE_TAG, p) for t, p in zip(tags, paths, strict=True)], texts),
-                "first_time": pa.array([_or(t[0], m) for t, m in zip(times, modified, strict=True)], integers),
-                "last_time": pa.array([_or(t[1], m) for t, m in zip(times, modified, strict=True)], integers),
-                "outdated": pa.array(outdated, flags),
-                "unreadable": pa.array(
-                    [
-                        (has_blocks or of_file.get(REVISION_TAG, "0") != "0") and not of_blocks and not is_outdated
-                        for has_blocks, of_file, of_blocks, is_outdated in zip(
-                            tagged, tags, blocks, outdated, strict=True
-                        )
-                    ],
-                    flags,
-                ),
-                "band_first": pa.array([band[0] for band in bands], integers),
-                "band_end": pa.array([band[1] for band in bands], integers),
-                "rewrites": pa.array([max(_number(t.get(REWRITES_TAG)), 0.0) for t in tags], pa.float64()),
-                "tagged_revision": pa.array(
-                    [r if t else None for r, t in zip(revisions, tagged, strict=True)], integers
-                ),
-                "deleted": pa.array(deleted, integers),
-                "tier": pa.array([_or(_whole(t.get(TIER_TAG)), 0) for t in tags], integers),
-                "partition": pa.array(_partitions(actions) if is_partitioned else [""] * len(paths), texts),
-                "low": pa.array(list(low), pa.list_(pa.float64())),
-                "high": pa.array(list(high), pa.list_(pa.float64())),
-            }
-        )
+    return pa.table(
+        {
+            "path": pa.array(paths, texts),
+            "deletion_vector": pa.array([_vector_id(entry) for entry in entries], texts),
+            "size": actions["size_bytes"],
+            "modification_time": actions["modification_time"],
+            "rows": pc.subtract(actions["num_records"], pa.array(deleted, integers)),
+            "revision": pa.array([r if b else 0 for r, b in zip(revisions, blocks, strict=True)], integers),
+            "blocks": pa.array(blocks, _BLOCKS),
+            "write_id": pa.array([t.get(WRITE_TAG, p) for t, p in zip(tags, paths, strict=True)], texts),
+            "first_time": pa.array([_or(t[0], m) for t, m in zip(times, modified, strict=True)], integers),
+            "last_time": pa.array([_or(t[1], m) for t, m in zip(times, modified, strict=True)], integers),
+            "outdated": pa.array(outdated, flags),
+            "unreadable": pa.array(
+                [
+                    (has_blocks or of_file.get(REVISION_TAG, "0") != "0") and not of_blocks and not is_outdated
+                    for has_blocks, of_file, of_blocks, is_outdated in zip(tagged, tags, blocks, outdated, strict=True)
+                ],
+                flags,
+            ),
+            "band_first": pa.array([band[0] for band in bands], integers),
+            "band_end": pa.array([band[1] for band in bands], integers),
+            "rewrites": pa.array([max(_number(t.get(REWRITES_TAG)), 0.0) for t in tags], pa.float64()),
+            "tagged_revision": pa.array([r if t else None for r, t in zip(revisions, tagged, strict=True)], integers),
+            "deleted": pa.array(deleted, integers),
+            "tier": pa.array([_or(_whole(t.get(TIER_TAG)), 0) for t in tags], integers),
+            "partition": pa.array(_partitions(actions) if is_partitioned else [""] * len(paths), texts),
+            "low": pa.array(list(low), pa.list_(pa.float64())),
+            "high": pa.array(list(high), pa.list_(pa.float64())),
+        }
     )
 
 

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on this machine: a master and two workers, each a process of its own."""
+"""A standalone cluster of Spark on this machine: a master and workers, each a process of its own."""
 
 import os
 import signal
@@ -76,9 +76,9 @@ class Processes:
 
 
 class StandaloneCluster:
-    """A master and two workers of one core each."""
+    """A master and workers of one core each."""
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(self, processes: Processes, workers: int = 2, memory: str = "1g") -> None:
         spark_class = str(SPARK_HOME / "bin" / "spark-class")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -91,10 +91,10 @@ class StandaloneCluster:
         self.workers = {
             name: processes.start(
                 name,
-                *(spark_class, f"{package}.worker.Worker", *here, "--cores", "1", "--memory", "1g"),
+                *(spark_class, f"{package}.worker.Worker", *here, "--cores", "1", "--memory", memory),
                 *("--work-dir", str(processes.folder / name), self.url),
             )
-            for name in ("worker1", "worker2")
+            for name in (f"worker{number + 1}" for number in range(workers))
         }
         for name in self.workers:
             wait_for(lambda name=name: "Successfully registered" in processes.log(name), f"the start of {name}")

@@ -56,7 +56,7 @@ def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> Hea
         files=files,
         newest=newest,
         is_indexed=are_indexed(snapshot.revisions, files, newest),
-        cubes={} if newest is None else snapshot.cube_states(newest),
+        cube_rows=files.rows_of_cubes(newest),
         has_index_columns=index is not None,
         target_bytes=TARGET_FILE_BYTES.value(snapshot.settings),
         commits=commits,

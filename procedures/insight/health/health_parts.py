@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import UNKNOWN, FileTable, Flags
-from otree.cube import CubeId
+from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers
 from otree.overfull import is_overfull
 from otree.revision import Revision
-from otree.tree import CubeState
 from procedures.insight.health.reads import BOX_1, JOIN_1, OPEN_COST, SAMPLE_1, SAMPLE_10, ReadCost, read_costs
 from procedures.insight.health.remedy import Advice, Remedy, sql_text
 from procedures.insight.health.score import Part
@@ -26,7 +24,7 @@ class HealthFacts:
         files: the files of the version, with the ranges of the indexed columns.
         newest: the newest revision; None if nothing was indexed.
         is_indexed: whether the index skips each file by weight.
-        cubes: the tree of the newest revision; empty without one.
+        cube_rows: rows of each cube of the newest revision; empty without one.
         has_index_columns: whether the table's properties name index columns.
         target_bytes: bytes of a file of a fresh layout.
         commits: number of commits after the last checkpoint.
@@ -41,7 +39,7 @@ class HealthFacts:
     files: FileTable
     newest: Revision | None
     is_indexed: Flags
-    cubes: Mapping[CubeId, CubeState]
+    cube_rows: Integers
     has_index_columns: bool
     target_bytes: int
     commits: int
@@ -121,8 +119,8 @@ def _index_parts(facts: HealthFacts) -> list[Part]:
         for name in (SAMPLE_1, SAMPLE_10, BOX_1, JOIN_1)
         if name in costs
     ]
-    overfull = sum(is_overfull(state.element_count, newest.desired_cube_size) for state in facts.cubes.values())
-    return [*parts, Part("overfull_cubes", overfull / max(len(facts.cubes), 1), None, optimize)]
+    overfull = sum(is_overfull(rows, newest.desired_cube_size) for rows in facts.cube_rows.tolist())
+    return [*parts, Part("overfull_cubes", overfull / max(len(facts.cube_rows), 1), None, optimize)]
 
 
 def _without_index(facts: HealthFacts) -> list[Part]:

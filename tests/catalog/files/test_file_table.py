@@ -67,6 +67,9 @@ def test_the_tree_is_the_smallest_threshold_and_all_rows_of_each_cube(files, rev
                 expected[cube] = min(threshold, high), rows + count
     found = columns_of(files).cube_states(revision, without)
     assert {cube.text: (s.max_weight, s.element_count) for cube, s in found.items()} == expected
+    if not without:
+        rows = columns_of(files).rows_of_cubes(revision)
+        assert rows.tolist() == [count for _, (_, count) in sorted(expected.items())]
 
 
 @SOME

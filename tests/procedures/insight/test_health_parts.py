@@ -88,7 +88,7 @@ def _facts_of(table, **changes):
         files=files,
         newest=NEWEST,
         is_indexed=files.revision == NEWEST.revision_id,
-        cubes=files.cube_states(NEWEST),
+        cube_rows=files.rows_of_cubes(NEWEST),
         has_index_columns=True,
         target_bytes=TARGET_BYTES,
         commits=3,
@@ -151,7 +151,7 @@ def test_fragmentation_alone(fresh):
         {**row, "write_id": f"w{n % 4}", "blocks": [(ids[n - n % 4], *row["blocks"][0][1:])]}
         for n, row in enumerate(fresh)
     ]
-    score, parts, sick = _judged(_facts(rows, cubes={}))
+    score, parts, sick = _judged(_facts(rows, cube_rows=np.zeros(0, np.int64)))
     assert sick == {"fragmentation"}
     assert parts["fragmentation"].value == pytest.approx(0.75, abs=0.01)
     assert 90 < score < 100
@@ -200,12 +200,9 @@ def test_the_log_and_failures_alone(fresh, changes, part, value, cost, advice):
 
 def test_overfull_cubes_alone(fresh):
     """One cube in ten holds three times the desired rows."""
-    cubes = _facts(fresh).cubes
-    over = {
-        cube: replace(state, element_count=3 * TARGET_ROWS) if n % 10 == 0 else state
-        for n, (cube, state) in enumerate(cubes.items())
-    }
-    _, parts, sick = _judged(_facts(fresh, cubes=over))
+    over = _facts(fresh).cube_rows.copy()
+    over[::10] = 3 * TARGET_ROWS
+    _, parts, sick = _judged(_facts(fresh, cube_rows=over))
     assert sick == {"overfull_cubes"}
     assert parts["overfull_cubes"].value == pytest.approx(0.1, abs=0.01)
 
@@ -301,7 +298,7 @@ def test_the_first_indexing_never_lowers_the_score(count, steps, rows, is_sorted
         row = _unindexed(_file(number, rows, (low, 0.0), (high, 1.0), (0, 0)))
         return {**row, "modification_time": number}
 
-    start, *_ = _judged(_facts([plain(n) for n in range(count)], newest=None, cubes={}))
+    start, *_ = _judged(_facts([plain(n) for n in range(count)], newest=None, cube_rows=np.zeros(0, np.int64)))
     least = start
     for step in range(1, steps + 1):
         done = max(1, count * step // steps)
@@ -370,7 +367,7 @@ def test_the_newest_revision_is_rewritten_only_for_what_it_costs(fresh):
 def test_smaller_files_until_they_cost_more_to_open():
     """128 MB in one file: a smaller size is advised, and at that size no other."""
     rows = [{**_file(0, 1_280_000, (0.0, 0.0), (1.0, 1.0), (-(2**31), 2**31))}]
-    facts = _facts(rows, target_bytes=128 * 1024 * 1024, cubes={})
+    facts = _facts(rows, target_bytes=128 * 1024 * 1024, cube_rows=np.zeros(0, np.int64))
     (step,) = (step for step in _steps(facts) if step.advice.remedy is Remedy.SMALLER_FILES)
     target = int(step.statement.split("'")[3])
     assert 8 * 1024 * 1024 <= target < 64 * 1024 * 1024

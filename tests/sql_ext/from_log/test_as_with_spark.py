@@ -84,9 +84,8 @@ def _equal(found, expected):
 
 def _others(facts):
     """The facts that are no arrays."""
-    return {
-        field.name: getattr(facts, field.name) for field in fields(facts) if field.name not in ("files", "is_indexed")
-    }
+    arrays = ("files", "is_indexed", "cube_rows")
+    return {field.name: getattr(facts, field.name) for field in fields(facts) if field.name not in arrays}
 
 
 @pytest.mark.parametrize("make", [_plain, _changed, _partitioned, _clustered], ids=lambda make: make.__name__)
@@ -100,6 +99,7 @@ def test_the_log_gives_the_numbers_of_a_session(spark, new_table, make):
     _equal(from_log.facts.files, with_session.facts.files)
     assert _others(from_log.facts) == _others(with_session.facts)
     np.testing.assert_array_equal(from_log.facts.is_indexed, with_session.facts.is_indexed)
+    np.testing.assert_array_equal(from_log.facts.cube_rows, with_session.facts.cube_rows)
     assert health_rows(from_log) == health_rows(with_session)
     assert from_log.steps == with_session.steps
     shown, other = overview_of_log(of_log, clock), overview(by_path)

@@ -14,6 +14,7 @@ from catalog.files.file_table import UNKNOWN
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from procedures.insight.health.diagnosis import health_rows
 from sql_ext.commands.overview import overview_of_log
+from sql_ext.from_log import files_of_log
 from sql_ext.from_log.files_of_log import _blocks
 from sql_ext.from_log.health import diagnosis_of
 from sql_ext.from_log.log_schema import log_schema
@@ -45,6 +46,18 @@ def test_files_of_an_indexed_table(folders):
     assert files.low.shape == (5, table.latest_revision.dimensions)
     known = ~np.isnan(files.low) & ~np.isnan(files.high)
     assert (files.low[known] <= files.high[known]).all()
+
+
+@pytest.mark.parametrize("name", ["indexed", "changed"])
+def test_files_are_the_same_in_parts(folders, name, monkeypatch):
+    whole = _table(folders, name).file_table
+    monkeypatch.setattr(files_of_log, "_FILES_AT_ONCE", 2)
+    parts = _table(folders, name).file_table
+    assert len(parts) == len(whole) > 2
+    for column in ("path", "rows", "revision", "write", "first_time", "deleted", "low"):
+        np.testing.assert_array_equal(getattr(parts, column), getattr(whole, column), column)
+    for column in ("file", "cube", "min_weight", "elements"):
+        np.testing.assert_array_equal(getattr(parts.blocks, column), getattr(whole.blocks, column), column)
 
 
 def test_deleted_rows_and_vectors(folders):
