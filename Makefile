@@ -102,7 +102,8 @@ simulate: $(INSTALLED) ## run 1,000,000 histories of writers, services and maint
 MINUTES ?= 10
 KILLS ?= 10
 
-soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on one table at once (MINUTES=10)
+soak: MINUTES = 60
+soak: java $(INSTALLED) test-shim ## everything on one table at once, with other engines as oracles; nothing may grow (MINUTES=60)
 	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)
 
 soak-ingest: java $(INSTALLED) test-shim ## two plain writers without a pause, and the optimizer beside them (MINUTES=10)
