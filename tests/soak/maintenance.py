@@ -24,8 +24,8 @@ class Maintenance:
 
     def _optimize(self) -> None:
         strategy = self.chance.choice(self.strategies)
-        options = {"fraction": "0.1"} if strategy == "SamplingOverheadReduction" else None
-        rows = self.soak.call("optimize", strategy=strategy, options=options, max_iterations=2)
+        more = {"options": {"fraction": "0.1"}} if strategy == "SamplingOverheadReduction" else {}
+        rows = self.soak.call("optimize", strategy=strategy, max_iterations=2, **more)
         self.soak.board.count("maintenance: optimize")
         for row in rows:
             if row.state == "failed" and row.reason != "USE_CONCURRENT_CHANGE":
@@ -47,14 +47,18 @@ class Maintenance:
 
     def _protect(self) -> None:
         """Ends the protection of the last round, whose version has long expired, and begins another one."""
-        if self.protected is not None:
-            for engine in (SESSION, "delta"):
-                problem = self.reader.all_rows(self.protected, engine)
-                if problem:
-                    self.soak.board.fail(f"protected version {self.protected.number}: {problem}")
-            self.soak.call("unprotect", name="soak")
-            self.protected = None
-            self.soak.board.count("maintenance: protected and read")
+        self.unprotect()
         newest = self.soak.history.newest()
         self.soak.call("protect", version=newest.number, name="soak")
         self.protected = newest
+
+    def unprotect(self) -> None:
+        """Reads the protected version, and ends its protection."""
+        if self.protected is None:
+            return
+        for engine in (SESSION, "delta"):
+            if problem := self.reader.all_rows(self.protected, engine):
+                self.soak.board.fail(f"protected version {self.protected.number}: {problem}")
+        self.soak.call("unprotect", name="soak")
+        self.protected = None
+        self.soak.board.count("maintenance: protected and read")

@@ -90,8 +90,7 @@ class Resources:
         # First Python's garbage: each of its handles keeps an object of the JVM alive.
         gc.collect()
         jvm.java.lang.System.gc()
-        management = jvm.java.lang.management.ManagementFactory
-        memory = management.getMemoryMXBean()
+        memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
         pid, own = jvm.java.lang.ProcessHandle.current().pid(), os.getpid()
         context = self.spark.sparkContext._jsc.sc()
         log, state = _sizes([self.table / "_delta_log"]), _sizes([self.table / "_use"])

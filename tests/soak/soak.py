@@ -100,13 +100,14 @@ def run(spark: SparkSession, folder: Path, minutes: float, seed: int) -> tuple[B
     soak = Soak(spark.newSession(), table.name, history, Engines(path, folder / "engines"), Board(), RETENTION_SECONDS)
     resources = Resources(spark, path, (folder / "tmp", folder / "local"))
     reader = Reader(soak, seed)
+    maintenance = Maintenance(soak, reader, seed + 5)
     steps = {
         "writer 1": (Writer(soak, 1, seed + 1).step, 0.5),
         "writer 2": (Writer(soak, 2, seed + 2).step, 0.5),
         "columns": (ColumnChanger(soak).step, 7),
         "reader 1": (Reader(soak, seed + 3).step, 0.5),
         "reader 2": (Reader(soak, seed + 4).step, 0.5),
-        "maintenance": (Maintenance(soak, reader, seed + 5).step, 4),
+        "maintenance": (maintenance.step, 4),
         "overviews": (Overviews(soak).step, 3),
         "follower": (history.follow, 1),
     }
@@ -123,6 +124,7 @@ def run(spark: SparkSession, folder: Path, minutes: float, seed: int) -> tuple[B
         thread.join()
     service.stop()
     spark.conf.set("spark.qbeast.use.service.enabled", "false")
+    maintenance.unprotect()
     verdict(soak, table, reader)
     soak.engines.stop()
     return soak.board, resources
