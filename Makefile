@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins simulate soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
+.PHONY: help demo test test-smoke test-lines test-compatibility test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins simulate soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -54,7 +54,11 @@ test-lines: ## run the smoke suite on the oldest and the newest versions of ever
 	@echo "== tables of other lines"; $(BIN)/python -m pytest -q tests/lines/test_tables_of_other_lines.py
 	@for line in $(LINES); do echo "== Spark $$line"; $(MAKE) test LINE=$$line || exit 1; done
 
-SHARD ?= 1/1
+test-compatibility: java $(INSTALLED) test-shim ## other Pythons, Javas, oldest and newest dependencies (SHARD=py3.11-java17-oldest)
+	@$(PIP) install 'uv>=0.8,<1'
+	@$(BIN)/python tests/lines/compatibility.py $(if $(SHARD),--shard $(SHARD)) $(ARGS)
+
+test-slow: SHARD ?= 1/1
 test-slow: java $(INSTALLED) test-shim ## run the slow tests, or a part of them (SHARD=1/3)
 	@$(BIN)/python -m pytest -q -m "slow and not clients and not cluster" -n $(WORKERS) --dist loadfile --shard $(SHARD) $(ARGS) || [ $$? -eq 5 ]
 
