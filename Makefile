@@ -55,7 +55,11 @@ test-lines: ## run the smoke suite on the oldest and the newest versions of ever
 	@echo "== tables of other lines"; $(BIN)/python -m pytest -q tests/lines/test_tables_of_other_lines.py
 	@for line in $(LINES); do echo "== Spark $$line"; $(MAKE) test LINE=$$line || exit 1; done
 
-SHARD ?= 1/1
+test-compatibility: java $(INSTALLED) test-shim ## other Pythons, Javas, oldest and newest dependencies (SHARD=py3.11-java17-oldest)
+	@$(PIP) install 'uv>=0.8,<1'
+	@$(BIN)/python tests/lines/compatibility.py $(if $(SHARD),--shard $(SHARD)) $(ARGS)
+
+test-slow: SHARD ?= 1/1
 test-slow: java $(INSTALLED) test-shim ## run the slow tests, or a part of them (SHARD=1/3)
 	@$(BIN)/python -m pytest -q -m "slow and not clients and not cluster" -n $(WORKERS) --dist loadfile --shard $(SHARD) $(ARGS) || [ $$? -eq 5 ]
 
@@ -110,7 +114,8 @@ simulate: $(INSTALLED) ## run 1,000,000 histories of writers, services and maint
 MINUTES ?= 10
 KILLS ?= 10
 
-soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on one table at once (MINUTES=10)
+soak: MINUTES = 60
+soak: java $(INSTALLED) test-shim ## everything on one table at once, with other engines as oracles; nothing may grow (MINUTES=60)
 	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)
 
 soak-ingest: java $(INSTALLED) test-shim ## two plain writers without a pause, and the optimizer beside them (MINUTES=10)

@@ -2,7 +2,7 @@
 
 import fcntl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,8 +16,8 @@ _JVM = "-Duser.timezone=UTC -XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
 
-def start_session(folder: Path, *, short_lived: bool = True) -> SparkSession:
-    """Starts a small attached session that writes below ``folder`` only."""
+def start_session(folder: Path, *, short_lived: bool = True, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Starts a small attached session that writes below ``folder`` only; ``settings`` come on top of the usual ones."""
     jvm = f"{_JVM} {_SHORT_LIVED}" if short_lived else _JVM
     builder = (
         SparkSession.builder.master("local[2]")
@@ -52,6 +52,8 @@ def start_session(folder: Path, *, short_lived: bool = True) -> SparkSession:
         # Tests make a service of their own, with a clock of their own.
         .config("spark.qbeast.use.service.enabled", "false")
     )
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
     with _alone_with_the_download():
         session = sql_ext.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -1,6 +1,7 @@
 """Tables that another writer of the format made, built here by hand from its facts and by nothing of ours."""
 
 import base64
+import datetime as dt
 import json
 import time
 from collections import defaultdict
@@ -13,7 +14,8 @@ from sql_ext import read_report
 
 ROWS = 1000
 TRANSFORM = "io.qbeast.core.transform."
-COLUMNS = "id BIGINT, a BIGINT, s STRING"
+COLUMNS = "id BIGINT, a BIGINT, s STRING, d DATE"
+VALUES = ("id % 1000 a", "concat('s', id % 77) s", "date_add(DATE'2024-01-01', CAST(id * 7 % 1000 AS INT)) d")
 SPACES = {
     "linear and hash": (
         [
@@ -44,6 +46,35 @@ SPACES = {
             {"className": TRANSFORM + "CDFStringQuantilesTransformation", "quantiles": ["s1", "s3", "s5", "s999"]},
         ],
     ),
+    "dates": (
+        [
+            {"className": TRANSFORM + "LinearTransformer", "columnName": "d", "dataType": "DateDataType"},
+            {"className": TRANSFORM + "CDFStringQuantilesTransformer", "columnName": "s"},
+        ],
+        [
+            {
+                "className": TRANSFORM + "LinearTransformation", "minNumber": 1704067200000,
+                "maxNumber": 1790380800000, "nullValue": 1708242113821, "orderedDataType": "DateDataType",
+            },
+            {"className": TRANSFORM + "CDFStringQuantilesTransformation", "quantiles": ["s1", "s3", "s5", "s999"]},
+        ],
+    ),
+    "quantiles of dates": (
+        [
+            {
+                "className": TRANSFORM + "CDFNumericQuantilesTransformer", "columnName": "d",
+                "orderedDataType": "DateDataType",
+            },
+            {"className": TRANSFORM + "HashTransformer", "columnName": "s", "dataType": "StringDataType"},
+        ],
+        [
+            {
+                "className": TRANSFORM + "CDFNumericQuantilesTransformation",
+                "quantiles": [1704067200000, 1711929600000, 1719792000000, 1790380800000], "dataType": "DateDataType",
+            },
+            {"className": TRANSFORM + "HashTransformation", "nullValue": -1341184382},
+        ],
+    ),
 }  # fmt: skip
 
 
@@ -57,6 +88,8 @@ class Format:
         self.hashes = {}
 
     def coordinate(self, space, value):
+        if isinstance(value, dt.date):
+            value = (value - dt.date(1970, 1, 1)).days * 86_400_000
         kind = space["className"].removeprefix(TRANSFORM)
         if kind == "LinearTransformation":
             low, high = float(space["minNumber"]), float(space["maxNumber"])
@@ -104,19 +137,20 @@ def _make(spark, table, space):
         "revisionID": 1, "timestamp": 1795248698271, "tableID": "/data/t1", "desiredCubeSize": 200,
         "columnTransformers": transformers, "transformations": transformations,
     }  # fmt: skip
+    facts = Format(spark, revision)
     staging = {
         **revision, "revisionID": 0, "timestamp": 1795248698270,
-        "columnTransformers": [{"className": TRANSFORM + "EmptyTransformer", "columnName": c} for c in "as"],
+        "columnTransformers": [{"className": TRANSFORM + "EmptyTransformer", "columnName": c} for c in facts.columns],
         "transformations": [{"className": TRANSFORM + "EmptyTransformation"}] * 2,
     }  # fmt: skip
-    facts = Format(spark, revision)
     rows = spark.range(ROWS).selectExpr(
-        "id", "IF(id % 50 = 0, NULL, id * 7919 % 1000) a", "IF(id % 40 = 0, NULL, concat('s', id % 1000)) s"
-    )
+        "id", "IF(id % 50 = 0, NULL, id * 7919 % 1000) a", "IF(id % 40 = 0, NULL, concat('s', id % 1000)) s",
+        "IF(id % 30 = 0, NULL, date_add(DATE'2024-01-01', CAST(id * 7919 % 1000 AS INT))) d",
+    )  # fmt: skip
     cube_of, weight_of = {}, {}
-    for r in rows.withColumn("w", F.hash("a", "s")).collect():
+    for r in rows.withColumn("w", F.hash(*facts.columns)).collect():
         weight_of[r.id] = r.w
-        cube_of[r.id] = "" if r.w <= _weight(0.2) else facts.path((r.a, r.s))[1]
+        cube_of[r.id] = "" if r.w <= _weight(0.2) else facts.path([r[c] for c in facts.columns])[1]
     children = sorted(set(cube_of.values()) - {""})
     assert len(children) > 2
     for cubes in (["", *children[:2]], children[2:]):
@@ -138,8 +172,8 @@ def _make(spark, table, space):
     live, metadata = table.replayed()
     metadata["configuration"] = {
         "qbeast.lastRevisionID": "1", "qbeast.revision.1": json.dumps(revision),
-        "qbeast.revision.0": json.dumps(staging), "columnsToIndex": "a,s", "cubeSize": "200", "columnStats": "",
-        "tableFormat": "delta",
+        "qbeast.revision.0": json.dumps(staging), "columnsToIndex": ",".join(facts.columns),
+        "cubeSize": "200", "columnStats": "", "tableFormat": "delta",
     }  # fmt: skip
     tagged = [
         {"add": {**add, "dataChange": False, "tags": {"revision": "1", "blocks": json.dumps(table.tags[path])}}}
@@ -192,23 +226,30 @@ def test_it_is_read_sampled_appended_and_optimized(spark, new_table, space):
     table.tags.clear()
     _make(spark, table, space)
     assert check_by_the_format(table) == ROWS
+    columns = [each["columnName"] for each in SPACES[space][0]]
 
     def sampled(fraction):
         sample = table.data.sample(fraction)
         report = read_report(sample)
         assert (report.samples, report.weight_filters) == (0, 1)
         with PlainReads(spark):
-            wanted = table.data.where(F.hash("a", "s") < _weight(fraction)).collect()
+            wanted = table.data.where(F.hash(*columns) < _weight(fraction)).collect()
         assert sorted(r.id for r in sample.collect()) == sorted(r.id for r in wanted)
         return report.scans[0]
 
     assert sampled(0.1).kept_files == 1, "only the file with the root has such weights"
-    for condition in ("a BETWEEN 800 AND 850", "s = 's7'", "a IS NULL AND s > 's5'"):
+    for condition in (
+        "a BETWEEN 800 AND 850",
+        "s = 's7'",
+        "a IS NULL AND s > 's5'",
+        "d = DATE'2024-07-01'",
+        "d IS NULL",
+    ):
         with PlainReads(spark):
             wanted = table.data.where(condition).count()
         assert table.data.where(condition).count() == wanted, condition
 
-    table.append(spark.range(ROWS, ROWS + 300).selectExpr("id", "id % 1000 a", "concat('s', id % 77) s"))
+    table.append(spark.range(ROWS, ROWS + 300).selectExpr("id", *VALUES))
     before = table.checksum()
     sampled(0.1)
     report = table.optimize()
@@ -232,7 +273,7 @@ def test_a_table_made_for_an_index_that_has_no_data_yet(spark, new_table):
     metadata = table.replayed()[1]
     metadata["configuration"] = {"qbeast.lastRevisionID": "0", "qbeast.revision.0": json.dumps(revision)}
     _commit(table, [{"metaData": metadata}])
-    table.append(spark.range(800).selectExpr("id", "id * id a", "concat('s', id % 77) s"))
+    table.append(spark.range(800).selectExpr("id", "id * id a", "concat('s', id % 77) s", "CAST(NULL AS DATE) d"))
     before = table.checksum()
     table.index()
     assert table.checksum() == before
@@ -244,7 +285,7 @@ def test_a_table_made_for_an_index_that_has_no_data_yet(spark, new_table):
 @pytest.mark.slow
 def test_tags_of_before_version_0_6_are_no_index(spark, new_table, caplog):
     table = new_table(COLUMNS, index="a", cube_size=300)
-    table.append(spark.range(500).selectExpr("id", "id a", "'x' s"))
+    table.append(spark.range(500).selectExpr("id", "id a", "'x' s", "CAST(NULL AS DATE) d"))
     old = {"state": "FLOODED", "cube": "w", "revision": "1", "minWeight": "5", "maxWeight": "9", "elementCount": "500"}
     _commit(table, [{"add": {**add, "dataChange": False, "tags": old}} for add in table.replayed()[0].values()])
     before = table.checksum()

@@ -1,0 +1,143 @@
+"""What a process with a session uses: memory, threads, open files, and what lies on the disk."""
+
+import contextlib
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from process_tree import threads
+from pyspark.sql import SparkSession
+
+from soak.flatness import LEAST_SAMPLES, Allowance, Trend, trend
+
+MIB = 1 << 20
+# Shorter runs show the numbers only: classes are still loaded, and no old version was deleted yet.
+JUDGED_MINUTES = 20
+
+ALLOWANCES = {
+    "JVM heap after GC, MiB": Allowance(15),
+    "JVM outside the heap, MiB": Allowance(15),
+    "JVM resident, MiB": Allowance(60),
+    "JVM threads": Allowance(10),
+    "JVM open files": Allowance(20),
+    "Python objects, 1,000": Allowance(10),
+    "Python resident, MiB": Allowance(25),
+    "Python threads": Allowance(4),
+    "Python open files": Allowance(8),
+    "temporary files": Allowance(20),
+    "persisted RDDs": Allowance(2),
+    "blocks in memory, MiB": Allowance(8),
+    "files of the log": Allowance(60),
+    "bytes of the log, KiB": Allowance(400),
+    "files of the state": Allowance(40),
+    "bytes of the state, KiB": Allowance(200),
+    "data files": Allowance(80),
+    "bytes of data, KiB": Allowance(2000),
+}
+
+
+def _sizes(folders: Iterable[Path]) -> list[int]:
+    found = []
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):  # it was deleted meanwhile
+                    found.append(os.lstat(f"{parent}/{name}").st_size)
+    return found
+
+
+def _resident(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def _open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+@dataclass
+class Resources:
+    """Samples of a session, its table and its temporary files.
+
+    Args:
+        spark: the session.
+        table: path of the table.
+        temporary: folders of temporary files.
+    """
+
+    spark: SparkSession
+    table: Path
+    temporary: tuple[Path, ...]
+    samples: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in ALLOWANCES})
+
+    def sample(self) -> None:
+        """Takes a sample of everything."""
+        for name, value in self._take().items():
+            self.samples[name].append(value)
+
+    def trends(self) -> dict[str, Trend]:
+        """The trend of each resource; none of them if there are too few samples."""
+        if len(next(iter(self.samples.values()))) < LEAST_SAMPLES:
+            return {}
+        return {name: trend(self.samples[name], allowance) for name, allowance in ALLOWANCES.items()}
+
+    def _take(self) -> dict[str, float]:
+        jvm: Any = self.spark._jvm
+        # First Python's garbage: each of its handles keeps an object of the JVM alive.
+        gc.collect()
+        jvm.java.lang.System.gc()
+        memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+        pid, own = jvm.java.lang.ProcessHandle.current().pid(), os.getpid()
+        context = self.spark.sparkContext._jsc.sc()
+        log, state = _sizes([self.table / "_delta_log"]), _sizes([self.table / "_use"])
+        everything = _sizes([self.table])
+        values: list[float] = [
+            memory.getHeapMemoryUsage().getUsed() / MIB,
+            memory.getNonHeapMemoryUsage().getUsed() / MIB,
+            _resident(pid),
+            threads(pid),
+            _open_files(pid),
+            len(gc.get_objects()) / 1000,
+            _resident(own),
+            threading.active_count(),
+            _open_files(own),
+            len(_sizes(self.temporary)),
+            context.getPersistentRDDs().size(),
+            _block_bytes(context) / MIB,
+            len(log),
+            sum(log) / 1024,
+            len(state),
+            sum(state) / 1024,
+            len(everything) - len(log) - len(state),
+            (sum(everything) - sum(log) - sum(state)) / 1024,
+        ]
+        return dict(zip(ALLOWANCES, values, strict=True))
+
+
+def _block_bytes(context: Any) -> int:
+    status = context.getExecutorMemoryStatus().values().iterator()
+    used = 0
+    while status.hasNext():
+        pair = status.next()
+        used += pair._1() - pair._2()
+    return used
+
+
+def table_of(trends: dict[str, Trend], hours_per_third: float, is_judged: Callable[[Trend], bool]) -> list[str]:
+    """The trends as lines of text, of 100 characters at most.
+
+    Args:
+        trends: by the name of the resource.
+        hours_per_third: hours between the middles of two thirds.
+        is_judged: whether a resource that grows fails the run.
+    """
+    lines = [f"{'':<28}{'first':>9}{'middle':>9}{'last':>9}{'per hour':>10}{'allowed':>9}"]
+    for name, one in trends.items():
+        verdict = "GROWS" if is_judged(one) and one.grows else ""
+        numbers = f"{one.first:>9,.1f}{one.middle:>9,.1f}{one.last:>9,.1f}{one.slope / hours_per_third:>+10,.1f}"
+        lines.append(f"{name:<28}{numbers}{one.allowed:>9,.1f}  {verdict}".rstrip())
+    return lines
