@@ -17,7 +17,7 @@ from simulation.delta_log import Commit
 from simulation.faults import CONFLICT, KILL, LOST_ANSWER, PAUSE, SKEW, THROTTLING, StoreError
 from simulation.history import Violation
 from simulation.scheduler import Process
-from simulation.surroundings import ROOT
+from simulation.surroundings.paths import ROOT
 
 if TYPE_CHECKING:
     from simulation.world import World

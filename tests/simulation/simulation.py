@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, leases_of, read_lease
 from catalog.state.plan_claims import read_group_states
 from catalog.state.plan_files import StoredPlan, plan_ids, read_plan
-from simulation import actors
+from simulation.actors import maintenance, people, readers, services, writers
 from simulation.delta_log import AddedFile, Commit
 from simulation.faults import MOST_SKEW, SKEW
 from simulation.history import History
-from simulation.surroundings import ROOT, Session
+from simulation.surroundings.paths import ROOT
+from simulation.surroundings.sessions import Session
 from simulation.world import HOUR, World
 
-_ACTORS: dict[str, actors.Actor] = {
-    name: getattr(actors, name)
-    for name in (
-        "append",
-        "change",
-        "read",
-        "travel",
-        "serve",
-        "plan",
-        "execute",
-        "vacuum",
-        "purge",
-        "consolidate",
-        "protect",
-        "cancel",
-    )
+Actor = Callable[[World, Session], None]
+
+_ACTORS: dict[str, Actor] = {
+    "append": writers.append,
+    "change": writers.change,
+    "read": readers.read,
+    "travel": readers.travel,
+    "serve": services.serve,
+    "plan": services.plan,
+    "execute": services.execute,
+    "vacuum": maintenance.vacuum,
+    "purge": maintenance.purge,
+    "consolidate": maintenance.consolidate,
+    "protect": people.protect,
+    "cancel": people.cancel,
 }
 # How often a history has an actor; histories are short, and many.
 # Processes whose races need each other.
@@ -69,10 +70,10 @@ def _set_up(world: World) -> None:
     if "plan" in chosen or "execute" in chosen:
         chosen += ["plan"] * ("plan" not in chosen) + ["execute"] * choose.randrange(3)
     if "plan" not in chosen and choose.random() < (0.6 if chosen.count("serve") > 1 else 0.2):
-        world.pools = (choose.choice(actors.POOLS),)
+        world.pools = (choose.choice(services.POOLS),)
         world.invariants.most_spent = world.pools[0].max_bytes
     if "consolidate" in chosen:
-        actors.store_past_events(world)
+        maintenance.store_past_events(world)
     for number, name in enumerate(chosen):
         actor = _ACTORS[name]
         world.process(f"{name} {number}", lambda session, a=actor: a(world, session))  # type: ignore[misc]
@@ -152,7 +153,7 @@ def _finish(world: World) -> None:
     check(world.scheduler.now - now < MOST_SKEW + 2 * LEASE_MILLIS, "leases: one ends much too late")
     world.pools = None
     if world.random.random() < _LAST_RUNS:
-        service = world.process("last service", lambda s: actors.settle(world, s))
+        service = world.process("last service", lambda s: services.settle(world, s))
         service.skew = 0
         world.scheduler.run()
         check(service.error is None, f"progress: the last run failed: {service.error}")
@@ -160,4 +161,4 @@ def _finish(world: World) -> None:
     newest = world.log.newest
     for version in sorted({newest, *world.invariants.protected.values()}):
         check(world.log.can_make(version), f"log: version {version} cannot be made at the end")
-        actors.read_version(world, version)
+        readers.read_version(world, version)

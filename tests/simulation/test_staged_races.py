@@ -17,8 +17,9 @@ from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.retained import RetainedVersions
 from simulation.delta_log import Commit
 from simulation.faults import StoreError
-from simulation.surroundings import Session
-from simulation.world import HOUR, World, placed
+from simulation.surroundings.placement import placed
+from simulation.surroundings.sessions import Session
+from simulation.world import HOUR, World
 
 
 @pytest.fixture
