@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -52,7 +53,7 @@ class Actor:
         self.green = green
         self.is_over = False
         self.phase = "start"
-        self.wake: float | None = 0
+        self.wake: float = 0
         self.ready: Callable[[], bool] | None = None
 
 
@@ -142,14 +143,13 @@ class Scheduler:
             runnable = [
                 a
                 for a in actors
-                if a.process.paused_until <= now
-                and ((a.wake is not None and a.wake <= now) or (a.ready is not None and a.ready()))
+                if (a.wake <= now or (a.ready is not None and a.ready())) and a.process.paused_until <= now
             ]
             if not runnable:
                 wakes = [
-                    max(a.process.paused_until, a.wake or 0)
+                    a.process.paused_until if a.wake == inf else max(a.process.paused_until, a.wake)
                     for a in actors
-                    if a.wake is not None or a.process.paused_until > now
+                    if a.wake < inf or a.process.paused_until > now
                 ]
                 if not wakes:
                     raise StuckError(
@@ -184,8 +184,8 @@ class Scheduler:
         if actor.process.is_dead:
             raise Killed
 
-    def wait(self, ready: Callable[[], bool], seconds: float | None) -> None:
-        """Waits until a condition holds, for a time at most; None = for any time."""
+    def wait(self, ready: Callable[[], bool] | None, seconds: float | None) -> None:
+        """Waits until a condition holds, for a time at most; None = no condition, and any time."""
         actor = self._by_green.get(getcurrent())
         if actor is None:
             if seconds is not None:
@@ -193,7 +193,7 @@ class Scheduler:
             return
         if actor.process.is_dead:
             raise Killed
-        actor.wake = None if seconds is None else self.now + seconds * 1000
+        actor.wake = inf if seconds is None else self.now + seconds * 1000
         actor.ready = ready
         self._hub.switch()
         if actor.process.is_dead:
@@ -201,7 +201,7 @@ class Scheduler:
 
     def sleep(self, milliseconds: int) -> None:
         """Waits for a time."""
-        self.wait(lambda: False, milliseconds / 1000)
+        self.wait(None, milliseconds / 1000)
 
     def pause(self, process: Process, milliseconds: int) -> None:
         """Lets no thread of a process take a step for a time."""

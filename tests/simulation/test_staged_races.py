@@ -26,7 +26,7 @@ from simulation.world import HOUR, World
 def world():
     """A table of twenty appends, of which every file is live; no faults."""
     made = World(1, Counter())
-    made.faults.kinds = ()
+    made.faults.kinds = frozenset()
     with placed(made):
         for number in range(20):
             made.scheduler.now += HOUR

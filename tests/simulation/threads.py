@@ -81,8 +81,8 @@ class SimulatedThread:
         return self._actor is not None and not self._actor.is_over
 
     def join(self, timeout: float | None = None) -> None:
-        """See ``threading.Thread.join``."""
-        self._scheduler.wait(lambda: not self.is_alive(), timeout)
+        """Waits for the end, even if a timeout is set: nothing interrupts the product's loops of waits."""
+        self._scheduler.wait(lambda: not self.is_alive(), None)
 
 
 class SimulatedLock:

@@ -7,12 +7,13 @@ import random
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import procedures.lifecycle.log.consolidation as log_consolidation
 from catalog.history import event_store
 from catalog.jvm import table_vacuum, table_versions
-from catalog.state import fleet_ledger, plan_claims, renewal
+from catalog.state import fleet_ledger, lease, plan_claims, renewal
 from catalog.table import named_files
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -25,6 +26,7 @@ from procedures.process import application as application_module
 from procedures.process.application import Application
 from procedures.rewrite import commit as commit_module
 from procedures.rewrite import group_rewrite
+from procedures.selection import file_places
 from simulation.surroundings import run_parts, sessions
 from simulation.surroundings.expressions import Functions
 
@@ -36,6 +38,14 @@ def _session_of(spark: sessions.Session, *_: object) -> sessions.Session:
     return sessions.Session(spark.world)
 
 
+# For speed. The results are those of the product: the dataclasses have texts and numbers only, and the other is pure.
+def _shallow_dict(value: Any) -> dict[str, object]:
+    return dict(vars(value))
+
+
+_band_limits = cache(file_places.band_limits)
+
+
 @contextmanager
 def placed(world: World) -> Iterator[None]:
     """Places the product's code into a world while the block runs: no code of it is changed."""
@@ -43,6 +53,8 @@ def placed(world: World) -> Iterator[None]:
     functions, threads = Functions, world.threading
     app = Application(clock=world.clock)
     values: list[tuple[Any, str, Any]] = [
+        *((module, "asdict", _shallow_dict) for module in (lease, plan_claims, fleet_ledger)),
+        (file_places, "band_limits", _band_limits),
         *((module, "threading", threads) for module in (renewal, plan_claims, fleet_ledger, group_runs)),
         *((module, "F", functions) for module in _WITH_FRAMES),
         *((module, "work_session", _session_of) for module in _WITH_SESSIONS),
