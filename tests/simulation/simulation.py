@@ -6,12 +6,9 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from catalog.state.lease import LEASE_MILLIS, MOST_LEASE_TIMES, leases_of, read_lease
-from catalog.state.plan_claims import read_group_states
-from catalog.state.plan_files import StoredPlan, plan_ids, read_plan
 from simulation.actors import maintenance, people, readers, services, writers
 from simulation.delta_log import AddedFile, Commit
-from simulation.faults import MOST_SKEW, SKEW
+from simulation.ending import finish
 from simulation.history import History
 from simulation.surroundings.paths import ROOT
 from simulation.surroundings.sessions import Session
@@ -41,11 +38,10 @@ _THEMES = (
     ("purge", "vacuum", "protect", "protect", "protect"),
     ("plan", "execute", "execute", "serve", "change"),
     ("plan", "execute", "execute", "serve", "serve", "serve"),
-    ("plan", "execute", "execute", "serve", "serve", "serve"),
+    ("plan", "plan", "execute", "execute", "change", "append"),
     ("vacuum", "serve", "append", "read", "protect"),
     ("consolidate", "consolidate", "serve", "change"),
 )
-_LAST_RUNS = 0.5
 _HISTORIES_PER_COLLECTION = 250
 _WEIGHTS = (3, 4, 2, 2, 5, 2, 2, 2, 2, 1, 3, 1)
 
@@ -59,7 +55,7 @@ def simulate(seed: int, phases: Counter[tuple[str, str]] | None = None, *, recor
         records: whether each step becomes an entry of the history.
     """
     world = World(seed, Counter() if phases is None else phases, records=records)
-    return world.run(_set_up, _finish)
+    return world.run(_set_up, finish)
 
 
 def histories(seeds: Iterable[int], phases: Counter[tuple[str, str]] | None = None) -> Iterator[History]:
@@ -91,9 +87,9 @@ def _set_up(world: World) -> None:
         chosen = ["serve", *choose.choices(list(_ACTORS), _WEIGHTS, k=2 + choose.randrange(3))]
     if "plan" in chosen or "execute" in chosen:
         chosen += ["plan"] * ("plan" not in chosen) + ["execute"] * choose.randrange(3)
-    if "plan" not in chosen and choose.random() < (0.6 if chosen.count("serve") > 1 else 0.2):
+    if "plan" not in chosen and choose.random() < (0.35 if chosen.count("serve") > 1 else 0.2):
         world.pools = (choose.choice(services.POOLS),)
-        world.invariants.most_spent = world.pools[0].max_bytes
+        world.observation.most_spent = world.pools[0].max_bytes
     if "consolidate" in chosen:
         maintenance.store_past_events(world)
     for number, name in enumerate(chosen):
@@ -145,42 +141,3 @@ def _hide_rows(world: World, file: AddedFile, time: int) -> None:
     changed = AddedFile(file.path, file.size, file.rows, file.time, vector, hidden, file.tags)
     deleted = frozenset({stored[gone]})
     world.log.commit(Commit(-1, -1, "DELETE", (changed,), (file,), time, True, deleted=deleted), world.log.newest)
-
-
-def _finish(world: World) -> None:
-    """Faults are over: leases end, a run makes progress, and everything that must be readable is."""
-    check = world.invariants.check
-    session = Session(world)
-    table = session.table
-    process = world.scheduler.nowhere
-    process.skew = 0
-    is_calm = not world.faults.kinds
-    check(not is_calm or not leases_of(table, world.clock.now()), "leases: one is left although its run has ended")
-    world.scheduler.now += MOST_LEASE_TIMES * LEASE_MILLIS + 60_000
-    if leases_of(table, world.clock.now()):
-        # A process whose clock was ahead has left it, and it was too far in the future to count until now.
-        check(SKEW in world.faults.kinds, "leases: one does not end")
-        world.scheduler.now += MOST_LEASE_TIMES * LEASE_MILLIS
-    now = world.clock.now()
-    check(not leases_of(table, now), "leases: one does not end")
-    for plan_id in plan_ids(table):
-        plan = read_plan(table, plan_id, "")
-        if isinstance(plan, StoredPlan):
-            running = [s for s in read_group_states(table, plan, now).values() if s.is_running(now)]
-            latest = now + MOST_LEASE_TIMES * LEASE_MILLIS
-            check(not running or SKEW in world.faults.kinds, "leases: a claim does not end")
-            check(all(state.expires_at <= latest for state in running), "leases: a claim ends much too late")
-    lease = read_lease(table)
-    world.scheduler.now = max(now, 0 if lease is None else lease.expires_at + 1)
-    check(world.scheduler.now - now < MOST_SKEW + 2 * LEASE_MILLIS, "leases: one ends much too late")
-    world.pools = None
-    if world.random.random() < _LAST_RUNS:
-        service = world.process("last service", lambda s: services.settle(world, s))
-        service.skew = 0
-        world.scheduler.run()
-        check(service.error is None, f"progress: the last run failed: {service.error}")
-    world.invariants.on_end(table)
-    newest = world.log.newest
-    for version in sorted({newest, *world.invariants.protected.values()}):
-        check(world.log.can_make(version), f"log: version {version} cannot be made at the end")
-        readers.read_version(world, version)

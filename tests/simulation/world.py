@@ -14,6 +14,7 @@ from simulation.delta_log import AddedFile, Commit, DeltaLog
 from simulation.faults import SKEW, Faults
 from simulation.history import History, Violation
 from simulation.invariants import Invariants
+from simulation.observation import Observation
 from simulation.scheduler import Killed, Process, Scheduler, StuckError
 from simulation.store import Store
 from simulation.surroundings.paths import ROOT, ROW_BYTES
@@ -23,6 +24,8 @@ from simulation.threads import SimulatedClock, SimulatedThreading
 
 HOUR = 3_600_000
 START = 1_800_000_000_000
+# By how much processes wait for shorter times, so that many begin at once.
+_HASTE = (1, 1, 20, 100)
 
 
 class World:
@@ -32,6 +35,10 @@ class World:
         seed: of the history.
         phases: counts faults by phase.
         records: whether each step becomes an entry of the history.
+
+    Attributes:
+        is_calm: whether the history has no faults.
+        purged_to: versions before it may have been purged by their number, however young they are.
     """
 
     def __init__(self, seed: int, phases: Counter[tuple[str, str]], *, records: bool = False) -> None:
@@ -45,12 +52,15 @@ class World:
         self.store = Store(self.scheduler, self.faults)
         self.log = DeltaLog(self.scheduler, self.faults)
         self.retention_hours = 3.0
+        self.is_calm = not self.faults.kinds
+        self.observation = Observation(self)
         self.invariants = Invariants(self)
+        self.purged_to = 0
         self.log.on_commit = self._committed
         self.history.kinds = tuple(self.faults.kinds)
         self.pools: tuple[Pool, ...] | None = None
         self.plans: list[str] = []
-        self._is_hasty = self.random.random() < 0.5
+        self._haste = self.random.choice(_HASTE)
         self._numbers = itertools.count(1)
         if records:
             step = self.scheduler.step
@@ -63,7 +73,7 @@ class World:
 
     def rest(self, most: int) -> None:
         """Lets the process wait for some milliseconds; in some histories, all processes are in a hurry."""
-        self.scheduler.sleep(self.random.randrange(most // 20 if self._is_hasty else most))
+        self.scheduler.sleep(self.random.randrange(most // self._haste))
 
     def note(self, what: str) -> None:
         """Adds an entry to the history."""
@@ -104,6 +114,8 @@ class World:
         """Whether no purge or vacuum of the history may end a version, by whatever clock."""
         if version in self.invariants.protected.values():
             return True
+        if version < self.purged_to:
+            return False
         commits = self.log.commits
         hours = self.retention_hours - (1 if SKEW in self.faults.kinds else 0) - 0.1
         return version == self.log.newest or commits[version + 1].time > self.scheduler.now - hours * HOUR

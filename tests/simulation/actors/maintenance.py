@@ -21,9 +21,21 @@ def vacuum(world: World, session: Session) -> None:
     """Deletes old files."""
     world.rest(20_000)
     hours = world.random.choice((3.0, 4.0, 6.0))
-    _keep_since(world, world.clock.now() - round(hours * HOUR))
     mode = world.random.choice(("full", "full", "lite"))
-    rate = world.random.choice((None, 100.0))
+    vacuum_once(world, session, hours, mode, world.random.choice((None, 100.0)))
+
+
+def vacuum_once(world: World, session: Session, hours: float, mode: str, rate: float | None) -> None:
+    """Deletes files that no version since a time needs.
+
+    Args:
+        world: the history.
+        session: of the process.
+        hours: the retention.
+        mode: see ``use.vacuum``.
+        rate: files per second.
+    """
+    _keep_since(world, world.clock.now() - round(hours * HOUR))
     call = Call(session, {}, "call")  # type: ignore[arg-type]
     vacuum_call.vacuum(call, "t", retention_hours=hours, mode=mode, max_files_per_second=rate)
 
@@ -31,9 +43,16 @@ def vacuum(world: World, session: Session) -> None:
 def purge(world: World, session: Session) -> None:
     """Deletes old history."""
     world.rest(20_000)
+    call = Call(session, {}, "call")  # type: ignore[arg-type]
+    world.scheduler.process.memory["purge"] = True
+    if world.random.random() < 0.3:
+        version = world.random.randrange(world.log.oldest(), world.log.newest + 1)
+        world.purged_to = max(world.purged_to, version)
+        world.scheduler.process.memory["cutoff"] = lambda kept: kept >= version
+        purge_call.purge(call, "t", older_than=version, force=True)
+        return
     hours = world.random.choice((3, 4, 6))
     _keep_since(world, world.clock.now() - hours * HOUR)
-    call = Call(session, {}, "call")  # type: ignore[arg-type]
     purge_call.purge(call, "t", older_than=f"{hours} hours", force=world.random.random() < 0.7)
 
 

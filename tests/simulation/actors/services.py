@@ -15,7 +15,7 @@ from procedures.declare.declaration import Call
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.budget import RunBudget
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.report import LEASE_HELD
+from procedures.loop.report import LEASE_HELD, ReportRow
 from procedures.loop.table_optimizer import optimize
 from simulation.faults import StoreError
 from simulation.store import Texts
@@ -31,6 +31,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"strategy": "DeleteCompaction", "options": {"min_deleted_ratio": "0"}, "parallelism": 2},
     {"strategy": "DeleteCompaction,StepConsolidation", "options": {"min_deleted_ratio": "0", **_STEPS}},
     {"strategy": "StepConsolidation", "options": _STEPS, "max_bytes": 100},
+    {"strategy": "StepConsolidation", "options": _STEPS, "quiet_period": "3 seconds"},
 )
 
 
@@ -46,8 +47,14 @@ def serve(world: World, session: Session) -> None:
         world.rest(4000)
         if world.random.random() < 0.2:
             world.scheduler.sleep(60_000)
-        number = world.random.randrange(len(SETTINGS))
-        _serve(world, session, settings_of(number))
+        settings = settings_of(world.random.randrange(len(SETTINGS)))
+        world.scheduler.process.memory["quiet"] = settings.quiet_millis
+        _serve(world, session, settings)
+
+
+def ledger_of(world: World) -> FleetLedger:
+    """The ledger of the fleet's budgets."""
+    return FleetLedger(Texts(world.store, "sim:/fleet"))
 
 
 def _serve(world: World, session: Session, settings: OptimizeSettings) -> None:
@@ -55,38 +62,36 @@ def _serve(world: World, session: Session, settings: OptimizeSettings) -> None:
     run = Run.of(table, AUTOMATIC, settings.parameters, world.clock)
     if world.pools is None:
         for _ in range(_MOST_WAITS):
-            rows = _tolerated(lambda: optimize(table, settings, run))
+            rows = _tolerated(world, lambda: optimize(table, settings, run))
             if not rows or rows[-1].reason != LEASE_HELD:
                 return
             # As a service does, which looks at the table again.
             world.scheduler.sleep(4000)
         return
-    texts = Texts(world.store, "sim:/fleet")
-    budget = RunBudget(lambda: FleetLedger(texts), world.pools, None, world.clock)
+    budget = RunBudget(lambda: ledger_of(world), world.pools, None, world.clock)
 
     def spend(size: int) -> Any:
         nonlocal allowed
         refused = budget.spend(size)
-        world.invariants.on_spent(size, refused)
+        world.observation.on_spent(size, refused)
         allowed += size if refused is None else 0
         return refused
 
     allowed = 0
     with budget.running(run) as refused:
         if refused is None:
-            with world.invariants.counted(world.pools[0].max_runs):
-                _tolerated(lambda: optimize(table, settings, run, spend=spend))
+            with world.observation.counted(world.pools[0].max_runs):
+                _tolerated(world, lambda: optimize(table, settings, run, spend=spend))
             within = run.committed_bytes <= allowed
             world.invariants.check(within, f"budget: {run.committed_bytes} bytes were rewritten, {allowed} allowed")
 
 
-def _tolerated(work: Callable[[], list[Any]]) -> list[Any]:
+def _tolerated(world: World, work: Callable[[], list[ReportRow]]) -> list[ReportRow]:
     """A service goes on after an error of a run."""
     try:
         return work()
     except (UseError, StoreError) as error:
-        if type(error).__name__ == "RowsChangedError":
-            raise
+        world.invariants.on_error("a run", error)
         return []
 
 
@@ -111,7 +116,7 @@ def execute(world: World, session: Session) -> None:
     """Executes groups of a stored plan beside others."""
     for _ in range(2):
         world.rest(1500)
-        if world.random.random() < 0.2:
+        if world.random.random() < 0.3:
             world.scheduler.sleep(60_000)
         world.scheduler.wait(lambda: bool(world.plans), 20)
         known = plan_ids(session.table)
@@ -119,7 +124,7 @@ def execute(world: World, session: Session) -> None:
             arguments = {"table": "t", "plan": world.random.choice(known), "parallelism": 1 + world.random.randrange(2)}
             settings = OptimizeSettings.of(arguments)
             run = Run.of(session.table, AUTOMATIC, settings.parameters, world.clock)
-            _tolerated(lambda s=settings, r=run: optimize(session.table, s, r))  # type: ignore[misc]
+            _tolerated(world, lambda s=settings, r=run: optimize(session.table, s, r))  # type: ignore[misc]
 
 
 POOLS = (Pool(None, 400, DAY, 1), Pool(None, 150, DAY, None), Pool(None, None, DAY, 1))

@@ -39,7 +39,7 @@ def change(world: World, session: Session) -> None:
 
 
 def _changed(world: World) -> bool:
-    choose = world.random
+    choose, began = world.random, world.scheduler.now
     read = world.log.read("begin")
     live = sorted(world.log.live[read].values(), key=lambda file: file.path)
     if not live:
@@ -74,5 +74,6 @@ def _changed(world: World) -> bool:
         True,
         inserted=frozenset(inserted),
         deleted=frozenset(deleted),
+        metrics={"executionTimeMs": str(world.scheduler.now - began)},
     )
     return write(world, read, commit, reads_all=kind == "MERGE")

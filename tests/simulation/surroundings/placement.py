@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import procedures.lifecycle.log.consolidation as log_consolidation
 from catalog.history import event_store
+from catalog.insights import recent_statements
 from catalog.jvm import table_vacuum, table_versions
 from catalog.state import fleet_ledger, lease, plan_claims, renewal
 from catalog.table import named_files
@@ -27,7 +28,7 @@ from procedures.process.application import Application
 from procedures.rewrite import commit as commit_module
 from procedures.rewrite import group_rewrite
 from procedures.selection import file_places
-from simulation.surroundings import run_parts, sessions
+from simulation.surroundings import run_parts, sessions, statements
 from simulation.surroundings.expressions import Functions
 
 if TYPE_CHECKING:
@@ -71,11 +72,16 @@ def placed(world: World) -> Iterator[None]:
         (event_store, "short_commits", sessions.short_commits),
         (retained, "cloned_files", lambda *_: []),
         (retained, "key_of", lambda column: column),
+        (recent_statements, "text_file", statements.text_file),
+        (recent_statements, "exists", statements.exists),
+        (recent_statements, "_files", statements.files_of),
+        (recent_statements, "_KEPT_COMMITS", recent_statements._KeptCommits()),
+        (TableSnapshot, "ranged_columns", property(lambda _: ("id",))),
         (ManagedTable, "find", classmethod(lambda _, spark, __: spark.table)),
         (TableSnapshot, "_file_table_of_version", lambda snapshot: snapshot.state.file_table()),
         (uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
         (application_module, "_active", [app]),
-        *world.invariants.observers(),
+        *world.observation.replacements(),
     ]
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

@@ -40,6 +40,7 @@ class Handle:
 
     def begin(self, session: Session) -> Transaction:
         """See ``TableHandle.begin``."""
+        self._world.observation.on_begin()
         return Transaction(self._world, session, self._world.log.read("begin"))
 
     def versions(self, session: Session) -> Versions:

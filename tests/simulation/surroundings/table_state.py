@@ -14,6 +14,7 @@ from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG
 from simulation.delta_log import AddedFile
 from simulation.surroundings.frames import Frame
 from simulation.surroundings.paths import ROOT
+from simulation.surroundings.statements import ranges_of
 
 if TYPE_CHECKING:
     from simulation.surroundings.sessions import Session
@@ -77,7 +78,8 @@ class State:
         """All files of the version."""
         cache = self._world.log.cache
         if self.version not in cache:
-            cache[self.version] = file_table(sorted(self._files.values(), key=lambda file: file.path))
+            files = sorted(self._files.values(), key=lambda file: file.path)
+            cache[self.version] = file_table(files, *ranges_of(self._world, files))
         return cache[self.version]  # type: ignore[return-value]
 
 
@@ -85,8 +87,14 @@ _NO_NUMBERS = np.zeros(0, np.int64)
 _NO_BLOCKS = Blocks(_NO_NUMBERS, _NO_NUMBERS, (), _NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
 
 
-def file_table(files: Sequence[AddedFile]) -> FileTable:
-    """The table of some unindexed files, in the order of their paths."""
+def file_table(files: Sequence[AddedFile], low: Any, high: Any) -> FileTable:
+    """The table of some unindexed files, in the order of their paths.
+
+    Args:
+        files: the files.
+        low: their smallest rows.
+        high: their largest rows.
+    """
     count = len(files)
     spans = [
         tuple(map(int, file.tags[TIME_RANGE_TAG].split(","))) if TIME_RANGE_TAG in file.tags else (file.time,) * 2
@@ -101,7 +109,7 @@ def file_table(files: Sequence[AddedFile]) -> FileTable:
         made[:] = list(values)
         return made
 
-    unknown, no, none = np.full(count, UNKNOWN), np.zeros(count, np.bool_), np.zeros((count, 0))
+    unknown, no = np.full(count, UNKNOWN), np.zeros(count, np.bool_)
     return FileTable(
         path=objects(file.path for file in files),
         deletion_vector=objects(file.vector for file in files),
@@ -117,8 +125,8 @@ def file_table(files: Sequence[AddedFile]) -> FileTable:
         band_first=unknown,
         band_end=unknown,
         rewrites=np.array([float(file.tags.get(REWRITES_TAG, 0)) for file in files]),
-        low=none,
-        high=none,
+        low=low,
+        high=high,
         tagged_revision=unknown,
         deleted=integers(len(file.hidden) for file in files),
         tier=integers(int(file.tags.get(TIER_TAG, 0)) for file in files),

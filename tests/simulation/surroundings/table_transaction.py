@@ -28,6 +28,7 @@ class Transaction:
         self._world = world
         self._version = version
         self._mark = ""
+        self._hold: Callable[[int], int] | None = None
         self._taken: list[AddedFile] = []
         self._needed: list[AddedFile] = []
         self._written: list[AddedFile] = []
@@ -42,6 +43,7 @@ class Transaction:
 
     def hold(self, wait: Callable[[int], int]) -> None:
         """See ``TableTransaction.hold``."""
+        self._hold = wait
 
     def replace_files(self, files: Iterable[tuple[str, str]]) -> int:
         """See ``TableTransaction.replace_files``."""
@@ -92,7 +94,7 @@ class Transaction:
         )
         now = world.clock.now()
         wanted = Commit(-1, -1, operation, added, tuple(self._taken), now, data_change, dict(parameters))
-        return world.log.commit(wanted, self._version)
+        return world.log.commit(wanted, self._version, hold=self._hold)
 
     def discard(self) -> int:
         """See ``TableTransaction.discard``."""
