@@ -8,6 +8,7 @@ from simulation.faults import FAULTS
 
 PHASES = (
     "snapshot",
+    "statements",
     "lease",
     "claims",
     "plan",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from catalog.errors import ConcurrentChangeError
@@ -123,13 +123,16 @@ class DeltaLog:
 
     # ------------------------------------------------------------------------------------------------------ commits
 
-    def commit(self, wanted: Commit, read: int, reads_all: bool = False) -> int:
+    def commit(
+        self, wanted: Commit, read: int, reads_all: bool = False, hold: Callable[[int], int] | None = None
+    ) -> int:
         """Commits after the version that was read, or a later one without a conflict.
 
         Args:
             wanted: the commit; its version and time are filled in.
             read: version that the transaction read.
             reads_all: whether files that others have added since conflict, as for a writer with a condition.
+            hold: waits after the first check that finds other commits; see ``TableTransaction.hold``.
 
         Raises:
             ConcurrentChangeError: another commit conflicts.
@@ -141,6 +144,10 @@ class DeltaLog:
             faults.before("commit")
             self._settle()
             self._check(wanted, checked + 1, self.newest, reads_all)
+            if hold is not None and self.newest > checked:
+                hold(self.newest + 1)
+                hold, checked = None, self.newest
+                continue
             checked = self.newest
             if wanted.removed and faults.strikes(CONFLICT, 0.3):
                 raise ConcurrentChangeError("another writer was first, as far as Delta can tell")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Set
 
 from pyspark.errors import PySparkException
 
@@ -26,6 +27,7 @@ _RATES = {
     SKEW: 1.0,
 }
 _BURST = 15.0
+_AT_EACH_STEP = frozenset({KILL, PAUSE, SKEW, THROTTLING})
 MOST_SKEW = 3_600_000
 
 
@@ -50,10 +52,11 @@ class Faults:
         self._scheduler = scheduler
         self._phases = phases
         count = self._random.choice((0, 0, 1, 2, 2, 3, 4))
-        self.kinds: list[str] = self._random.sample(FAULTS, count)
-        if SKEW in self.kinds and KILL not in self.kinds and self._random.random() < 0.5:
+        chosen: list[str] = self._random.sample(FAULTS, count)
+        if SKEW in chosen and KILL not in chosen and self._random.random() < 0.5:
             # A wrong clock matters most if its process leaves something behind.
-            self.kinds.append(KILL)
+            chosen.append(KILL)
+        self.kinds: Set[str] = dict.fromkeys(chosen).keys()
         self.are_over = False
         self._busy_until = 0
         self.on_fault = lambda _: None
@@ -71,7 +74,7 @@ class Faults:
             kind: the fault.
             scale: factor of its rate.
         """
-        if self.are_over or kind not in self.kinds:
+        if kind not in self.kinds or self.are_over:
             return False
         if kind == THROTTLING and self._scheduler.now < self._busy_until:
             scale *= _BURST
@@ -110,7 +113,7 @@ class Faults:
         """
         scheduler = self._scheduler
         scheduler.step(phase)
-        if self.are_over or not self.kinds:
+        if self.are_over or self.kinds.isdisjoint(_AT_EACH_STEP):
             return
         process = scheduler.process
         if self.strikes(KILL):
@@ -120,7 +123,7 @@ class Faults:
             # All threads of a suspended process stand still.
             milliseconds = self.milliseconds(200_000)
             scheduler.pause(process, milliseconds)
-        if process.skew and SKEW in self.kinds:
+        if process.skew:
             self.count(SKEW)
         if self.strikes(THROTTLING):
             raise StoreError("503 SlowDown: please reduce your request rate")

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from simulation import coverage  # noqa: E402
-from simulation.simulation import simulate  # noqa: E402
+from simulation.simulation import histories, simulate  # noqa: E402
 
 _SEEDS_AT_A_TIME = 500
 _MOST_FAILURES = 10
@@ -31,11 +31,10 @@ def work(seeds: Sequence[int]) -> tuple[int, list[tuple[int, str]], Counter[tupl
     """
     phases: Counter[tuple[str, str]] = Counter()
     failed, steps = [], 0
-    for seed in seeds:
-        history = simulate(seed, phases)
+    for history in histories(seeds, phases):
         steps += history.steps
         if history.violation is not None:
-            failed.append((seed, history.violation))
+            failed.append((history.seed, history.violation))
     return len(seeds), failed, phases, steps
 
 

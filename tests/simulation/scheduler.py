@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -52,7 +53,7 @@ class Actor:
         self.green = green
         self.is_over = False
         self.phase = "start"
-        self.wake: float | None = 0
+        self.wake: float = 0
         self.ready: Callable[[], bool] | None = None
 
 
@@ -142,14 +143,13 @@ class Scheduler:
             runnable = [
                 a
                 for a in actors
-                if a.process.paused_until <= now
-                and ((a.wake is not None and a.wake <= now) or (a.ready is not None and a.ready()))
+                if (a.wake <= now or (a.ready is not None and a.ready())) and a.process.paused_until <= now
             ]
             if not runnable:
                 wakes = [
-                    max(a.process.paused_until, a.wake or 0)
+                    a.process.paused_until if a.wake == inf else max(a.process.paused_until, a.wake)
                     for a in actors
-                    if a.wake is not None or a.process.paused_until > now
+                    if a.wake < inf or a.process.paused_until > now
                 ]
                 if not wakes:
                     raise StuckError(
@@ -184,8 +184,8 @@ class Scheduler:
         if actor.process.is_dead:
             raise Killed
 
-    def wait(self, ready: Callable[[], bool], seconds: float | None) -> None:
-        """Waits until a condition holds, for a time at most; None = for any time."""
+    def wait(self, ready: Callable[[], bool] | None, seconds: float | None) -> None:
+        """Waits until a condition holds, for a time at most; None = no condition, and any time."""
         actor = self._by_green.get(getcurrent())
         if actor is None:
             if seconds is not None:
@@ -193,7 +193,7 @@ class Scheduler:
             return
         if actor.process.is_dead:
             raise Killed
-        actor.wake = None if seconds is None else self.now + seconds * 1000
+        actor.wake = inf if seconds is None else self.now + seconds * 1000
         actor.ready = ready
         self._hub.switch()
         if actor.process.is_dead:
@@ -201,7 +201,7 @@ class Scheduler:
 
     def sleep(self, milliseconds: int) -> None:
         """Waits for a time."""
-        self.wait(lambda: False, milliseconds / 1000)
+        self.wait(None, milliseconds / 1000)
 
     def pause(self, process: Process, milliseconds: int) -> None:
         """Lets no thread of a process take a step for a time."""
@@ -226,96 +226,3 @@ class Scheduler:
         """Ends all threads, after a violation."""
         for process in {actor.process for actor in self._actors}:
             self.kill(process)
-
-
-class SimulatedClock:
-    """The clock of the process that takes the current step; see ``catalog.clock.Clock``."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-
-    def now(self) -> int:
-        """See ``Clock.now``."""
-        return self._scheduler.now + self._scheduler.process.skew
-
-    def monotonic(self) -> float:
-        """See ``Clock.monotonic``."""
-        return self._scheduler.now / 1000
-
-    def wait(self, event: Any, seconds: float) -> bool:
-        """See ``Clock.wait``."""
-        self._scheduler.wait(event.is_set, seconds)
-        return bool(event.is_set())
-
-
-class SimulatedThreading:
-    """Stands for the module ``threading`` in modules of the product.
-
-    Args:
-        scheduler: whose threads they are.
-    """
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        def thread(target: Callable[[], object], name: str = "", daemon: bool = False) -> SimulatedThread:
-            return SimulatedThread(scheduler, target)
-
-        self.Thread = thread
-        self.Event = SimulatedEvent
-        self.Lock = lambda: SimulatedLock(scheduler)
-        self.current_thread = lambda: scheduler.actor
-        self.main_thread = lambda: scheduler.nowhere
-
-
-class SimulatedEvent:
-    """See ``threading.Event``."""
-
-    __slots__ = ("_is_set",)
-
-    def __init__(self) -> None:
-        self._is_set = False
-
-    def set(self) -> None:
-        """See ``threading.Event.set``."""
-        self._is_set = True
-
-    def is_set(self) -> bool:
-        """See ``threading.Event.is_set``."""
-        return self._is_set
-
-
-class SimulatedThread:
-    """See ``threading.Thread``; it works for the process that makes it."""
-
-    def __init__(self, scheduler: Scheduler, target: Callable[[], object]) -> None:
-        self._scheduler = scheduler
-        self._target = target
-        self._process = scheduler.process
-        self._actor: Actor | None = None
-
-    def start(self) -> None:
-        """See ``threading.Thread.start``."""
-        self._actor = self._scheduler.spawn(self._process, self._target)
-
-    def is_alive(self) -> bool:
-        """See ``threading.Thread.is_alive``."""
-        return self._actor is not None and not self._actor.is_over
-
-    def join(self, timeout: float | None = None) -> None:
-        """See ``threading.Thread.join``."""
-        self._scheduler.wait(lambda: not self.is_alive(), timeout)
-
-
-class SimulatedLock:
-    """See ``threading.Lock``."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._is_held = False
-
-    def __enter__(self) -> None:
-        while self._is_held:
-            self._scheduler.wait(lambda: not self._is_held, None)
-        self._is_held = True
-
-    def __exit__(self, *_: object) -> None:
-        self._is_held = False

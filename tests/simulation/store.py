@@ -42,7 +42,7 @@ class Store:
         self._scheduler = scheduler
         self._faults = faults
         self.objects: dict[str, StoredObject] = {}
-        self._late: list[tuple[int, str, str]] = []
+        self._late: list[tuple[int, str, str, bool]] = []
 
     # ------------------------------------------------------------------------------------------------------- texts
 
@@ -53,7 +53,7 @@ class Store:
         if path in self.objects:
             return False
         if self._faults.strikes(DELAYED_WRITE):
-            self._late.append((self._scheduler.now + self._faults.milliseconds(60_000), path, text))
+            self._late.append((self._scheduler.now + self._faults.milliseconds(60_000), path, text, False))
             raise StoreError("the request timed out")
         if self._faults.strikes(TORN_WRITE, 0.5):
             # The answer is lost, not the object.
@@ -67,7 +67,7 @@ class Store:
         self._faults.before(phase)
         self._settle()
         if self._faults.strikes(DELAYED_WRITE):
-            self._late.append((self._scheduler.now + self._faults.milliseconds(60_000), path, text))
+            self._late.append((self._scheduler.now + self._faults.milliseconds(60_000), path, text, True))
             raise StoreError("the request timed out")
         if self._faults.strikes(TORN_WRITE):
             self._put(path, text[: int(len(text) * self._faults.share())], len(text))
@@ -136,7 +136,9 @@ class Store:
         now = self._scheduler.now
         for late in [entry for entry in self._late if entry[0] <= now]:
             self._late.remove(late)
-            self.objects[late[1]] = StoredObject(late[2], len(late[2]), now)
+            _, path, text, replaces = late
+            if replaces or path not in self.objects:
+                self.objects[path] = StoredObject(text, len(text), now)
 
 
 Phases = Callable[[str], str]

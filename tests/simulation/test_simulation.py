@@ -9,16 +9,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from simulation import coverage
-from simulation.simulation import simulate
+from simulation.simulation import histories, simulate
 
 HISTORIES, PART = 1000, 250
 
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, PART))
 def test_histories_keep_every_promise(first):
-    for seed in range(first, first + PART):
-        history = simulate(seed)
-        assert history.violation is None, f"{history.violation}; repeat it: make simulate COUNT=1 SEED={seed}"
+    for history in histories(range(first, first + PART)):
+        assert history.violation is None, f"{history.violation}; repeat it: make simulate COUNT=1 SEED={history.seed}"
 
 
 @pytest.mark.parametrize("seed", [3, 26, 119])

@@ -17,15 +17,16 @@ from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.retained import RetainedVersions
 from simulation.delta_log import Commit
 from simulation.faults import StoreError
-from simulation.surroundings import Session
-from simulation.world import HOUR, World, placed
+from simulation.surroundings.placement import placed
+from simulation.surroundings.sessions import Session
+from simulation.world import HOUR, World
 
 
 @pytest.fixture
 def world():
     """A table of twenty appends, of which every file is live; no faults."""
     made = World(1, Counter())
-    made.faults.kinds = ()
+    made.faults.kinds = frozenset()
     with placed(made):
         for number in range(20):
             made.scheduler.now += HOUR

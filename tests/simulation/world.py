@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import random
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-import procedures.lifecycle.log.consolidation as log_consolidation
-from catalog.history import event_store
-from catalog.jvm import table_vacuum, table_versions
 from catalog.properties.fleet_properties import Pool
-from catalog.state import fleet_ledger, plan_claims, renewal
-from catalog.table import named_files
-from catalog.table.managed_table import ManagedTable
-from catalog.table.snapshot import TableSnapshot
-from procedures.calls import protect as protect_call
-from procedures.calls import vacuum as vacuum_call
-from procedures.lifecycle.purge import old_deletes, reclamation
-from procedures.lifecycle.vacuum import reasons, retained, vacuum_run
-from procedures.loop import group_runs, stored_plan_run, table_optimizer
-from procedures.process import application as application_module
-from procedures.process.application import Application
-from procedures.rewrite import commit as commit_module
-from procedures.rewrite import group_rewrite
-from simulation import surroundings
 from simulation.delta_log import AddedFile, Commit, DeltaLog
 from simulation.faults import SKEW, Faults
-from simulation.frames import Functions
 from simulation.history import History, Violation
 from simulation.invariants import Invariants
-from simulation.scheduler import Killed, Process, Scheduler, SimulatedClock, SimulatedThreading, StuckError
+from simulation.observation import Observation
+from simulation.scheduler import Killed, Process, Scheduler, StuckError
 from simulation.store import Store
+from simulation.surroundings.paths import ROOT, ROW_BYTES
+from simulation.surroundings.placement import placed
+from simulation.surroundings.sessions import Session
+from simulation.threads import SimulatedClock, SimulatedThreading
 
 HOUR = 3_600_000
 START = 1_800_000_000_000
+# By how much processes wait for shorter times, so that many begin at once.
+_HASTE = (1, 1, 20, 100)
 
 
 class World:
@@ -49,6 +35,10 @@ class World:
         seed: of the history.
         phases: counts faults by phase.
         records: whether each step becomes an entry of the history.
+
+    Attributes:
+        is_calm: whether the history has no faults.
+        purged_to: versions before it may have been purged by their number, however young they are.
     """
 
     def __init__(self, seed: int, phases: Counter[tuple[str, str]], *, records: bool = False) -> None:
@@ -62,12 +52,15 @@ class World:
         self.store = Store(self.scheduler, self.faults)
         self.log = DeltaLog(self.scheduler, self.faults)
         self.retention_hours = 3.0
+        self.is_calm = not self.faults.kinds
+        self.observation = Observation(self)
         self.invariants = Invariants(self)
+        self.purged_to = 0
         self.log.on_commit = self._committed
         self.history.kinds = tuple(self.faults.kinds)
         self.pools: tuple[Pool, ...] | None = None
         self.plans: list[str] = []
-        self._is_hasty = self.random.random() < 0.5
+        self._haste = self.random.choice(_HASTE)
         self._numbers = itertools.count(1)
         if records:
             step = self.scheduler.step
@@ -80,7 +73,7 @@ class World:
 
     def rest(self, most: int) -> None:
         """Lets the process wait for some milliseconds; in some histories, all processes are in a hurry."""
-        self.scheduler.sleep(self.random.randrange(most // 20 if self._is_hasty else most))
+        self.scheduler.sleep(self.random.randrange(most // self._haste))
 
     def note(self, what: str) -> None:
         """Adds an entry to the history."""
@@ -92,7 +85,7 @@ class World:
 
     # ------------------------------------------------------------------------------------------------------- actors
 
-    def process(self, name: str, work: Callable[[surroundings.Session], object], at: int = 0) -> Process:
+    def process(self, name: str, work: Callable[[Session], object], at: int = 0) -> Process:
         """Adds a process.
 
         Args:
@@ -101,7 +94,7 @@ class World:
             at: when it begins, in milliseconds from now.
         """
         process = Process(name, self.faults.skew())
-        session = surroundings.Session(self)
+        session = Session(self)
         self.history.actors = (*self.history.actors, name)
         self.scheduler.start(process, lambda: work(session), self.scheduler.now + at)
         self.invariants.processes.append(process)
@@ -121,14 +114,16 @@ class World:
         """Whether no purge or vacuum of the history may end a version, by whatever clock."""
         if version in self.invariants.protected.values():
             return True
+        if version < self.purged_to:
+            return False
         commits = self.log.commits
         hours = self.retention_hours - (1 if SKEW in self.faults.kinds else 0) - 0.1
         return version == self.log.newest or commits[version + 1].time > self.scheduler.now - hours * HOUR
 
     def new_data(self, name: str, rows: tuple[int, ...], phase: str) -> AddedFile:
         """Writes a data file."""
-        size = surroundings.ROW_BYTES * len(rows)
-        self.store.put_data(f"{surroundings.ROOT}/{name}", rows, size, phase)
+        size = ROW_BYTES * len(rows)
+        self.store.put_data(f"{ROOT}/{name}", rows, size, phase)
         return AddedFile(name, size, len(rows), self.scheduler.now)
 
     def rows_of(self, file: AddedFile, phase: str = "read rows") -> list[int]:
@@ -137,10 +132,10 @@ class World:
         Raises:
             FileNotFoundError: an object is missing.
         """
-        stored: Any = self.store.data(f"{surroundings.ROOT}/{file.path}", phase)
+        stored: Any = self.store.data(f"{ROOT}/{file.path}", phase)
         if not file.vector:
             return list(stored)
-        hidden: Any = self.store.data(f"{surroundings.ROOT}/{file.vector}", phase)
+        hidden: Any = self.store.data(f"{ROOT}/{file.vector}", phase)
         return [row for position, row in enumerate(stored) if position not in hidden]
 
     def delete_data(self, path: str, phase: str) -> bool:
@@ -181,60 +176,3 @@ class World:
                     self.scheduler.end()
         self.history.steps = self.scheduler.steps
         return self.history
-
-
-def _session_of(spark: surroundings.Session, *_: object) -> surroundings.Session:
-    return surroundings.Session(spark.world)
-
-
-@contextmanager
-def placed(world: World) -> Iterator[None]:
-    """Places the product's code into a world while the block runs: no code of it is changed."""
-    ids = random.Random(f"ids {world.history.seed}")
-    functions, threads = Functions, world.threading
-    app = Application(clock=world.clock)
-    values: list[tuple[Any, str, Any]] = [
-        *((module, "threading", threads) for module in (renewal, plan_claims, fleet_ledger, group_runs)),
-        *((module, "F", functions) for module in _WITH_FRAMES),
-        *((module, "work_session", _session_of) for module in _WITH_SESSIONS),
-        *((module, "interrupted", lambda _: False) for module in (table_optimizer, reclamation)),
-        *((module, "Progress", surroundings.Progress) for module in (table_optimizer, vacuum_run)),
-        (table_optimizer, "SparkThreads", surroundings.Threads),
-        (table_vacuum, "data_frame", lambda frame, _: frame),
-        (table_vacuum, "java_data", lambda frame: frame),
-        (table_vacuum, "java_list", lambda _, values: list(values)),
-        (table_versions, "data_frame", lambda frame, _: frame),
-        (table_versions, "java_data", lambda frame: frame),
-        (commit_module, "events_in_log", surroundings.events_in_log),
-        (stored_plan_run, "committed_events", surroundings.committed_events),
-        (event_store, "short_commits", surroundings.short_commits),
-        (retained, "cloned_files", lambda *_: []),
-        (retained, "key_of", lambda column: column),
-        (ManagedTable, "find", classmethod(lambda _, spark, __: spark.table)),
-        (TableSnapshot, "_file_table_of_version", lambda snapshot: snapshot.state.file_table()),
-        (uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
-        (application_module, "_active", [app]),
-        *world.invariants.observers(),
-    ]
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with surroundings.replaced(values):
-            yield
-    finally:
-        logging.disable(before)
-
-
-_WITH_FRAMES = (
-    table_vacuum,
-    table_versions,
-    retained,
-    reasons,
-    vacuum_run,
-    old_deletes,
-    protect_call,
-    commit_module,
-    stored_plan_run,
-    named_files,
-)
-_WITH_SESSIONS = (group_rewrite, reclamation, vacuum_call, log_consolidation)
