@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyspark.sql import functions as F
 
@@ -100,7 +100,7 @@ def _counts(by_code: Mapping[str, int] | None) -> str:
     return ", ".join(f"{code} {count}" for code, count in (by_code or {}).items())
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     """Whether a value is a number of files or of attempts, however many of them are added up."""
     return isinstance(value, int) and 0 <= value < 2**31
 
