@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins simulate soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-faults test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins simulate soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -101,6 +101,10 @@ simulate: $(INSTALLED) ## run 1,000,000 histories of writers, services and maint
 
 MINUTES ?= 10
 KILLS ?= 10
+
+test-faults: KILLS = 500
+test-faults: java $(INSTALLED) test-shim ## faults at every point of every operation, bad disks, kills (SHARD=1/4 KILLS=500; a second call goes on)
+	@$(BIN)/python tests/faults/run.py --shard $(SHARD) --kills $(KILLS) $(ARGS)
 
 soak: java $(INSTALLED) test-shim ## writers, readers, optimizer and vacuum on one table at once (MINUTES=10)
 	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)
