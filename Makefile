@@ -114,6 +114,10 @@ simulate: $(INSTALLED) ## run 1,000,000 histories of writers, services and maint
 MINUTES ?= 10
 KILLS ?= 10
 
+test-faults: KILLS = 500
+test-faults: java $(INSTALLED) test-shim ## faults at every point of every operation, bad disks, kills (SHARD=1/4 KILLS=500; a second call goes on)
+	@$(BIN)/python tests/faults/run.py --shard $(SHARD) --kills $(KILLS) $(ARGS)
+
 soak: MINUTES = 60
 soak: java $(INSTALLED) test-shim ## everything on one table at once, with other engines as oracles; nothing may grow (MINUTES=60)
 	@$(BIN)/python tests/soak/soak.py --minutes $(MINUTES) $(ARGS)

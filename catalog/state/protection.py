@@ -122,14 +122,28 @@ def protect(table: ManagedTable, name: str, version: int, now: int) -> Protectio
     try:
         written = table.create_state(_file(name), text)
     except (Py4JError, PySparkException, OSError) as error:
+        if _is_stored(table, name, text):
+            # Only the answer was lost.
+            return made
         raise WriteDeniedError(
             f"{table.state_folder}/{_file(name)} cannot be written ({access_problem(error)}). The version is not "
-            "protected: check the rights there."
+            "protected: check the rights and the free space there."
         ) from error
     if not written:
         there = _protection(table, name + _SUFFIX)
         raise ProtectionError.exists(name, there.text if isinstance(there, Protection) else "its file cannot be read")
     return made
+
+
+def _is_stored(table: ManagedTable, name: str, text: str) -> bool:
+    """Whether a write that failed has stored its text all the same; a part of it, which stops deletions, is deleted."""
+    try:
+        stored = table.read_state(_file(name))
+        if stored is not None and stored != text and text.startswith(stored):
+            table.delete_state(_file(name))
+        return stored == text
+    except (Py4JError, PySparkException, OSError):
+        return False
 
 
 def unprotect(table: ManagedTable, name: str) -> Protection | None:

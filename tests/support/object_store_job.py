@@ -19,7 +19,7 @@ def hadoop_version():
     return jar.stem.removeprefix("hadoop-client-api-")
 
 
-def session(endpoint, folder):
+def session(endpoint, folder, more=()):
     settings = {
         "spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{hadoop_version()}",
         "spark.hadoop.fs.s3a.endpoint": endpoint,
@@ -32,6 +32,7 @@ def session(endpoint, folder):
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.ui.enabled": "false",
         "spark.qbeast.use.service.enabled": "false",
+        **dict(more),
     }
     builder = SparkSession.builder.master("local[2]")
     for key, value in settings.items():

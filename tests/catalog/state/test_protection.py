@@ -1,15 +1,16 @@
 """Protections and the record of what was reclaimed: whatever the files hold, nothing is deleted by mistake."""
 
 import json
+from pathlib import Path
 
 import pytest
 from broken_texts import broken_texts
-from folders import memory_table
+from folders import MemoryHandle, folder_table, memory_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JError
 
-from catalog.errors import InvalidArgumentError, ProtectionError, UnknownNameError
+from catalog.errors import InvalidArgumentError, ProtectionError, UnknownNameError, WriteDeniedError
 from catalog.history.event_expiry import delete_expired, expired_files
 from catalog.state.protection import Protection, check_name, parse_protection, protect, protections, unprotect
 from catalog.state.reclaimed import Reclaimed, oldest_left, parse_reclaimed, record_reclaimed
@@ -45,6 +46,46 @@ def test_a_file_of_another_name_stops_every_deletion(file):
 def test_a_file_that_cannot_be_accessed_stops_every_deletion():
     with pytest.raises(ProtectionError, match="NOT_ACCESSIBLE"):
         protections(memory_table({"protected/a.json": Py4JError("denied")}))
+
+
+class FailingHandle(MemoryHandle):
+    """Stores a part of each new text, and then fails."""
+
+    share = 0.0
+
+    def create_text(self, file, text):
+        super().create_text(file, text[: round(len(text) * self.share)])
+        raise Py4JError("No space left on device")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_write_that_fails_leaves_nothing_that_stops_deletions(share):
+    handle = FailingHandle({})
+    handle.share = share
+    table = folder_table(Path("/t"), handle)
+    with pytest.raises(WriteDeniedError, match="No space left on device"):
+        protect(table, "a", 3, NOW)
+    assert (protections(table), handle.files) == ((), {})
+
+
+def test_a_write_whose_answer_is_lost_protects():
+    handle = FailingHandle({})
+    handle.share = 1.0
+    table = folder_table(Path("/t"), handle)
+    assert protections(table) == () != (protect(table, "a", 3, NOW),) == protections(table)
+
+
+def test_a_failed_write_leaves_the_file_of_another_process():
+    other = json.dumps(STORED)
+    handle = MemoryHandle({"_use/protected/a.json": other})
+
+    def fail(file, text):
+        raise Py4JError("denied")
+
+    handle.create_text = fail
+    with pytest.raises(WriteDeniedError):
+        protect(folder_table(Path("/t"), handle), "a", 3, NOW)
+    assert handle.files == {"_use/protected/a.json": other}
 
 
 def test_names_are_used_once():
