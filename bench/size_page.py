@@ -40,6 +40,8 @@ def step_table(figures: Mapping[str, Any]) -> str:
     ]
     for step, (name, other) in _STEPS.items():
         cost, delta = largest["use"][step], largest["delta"].get(step)
+        if "error" in cost:
+            raise SystemExit(f"{step} failed at {sizes[-1]} files: {cost['error']}")
         seconds = (_seconds(figures[size]["use"][step]["seconds"]) for size in sizes)
         beside = ("", "", "")
         if delta is not None:
