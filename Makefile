@@ -27,7 +27,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins simulate soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
+.PHONY: help demo test test-smoke test-lines test-unit test-mutations test-slow test-all test-clients test-cluster site examples notebook lint format scalafmt-check fuzz fuzz-readers fuzz-queries fuzz-joins fuzz-inputs audit simulate soak soak-ingest bench-layout bench-planning bench-engine bench-ingest bench-stories bench-small-files bench-long-log bench-insights bench-approximate bench-intervals bench-commands bench-lines bench-statements dist clean distclean java environment shim test-shim soak-merges soak-statements soak-fleet bench-fleet-tables bench-star bench-tpch bench-merge bench-fleet bench-looks bench-diagnosis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -94,6 +94,13 @@ fuzz-queries: java $(INSTALLED) test-shim ## compare random queries with and wit
 
 fuzz-joins: java $(INSTALLED) test-shim ## compare random joins with and without files skipped by their keys (COUNT=500 SEED=7)
 	@$(BIN)/python tests/oracle/fuzz_joins.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+fuzz-inputs: COUNT = 100000
+fuzz-inputs: java $(INSTALLED) test-shim ## give 100,000 broken inputs to all readers (COUNT=1 SEED=7 repeats one)
+	@$(BIN)/python tests/inputs/run.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+audit: java $(INSTALLED) ## write the bill of materials to build/sbom.json, and look for known vulnerabilities of all packages
+	@$(BIN)/python tests/support/audit.py $(ARGS)
 
 simulate: COUNT = 1000000
 simulate: $(INSTALLED) ## run 1,000,000 histories of writers, services and maintenance under faults (COUNT=1 SEED=7 repeats one)

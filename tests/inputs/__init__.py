@@ -1,0 +1,1 @@
+"""Random inputs from outside: every reader ends in a value or in an error of the project with a code."""
