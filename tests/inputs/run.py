@@ -35,9 +35,17 @@ _GRACE_SECONDS = 60
 
 def readers() -> list[Reader]:
     """All readers."""
-    from inputs import argument_inputs, log_inputs, property_inputs, query_inputs, state_inputs, web_inputs
+    from inputs import (
+        argument_inputs,
+        file_inputs,
+        log_inputs,
+        property_inputs,
+        query_inputs,
+        state_inputs,
+        web_inputs,
+    )
 
-    modules = (argument_inputs, property_inputs, query_inputs, state_inputs, log_inputs, web_inputs)
+    modules = (argument_inputs, property_inputs, query_inputs, state_inputs, log_inputs, file_inputs, web_inputs)
     return [reader for module in modules for reader in module.readers()]
 
 
