@@ -1,9 +1,8 @@
-"""Logs, tags of files and Parquet files of tables that are read without Spark, as any writer may have left them."""
+"""Logs of tables that are read without Spark, with the tags of files, as any writer may have left them."""
 
 from __future__ import annotations
 
 import json
-import struct
 import tempfile
 import zipfile
 from functools import cache
@@ -21,22 +20,19 @@ from catalog.predicates.conditions import AllOf
 from catalog.pruning.read_planning import plan_read
 from catalog.state.state_files import Unreadable
 from inputs.cases import Reader
-from inputs.mutations import changed_bytes, changed_value, json_text, odd_text, random_bytes
+from inputs.mutations import changed_bytes, changed_value, json_text, odd_text
 from inputs.property_inputs import revisions
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from procedures.insight.report.lake import DayOfWork
 from sql_ext.commands.overview import overview_of_log
 from sql_ext.diagnosis.diagnose import diagnose
-from sql_ext.diagnosis.parquet_pages import pages_of
 from sql_ext.from_log.files_of_log import file_table_of
 from sql_ext.from_log.health import diagnosis_of
 from sql_ext.from_log.log_table import LogTable
 from sql_ext.readers import scan
-from sql_ext.readers.deletion_vectors import deleted_positions
 from sql_ext.readers.delta_files import reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.log_entries import LogEntry, _added
-from sql_ext.spark_defaults import defaults_of
 
 _TABLE = "indexed"
 _BLOCKS = [
@@ -48,7 +44,7 @@ _TAGS = {
     TIME_RANGE_TAG: "1,2", REWRITES_TAG: "1.5",
     TIER_TAG: "2",
 }  # fmt: skip
-_VECTOR = {
+VECTOR = {
     "storageType": "u",
     "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
     "offset": 1,
@@ -74,7 +70,7 @@ _NOTE = {"repeats": 2, "plain_files": {"SMALL": 3}, "keys_error": "USE_X"}
 
 
 @cache
-def _stored() -> dict[str, bytes]:
+def stored_files() -> dict[str, bytes]:
     """The files of a table that Spark made, by path."""
     with zipfile.ZipFile(STORED) as stored:
         names = [name for name in stored.namelist() if name.startswith(f"{_TABLE}/")]
@@ -87,11 +83,11 @@ def _stored() -> dict[str, bytes]:
 def _table(chance: Random) -> dict[str, bytes]:
     """Files of a table that differ from the stored ones."""
     changed: dict[str, bytes] = {}
-    names = sorted(_stored())
+    names = sorted(stored_files())
     commits = [name for name in names if name.endswith(".json")]
     for _ in range(chance.choice((1, 1, 2))):
         name = chance.choice(commits if chance.random() < 0.85 else names)
-        data = changed.get(name, _stored()[name])
+        data = changed.get(name, stored_files()[name])
         changed[name] = _changed_commit(chance, data) if name.endswith(".json") else changed_bytes(chance, data)
     return changed
 
@@ -140,10 +136,10 @@ def _metadata(chance: Random, metadata: Any) -> Any:
 def _read_table(changed: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as root:
         folder = Path(root, "t")
-        for name, data in {**_stored(), **changed}.items():
+        for name, data in {**stored_files(), **changed}.items():
             Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(folder, name).write_bytes(data)
-        Path(root, "outside.parquet").write_bytes(next(iter(_stored().values())))
+        Path(root, "outside.parquet").write_bytes(next(iter(stored_files().values())))
         errors: list[BaseException] = []
         for look in (_overview, _health, _rows, diagnose):
             try:
@@ -182,7 +178,7 @@ def _text_tags(chance: Random) -> dict[str, str]:
 
 def _read_tags(made: tuple[dict[str, str], Any]) -> None:
     tags, vector = made
-    files = _Files(LogEntry(tags, _checked(vector), times_are_known=True))
+    files = _Files(LogEntry(tags, checked_vector(vector), times_are_known=True))
     with reading("/t"):
         table = file_table_of(files, {1: 2}, [], is_partitioned=False)  # type: ignore[arg-type]
     assert len(table) == 1
@@ -190,7 +186,7 @@ def _read_tags(made: tuple[dict[str, str], Any]) -> None:
     IndexedFiles(plan).may_have_rows(tags)
 
 
-def _checked(vector: Any) -> Any:
+def checked_vector(vector: Any) -> Any:
     """A descriptor as the reader of the log lets it through."""
     try:
         return next(iter(_added({"path": "a", "deletionVector": vector}, times_are_known=True)))[1].deletion_vector
@@ -239,55 +235,6 @@ def _day(text: str) -> None:
         DayOfWork.of(events)
 
 
-def _vector(chance: Random) -> tuple[Any, bytes]:
-    positions = struct.pack("<iqI", 1_681_511_377, 1, 0) + struct.pack("<IIHHIHH", 12_346, 1, 0, 1, 16, 3, 9)
-    data = changed_bytes(chance, positions) if chance.random() < 0.8 else random_bytes(chance)
-    descriptor = changed_value(chance, {**_VECTOR, "sizeInBytes": len(data)}) if chance.random() < 0.6 else _VECTOR
-    return descriptor, data
-
-
-def _read_vector(made: tuple[Any, bytes]) -> None:
-    descriptor, data = made
-    checked = _checked(descriptor)
-    if checked is not None:
-        deleted_positions(_Memory(data), checked)  # type: ignore[arg-type]
-
-
-class _Memory:
-    """A file system that has the same file everywhere in the table, and nothing outside."""
-
-    def __init__(self, data: bytes) -> None:
-        import zlib
-
-        self._data = b"\x01" + struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
-
-    def open_input_file(self, path: str) -> pa.BufferReader:
-        assert ".." not in path.split("/"), path
-        return pa.BufferReader(self._data)
-
-
-def _parquet(chance: Random) -> bytes:
-    files = [data for name, data in sorted(_stored().items()) if name.endswith(".parquet")]
-    data = chance.choice(files)
-    # The footer decides what is read, and is at the end.
-    return (
-        data[:-2_000] + changed_bytes(chance, data[-2_000:-8]) + data[-8:]
-        if chance.random() < 0.8
-        else changed_bytes(chance, data)
-    )
-
-
-def _read_pages(data: bytes) -> None:
-    pages_of(pa.BufferReader(data), ["a", "b", "x"])
-
-
-def _read_defaults(data: bytes) -> None:
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        assert all(isinstance(text, str) for pair in defaults_of(Path(file.name)).items() for text in pair)
-
-
 def readers() -> list[Reader]:
     """The readers of logs and files."""
     events = {
@@ -297,21 +244,10 @@ def readers() -> list[Reader]:
         "input_files_stats": {"bytes": 5},
         "table_id": "t",
     }
-    defaults = b"spark.master local\n# c\nspark.qbeast.use.progress=auto\n"
     return [
         Reader("log: a table", _table, _read_table, share=2),
-        Reader("log: tags of files", lambda c: (_text_tags(c), changed_value(c, _VECTOR)), _read_tags, share=8),
+        Reader("log: tags of files", lambda c: (_text_tags(c), changed_value(c, VECTOR)), _read_tags, share=8),
         Reader("log: commits of others", _commit, _read_commit),
         Reader("log: notes of statements", lambda c: json_text(c, _NOTE), _read_notes),
         Reader("log: events of a day", lambda c: json_text(c, events), _day),
-        Reader("files: deletion vectors", _vector, _read_vector),
-        # The diagnosis turns any error of a damaged file into one with a code.
-        Reader(
-            "files: pages of Parquet",
-            _parquet,
-            _read_pages,
-            (ValueError, OSError, LookupError, TypeError, AttributeError, OverflowError, MemoryError),
-            share=2,
-        ),
-        Reader("files: spark-defaults.conf", lambda c: changed_bytes(c, defaults), _read_defaults, share=1),
     ]

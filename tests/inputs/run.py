@@ -35,9 +35,17 @@ _GRACE_SECONDS = 60
 
 def readers() -> list[Reader]:
     """All readers."""
-    from inputs import argument_inputs, log_inputs, property_inputs, query_inputs, state_inputs, web_inputs
+    from inputs import (
+        argument_inputs,
+        file_inputs,
+        log_inputs,
+        property_inputs,
+        query_inputs,
+        state_inputs,
+        web_inputs,
+    )
 
-    modules = (argument_inputs, property_inputs, query_inputs, state_inputs, log_inputs, web_inputs)
+    modules = (argument_inputs, property_inputs, query_inputs, state_inputs, log_inputs, file_inputs, web_inputs)
     return [reader for module in modules for reader in module.readers()]
 
 
@@ -158,12 +166,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000, help="inputs")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first one; the others follow")
     parser.add_argument("--processes", type=int, default=2, choices=(1, 2))
-    parser.add_argument("--sql", action="store_true", help="gives statements to a Spark session instead")
     asked = parser.parse_args()
-    if asked.sql:
-        from inputs.sql_inputs import run_statements
-
-        return int(run_statements(asked.seed, asked.count) > 0)
     if asked.count == 1:
         return _repeat(asked.seed)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
