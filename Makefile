@@ -115,6 +115,7 @@ MINUTES ?= 10
 KILLS ?= 10
 
 test-faults: KILLS = 500
+test-faults: SHARD ?= 1/1
 test-faults: java $(INSTALLED) test-shim ## faults at every point of every operation, bad disks, kills (SHARD=1/4 KILLS=500; a second call goes on)
 	@$(BIN)/python tests/faults/run.py --shard $(SHARD) --kills $(KILLS) $(ARGS)
 
