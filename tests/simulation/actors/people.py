@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from catalog.errors import ProtectionError, UnknownNameError, UseError
 from catalog.state import cancel_requests, protection
 from catalog.state.lease import leases_of, this_process
@@ -27,7 +29,7 @@ def protect(world: World, session: Session) -> None:
         try:
             protect_call.protect(call, "t", version, name)
         except (UseError, StoreError) as error:
-            _refused(world, name, error)
+            _refused(world, name, version, error)
             continue
         known = world.invariants.protected.get(name)
         world.invariants.check(known is None, f"protections: {name} protects version {known} and version {version}")
@@ -42,12 +44,21 @@ def protect(world: World, session: Session) -> None:
                 continue
 
 
-def _refused(world: World, name: str, error: UseError | StoreError) -> None:
+def _refused(world: World, name: str, version: int, error: UseError | StoreError) -> None:
     """Nothing is protected after an error, unless somebody else uses the name."""
-    if world.is_calm and getattr(error, "code", "") != "USE_ALREADY_PROTECTED":
-        world.invariants.on_error("use.protect", error)
+    code = getattr(error, "code", "")
+    if world.is_calm and code != "USE_ALREADY_PROTECTED":
+        # Its files may be going just now; that is recorded before.
+        if code != "USE_UNKNOWN_VERSION" or version >= _recorded(world):
+            world.invariants.on_error("use.protect", error)
         is_left = name not in _COMMON_NAMES and f"{ROOT}/_use/protected/{name}.json" in world.store.objects
         world.invariants.check(not is_left, f"protections: {name} is left after {error}")
+
+
+def _recorded(world: World) -> int:
+    """The oldest version that reclamations leave, as they have recorded it."""
+    record = world.store.objects.get(f"{ROOT}/_use/reclaimed.json")
+    return 0 if record is None else int(json.loads(str(record.data))["oldest"])
 
 
 def cancel(world: World, session: Session) -> None:
