@@ -64,6 +64,7 @@ def session(folder: Path) -> SparkSession:
         **dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions"), "20"),
         "spark.ui.retainedTasks": "200",
         "spark.ui.retainedDeadExecutors": "1",
+        "spark.ui.showConsoleProgress": "false",
         # The machine may be busy.
         "spark.executor.heartbeatInterval": "60s",
         "spark.network.timeout": "600s",
