@@ -1,16 +1,31 @@
-"""The oldest version that a reclamation leaves, written below ``_use/`` before it deletes any file."""
+"""The oldest version that a reclamation leaves, recorded below ``_use/`` before it deletes any file.
+
+Each record is a file that is created once and whose name says everything. Of two reclamations at the same time, the one
+that leaves more versions can therefore not replace the record of the other one, however long it is suspended.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
+import re
 from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from catalog.errors import ProtectionError, VersionError
 from catalog.state.protection import protections
-from catalog.state.state_files import Missing, Unreadable, parse, read
+from catalog.state.state_files import Missing, Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 
+logger = logging.getLogger(__name__)
+
+RECLAIMED_FOLDER = "reclaimed"
+# Where earlier versions of USE kept the record.
 RECLAIMED_FILE = "reclaimed.json"
+_NAME = re.compile(r"(\d{19})-([0-9a-f]{32})\.json", re.ASCII)
 _MOST_VERSION = 2**63 - 1
 _ADVICE = "Time travel to versions that were reclaimed fails with an error of Delta. The next purge replaces the file."
 
@@ -41,14 +56,54 @@ def parse_reclaimed(text: str) -> Reclaimed | Unreadable:
 
 
 def oldest_left(table: ManagedTable, table_id: str) -> int:
-    """The oldest version that was not reclaimed, apart from protected ones; 0 if nothing was.
+    """The oldest version that was not reclaimed, apart from protected ones; 0 if nothing was, or nobody can tell.
 
     Args:
         table: the table.
         table_id: Delta's metadata id of the newest version.
     """
-    state = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
-    return state.oldest if isinstance(state, Reclaimed) and state.table_id == table_id else 0
+    try:
+        recorded = _recorded(table, table_id)
+    except (Py4JError, PySparkException, OSError) as error:
+        logger.warning("%s/%s: %s. %s", table.state_folder, RECLAIMED_FOLDER, access_problem(error), _ADVICE)
+        recorded = []
+    former = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
+    return max([*recorded, *_former(former, table_id)], default=0)
+
+
+def _certain_oldest_left(table: ManagedTable, table_id: str) -> int:
+    """The same.
+
+    Raises:
+        ProtectionError: a record cannot be read.
+    """
+    try:
+        recorded = _recorded(table, table_id)
+    except (Py4JError, PySparkException, OSError) as error:
+        raise ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FOLDER}", access_problem(error)) from error
+    former = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
+    if isinstance(former, Unreadable):
+        raise ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FILE}", str(former))
+    return max([*recorded, *_former(former, table_id)], default=0)
+
+
+def _former(record: Reclaimed | Missing | Unreadable, table_id: str) -> list[int]:
+    return [record.oldest] if isinstance(record, Reclaimed) and record.table_id == table_id else []
+
+
+def _recorded(table: ManagedTable, table_id: str) -> list[int]:
+    """The oldest versions left that reclamations of a table have recorded."""
+    names = map(_NAME.fullmatch, table.list_state(RECLAIMED_FOLDER))
+    return [int(name[1]) for name in names if name is not None and name[2] == _digest(table_id)]
+
+
+def _digest(table_id: str) -> str:
+    """A name for a table's id, which may be any text."""
+    return hashlib.sha256(table_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _file(table_id: str, oldest: int) -> str:
+    return f"{RECLAIMED_FOLDER}/{oldest:019}-{_digest(table_id)}.json"
 
 
 def record_reclaimed(table: ManagedTable, table_id: str, oldest: int, now: int) -> int:
@@ -66,8 +121,19 @@ def record_reclaimed(table: ManagedTable, table_id: str, oldest: int, now: int) 
     before = oldest_left(table, table_id)
     if oldest > before:
         text = json.dumps({"table_id": table_id, "oldest": oldest, "at": now}, separators=(",", ":"))
-        table.write_state(RECLAIMED_FILE, text)
+        table.create_state(_file(table_id, oldest), text)
+        _forget_before(table, table_id, oldest)
     return max(oldest, before)
+
+
+def _forget_before(table: ManagedTable, table_id: str, oldest: int) -> None:
+    """Deletes the records that a later one replaces."""
+    try:
+        for recorded in _recorded(table, table_id):
+            if recorded < oldest:
+                table.delete_state(_file(table_id, recorded))
+    except (Py4JError, PySparkException, OSError) as error:
+        logger.info("Records of earlier reclamations stay in %s (%s)", table.state_folder, access_problem(error))
 
 
 def check_not_reclaimed(table: ManagedTable, version: int | None, besides: str | None = None) -> None:
@@ -83,12 +149,8 @@ def check_not_reclaimed(table: ManagedTable, version: int | None, besides: str |
         VersionError: it was reclaimed.
         ProtectionError: with ``besides``, a file cannot be read.
     """
-    record = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
-    if isinstance(record, Unreadable) and besides is not None:
-        raise ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FILE}", str(record))
-    if isinstance(record, (Missing, Unreadable)) or record.table_id != table.state().facts().table_id:
-        return
-    oldest = record.oldest
+    table_id = table.state().facts().table_id
+    oldest = oldest_left(table, table_id) if besides is None else _certain_oldest_left(table, table_id)
     if oldest == 0 or (version is not None and version >= oldest):
         return
     try:

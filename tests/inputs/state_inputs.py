@@ -215,13 +215,14 @@ def readers() -> list[Reader]:
     files = _files()
     plan, group = files[f"plans/{PLAN_ID}.json"], files[f"plans/{PLAN_ID}/part-00001.jsonl"]
     event = files[f"events/{NOW}-{WRITE_ID}.json"]
+    reclaimed = next(text for file, text in files.items() if file.startswith("reclaimed/"))
     parsers = (
         _parser("lease", files["lease.json"], lambda text: parse_lease(text, NOW)),
         _parser("claim", files[f"plans/{PLAN_ID}/groups/1.json"], lambda text: parse_state(text, NOW)),
         _parser("plan", plan, lambda text: parse_plan(signed_again(text, "x"), PLAN_ID)),
         _parser("group of a plan", group, parse_group),
         _parser("protection", files["protected/year-end.json"], lambda text: parse_protection("year-end", text)),
-        _parser("reclaimed versions", files["reclaimed.json"], parse_reclaimed),
+        _parser("reclaimed versions", reclaimed, parse_reclaimed),
         _parser("suspension", files["suspended.json"], parse_suspension),
         _parser("request to cancel", _CANCEL, parse_cancel_request),
         _parser("record of a rewrite", files[f"writes/{WRITE_ID}.json"], lambda text: parse_record(WRITE_ID, text)),

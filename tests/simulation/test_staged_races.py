@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from catalog.errors import ProtectionError, VersionError
 from catalog.state.protection import protections
+from catalog.state.reclaimed import oldest_left, record_reclaimed
+from catalog.table.managed_table import ManagedTable
 from procedures.calls.protect import protect
 from procedures.declare.declaration import Call
 from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings
@@ -76,24 +78,46 @@ def test_a_version_that_is_committed_and_protected_during_a_vacuum_is_not_lost(w
         retained.protected()
 
 
-@pytest.mark.parametrize("unreadable", ["reclaimed.json", "protected/other.json"])
+@pytest.mark.parametrize("unreadable", ["reclaimed", "protected/other.json"])
 def test_a_version_is_not_protected_while_it_is_unknown_whether_it_is_being_deleted(world, monkeypatch, unreadable):
     session = Session(world)
-    call, read = Call(session, {}, "call"), world.store.read_text
+    call = Call(session, {}, "call")
 
-    def refused(path, phase):
-        if path.endswith(unreadable):
-            raise StoreError("503 SlowDown")
-        return read(path, phase)
+    def refusing(answer):
+        def refused(path, phase):
+            if path.endswith(unreadable):
+                raise StoreError("503 SlowDown")
+            return answer(path, phase)
+
+        return refused
 
     protect(call, "t", 19, "other")
 
     def observe(step):
         if step == "log entries":
             with monkeypatch.context() as patch:
-                patch.setattr(world.store, "read_text", refused)
+                for name in ("read_text", "names"):
+                    patch.setattr(world.store, name, refusing(getattr(world.store, name)))
                 with pytest.raises(ProtectionError, match=f"{unreadable} cannot be read"):
                     protect(call, "t", 3, "mine")
 
     purged(world, observe)
     assert [protection.name for protection in protections(session.table)] == ["other"]
+
+
+def test_a_suspended_reclamation_does_not_replace_the_record_of_a_later_one(world, monkeypatch):
+    """A vacuum that has looked at the record, and is suspended until another one has deleted files."""
+    table, table_id = Session(world).table, "t"
+    create = ManagedTable.create_state
+
+    def late(self, file, text):
+        monkeypatch.setattr(ManagedTable, "create_state", create)
+        record_reclaimed(table, table_id, 12, world.clock.now())
+        return create(self, file, text)
+
+    monkeypatch.setattr(ManagedTable, "create_state", late)
+    record_reclaimed(table, table_id, 7, world.clock.now())
+    assert oldest_left(table, table_id) == 12
+    assert oldest_left(table, "another") == 0
+    record_reclaimed(table, table_id, 15, world.clock.now())
+    assert [name[:19].lstrip("0") for name in table.list_state("reclaimed")] == ["15"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from catalog.errors import ProtectionError, UnknownNameError, UseError
 from catalog.state import cancel_requests, protection
 from catalog.state.lease import leases_of, this_process
@@ -57,8 +55,8 @@ def _refused(world: World, name: str, version: int, error: UseError | StoreError
 
 def _recorded(world: World) -> int:
     """The oldest version that reclamations leave, as they have recorded it."""
-    record = world.store.objects.get(f"{ROOT}/_use/reclaimed.json")
-    return 0 if record is None else int(json.loads(str(record.data))["oldest"])
+    names = [path.rpartition("/")[2] for path in world.store.objects if path.startswith(f"{ROOT}/_use/reclaimed/")]
+    return max((int(name.partition("-")[0]) for name in names), default=0)
 
 
 def cancel(world: World, session: Session) -> None:

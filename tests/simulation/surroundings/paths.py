@@ -9,6 +9,7 @@ ROW_BYTES = 10
 _PHASES = {
     "lease.json": "lease",
     "protected": "protect",
+    "reclaimed": "reclaim",
     "reclaimed.json": "reclaim",
     "events": "events",
     "lists": "events",
