@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 RECLAIMED_FOLDER = "reclaimed"
 # Where earlier versions of USE kept the record.
 RECLAIMED_FILE = "reclaimed.json"
-_NAME = re.compile(r"(\d{19})-([0-9a-f]{32})\.json", re.ASCII)
+_NAME = re.compile(r"(\d{19})-(.+)\.json", re.ASCII)
+_PLAIN_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 _MOST_VERSION = 2**63 - 1
 _ADVICE = "Time travel to versions that were reclaimed fails with an error of Delta. The next purge replaces the file."
 
@@ -94,16 +95,18 @@ def _former(record: Reclaimed | Missing | Unreadable, table_id: str) -> list[int
 def _recorded(table: ManagedTable, table_id: str) -> list[int]:
     """The oldest versions left that reclamations of a table have recorded."""
     names = map(_NAME.fullmatch, table.list_state(RECLAIMED_FOLDER))
-    return [int(name[1]) for name in names if name is not None and name[2] == _digest(table_id)]
+    return [int(name[1]) for name in names if name is not None and name[2] == _key(table_id)]
 
 
-def _digest(table_id: str) -> str:
-    """A name for a table's id, which may be any text."""
-    return hashlib.sha256(table_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _key(table_id: str) -> str:
+    """The id of a table in names of files; a digest of ids that other writers have chosen otherwise than Delta."""
+    if _PLAIN_ID.fullmatch(table_id):
+        return table_id
+    return hashlib.sha256(table_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _file(table_id: str, oldest: int) -> str:
-    return f"{RECLAIMED_FOLDER}/{oldest:019}-{_digest(table_id)}.json"
+    return f"{RECLAIMED_FOLDER}/{oldest:019}-{_key(table_id)}.json"
 
 
 def record_reclaimed(table: ManagedTable, table_id: str, oldest: int, now: int) -> int:
