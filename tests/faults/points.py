@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from simulation.surroundings import phase_of
+from simulation.surroundings.paths import phase_of
 
 from catalog.jvm.file_writer import FileWriter
 from catalog.jvm.indexed_rows import LaidOutRows
