@@ -41,7 +41,8 @@ class Board:
 
 def _is_lost(error: Exception) -> bool:
     """Whether a statement or a procedure has lost to another commit."""
-    return is_conflict(error) or known_error(error).code == "USE_CONCURRENT_CHANGE"
+    causes = [error] if error.__cause__ is None else [error, error.__cause__]
+    return any(map(is_conflict, causes)) or known_error(error).code == "USE_CONCURRENT_CHANGE"
 
 
 @dataclass
