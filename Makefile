@@ -101,7 +101,7 @@ fuzz-joins: java $(INSTALLED) test-shim ## compare random joins with and without
 	@$(BIN)/python tests/oracle/fuzz_joins.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz-inputs: COUNT = 100000
-fuzz-inputs: java $(INSTALLED) test-shim ## give 100,000 broken inputs to all readers (COUNT=1 SEED=7 repeats one)
+fuzz-inputs: java $(INSTALLED) test-shim ## give 100,000 broken inputs to all readers (COUNT=1 SEED=7 repeats one; ARGS=--sql COUNT=1000: statements)
 	@$(BIN)/python tests/inputs/run.py --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 audit: java $(INSTALLED) ## write the bill of materials to build/sbom.json, and look for known vulnerabilities of all packages

@@ -165,7 +165,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000, help="inputs")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first one; the others follow")
     parser.add_argument("--processes", type=int, default=2, choices=(1, 2))
+    parser.add_argument("--sql", action="store_true", help="gives statements to a Spark session instead")
     asked = parser.parse_args()
+    if asked.sql:
+        from inputs.sql_inputs import run_statements
+
+        return int(run_statements(asked.seed, asked.count) > 0)
     if asked.count == 1:
         return _repeat(asked.seed)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

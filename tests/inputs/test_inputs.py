@@ -3,6 +3,7 @@
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,6 +13,7 @@ from catalog.errors import InvalidArgumentError, UseError
 from inputs import cases
 from inputs.cases import Reader, outcome_of
 from inputs.run import readers
+from inputs.sql_inputs import problem_of, statement
 
 SEEDS = 400
 # Each writes a table.
@@ -60,3 +62,9 @@ def test_what_is_a_failure(monkeypatch):
 def test_a_seed_repeats_a_case(quick):
     first, second = (outcome_of(quick, 11, shows=True) for _ in range(2))
     assert first == second
+    assert statement(Random(3)) == statement(Random(3))
+
+
+def test_statements_that_are_wrong_in_another_way():
+    assert problem_of(lambda _: [], "SELECT 1") == ("rows", None)
+    assert "no error of SQL" in problem_of(_raises(ValueError("x")), "SELECT 1")[1]
