@@ -149,6 +149,12 @@ def test_mistyped_virtual_tables_are_refused_with_the_nearest_name(spark, table)
     spark.sql(f"DROP TABLE IF EXISTS {short}.optimisations")
 
 
+def test_one_name_in_the_catalog_of_virtual_tables_is_no_table(spark):
+    with pytest.raises(AnalysisException) as missing:
+        spark.sql("SELECT * FROM use_catalog.nothing")
+    assert missing.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+
+
 def test_only_delta_tables_have_virtual_tables(spark, table):
     spark.sql(f"CREATE VIEW default.view_of_table AS SELECT * FROM {table.name}")
     spark.sql(f"CREATE TEMPORARY VIEW temporary_view AS SELECT * FROM {table.name}")

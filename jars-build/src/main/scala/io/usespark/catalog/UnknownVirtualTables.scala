@@ -24,7 +24,7 @@ case class UnknownVirtualTables(session: SparkSession) extends Rule[LogicalPlan]
       state.catalogManager.catalog(parts.head).isInstanceOf[UseCatalog]
     val owner = if (isOfUseCatalog) parts.tail.init else parts.init
     // A database of this name rather has no such table.
-    val isDatabase = parts.length == 2 && !state.catalog.isTempView(owner) && state.catalog.databaseExists(owner.head)
+    val isDatabase = parts.length == 2 && owner.exists(state.catalog.databaseExists) && !state.catalog.isTempView(owner)
     if (owner.nonEmpty && !isDatabase) {
       val table = Identifiers.quoted(owner)
       val isVirtual = Bridge.declarations().virtualTable(parts.last).isDefined
