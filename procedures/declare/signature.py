@@ -128,13 +128,21 @@ class Parameter:
             return value
         if not _fits(value, self.type):
             raise InvalidArgumentError.of(self.name, value, self.accepted or expected(self.type))
+        if self.type == "DOUBLE":
+            value = self._float(value)
         if self.not_blank:
             self._refuse_blank(value)
         if self.choices and value not in self.choices:
             raise InvalidArgumentError.of(self.name, value, f"one of {', '.join(self.choices)}")
         if self.least is not None and not self.least <= value <= (math.inf if self.most is None else self.most):
             raise InvalidArgumentError.of(self.name, value, self._range(self.least))
-        return float(value) if self.type == "DOUBLE" else value
+        return value
+
+    def _float(self, value: Any) -> float:
+        try:
+            return float(value)
+        except (ValueError, OverflowError) as error:  # a signaling NaN, or a number with too many digits
+            raise InvalidArgumentError.of(self.name, value, self.accepted or expected(self.type)) from error
 
     def _range(self, least: float) -> str:
         number = "a whole number" if self.type in _WHOLE_NUMBERS else "a number"

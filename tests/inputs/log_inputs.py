@@ -103,8 +103,9 @@ def _changed_commit(chance: Random, data: bytes) -> bytes:
         return changed_bytes(chance, data)
     if kind < 0.2:
         lines[at] = changed_value(chance, lines[at])
-    action, name = lines[at], next(iter(lines[at]), "")
-    if kind >= 0.2 and isinstance(action.get(name), dict):
+    action = lines[at]
+    name = next(iter(action), "") if isinstance(action, dict) else ""
+    if kind >= 0.2 and isinstance(action, dict) and isinstance(action.get(name), dict):
         action[name] = changed_value(chance, action[name])
     if kind > 0.6:
         for each in lines:

@@ -1,6 +1,7 @@
 """Signatures of procedures: ranges, words, and what they share with the declaration."""
 
 import math
+from decimal import Decimal
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_ranges_and_words(parameter, accepted, refused, text):
     for value in refused:
         with pytest.raises(InvalidArgumentError, match=f"{parameter.name} = .* is not accepted: {text}"):
             parameter.check(value)
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("sNaN"), 10**400])
+def test_numbers_that_no_double_is(value):
+    with pytest.raises(InvalidArgumentError, match=r"x = .* is not accepted"):
+        Parameter("x", "DOUBLE", "X.", least=0.5, most=0.9).check(value)
 
 
 def test_a_default_may_be_out_of_range():
