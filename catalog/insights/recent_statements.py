@@ -100,7 +100,7 @@ class LoggedStatement:
         """
         try:
             return cls._of(text)
-        except (AttributeError, KeyError, RecursionError, TypeError) as error:
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
             raise ValueError("it is no commit") from error
 
     @classmethod

@@ -114,7 +114,7 @@ def _vector(descriptor: Any) -> Mapping[str, Any] | None:
         return None
     texts = (descriptor["storageType"], descriptor["pathOrInlineDv"])
     numbers = (descriptor["sizeInBytes"], descriptor["cardinality"], descriptor.get("offset") or 0)
-    if not all(isinstance(t, str) for t in texts) or not all(isinstance(n, int) and n >= 0 for n in numbers):
+    if not all(isinstance(t, str) for t in texts) or not all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers):
         raise ValueError(f"the deletion vector {descriptor!r:.200} has a wrong field")
     found: Mapping[str, Any] = descriptor
     return found

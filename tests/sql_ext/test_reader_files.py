@@ -258,7 +258,15 @@ def test_runs_that_overlap_take_no_memory(tmp_path):
 
 @pytest.mark.parametrize(
     "descriptor",
-    [{}, {"cardinality": "1"}, {"sizeInBytes": -1}, {"offset": "x"}, {"storageType": 7}, {"pathOrInlineDv": None}],
+    [
+        {},
+        {"cardinality": "1"},
+        {"cardinality": 2**63},
+        {"sizeInBytes": -1},
+        {"offset": "x"},
+        {"storageType": 7},
+        {"pathOrInlineDv": None},
+    ],
     ids=str,
 )
 def test_a_log_with_a_wrong_descriptor_has_no_entries(tmp_path, descriptor):

@@ -66,9 +66,10 @@ def test_other_commits_do_not_count(text):
         '{"commitInfo": "x"}', '{"commitInfo": {"tags": 7}}',
         '{"commitInfo": {"operationParameters": [1]}}\n{"remove": {"path": "a"}}',
         '{"commitInfo": {}}\n{"remove": [1]}',
+        '{"commitInfo": {"operation": "MERGE", "timestamp": Infinity}}\n{"remove": {"path": "a"}}',
         '["commitInfo"]', '{"commitInfo": ' + "[" * 100_000, '{"commitInfo": {',
     ],
-    ids=range(7),
+    ids=range(8),
 )  # fmt: skip
 def test_what_is_no_commit_is_one_kind_of_error(text, log):
     with pytest.raises(ValueError, match=r"no commit|line 1"):
