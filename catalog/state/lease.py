@@ -24,7 +24,8 @@ from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import ConcurrentChangeError
 from catalog.jvm.raised_errors import file_errors
-from catalog.state.cancel_requests import can_be_asked, cancel_request, delete_request, delete_requests
+from catalog.state.cancel_requests import cancel_request, delete_request, delete_requests
+from catalog.state.plan_files import is_plan_id
 from catalog.state.renewal import renewed_in_background
 from catalog.state.state_files import (
     NOT_ACCESSIBLE,
@@ -112,7 +113,7 @@ def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
             trigger=fields.text("trigger"),
             acquired_at=fields.whole_number("acquired_at"),
             expires_at=fields.whole_number("expires_at", most=latest),
-            plan=_name_or_none(fields.text_or_none("plan")),
+            plan=_plan_id_or_none(fields.text_or_none("plan")),
             application=fields.text_or_none("application"),
             current=fields.text_or_none("current"),
             committed=fields.whole_or_none("committed"),
@@ -121,9 +122,8 @@ def parse_lease(text: str, now: int | None = None) -> Lease | Unreadable:
     )
 
 
-def _name_or_none(plan: str | None) -> str | None:
-    """The id of a plan, which names a folder; None for any other text, which may be a path out of the table."""
-    return plan if plan is not None and can_be_asked(plan) else None
+def _plan_id_or_none(plan: str | None) -> str | None:
+    return plan if plan is not None and is_plan_id(plan) else None
 
 
 def read_lease(table: StateFolder, now: int | None = None) -> Lease | None:

@@ -104,13 +104,18 @@ def new_plan_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
+def is_plan_id(text: str) -> bool:
+    """Whether a text can be the id of a plan, which names a folder; another one may be a path out of the table."""
+    return _ID.fullmatch(text) is not None
+
+
 def check_plan_id(plan_id: str) -> None:
     """Refuses a text that cannot be the id of a plan.
 
     Raises:
         InvalidArgumentError: such a text.
     """
-    if not _ID.fullmatch(plan_id):
+    if not is_plan_id(plan_id):
         raise InvalidArgumentError.of("plan", plan_id, "a plan_id that use.plan with store => true has returned")
 
 
@@ -187,7 +192,7 @@ def unfinished_plan_ids(table: ManagedTable) -> list[str]:
 
 def _ids(table: ManagedTable, ending: str) -> list[str]:
     names = (name.removesuffix(ending) for name in table.list_state(PLANS_FOLDER) if name.endswith(ending))
-    return [name for name in names if _ID.fullmatch(name)]
+    return list(filter(is_plan_id, names))
 
 
 def find_plan(table: ManagedTable, plan_id: str, table_id: str) -> StoredPlan:

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 
 from catalog.errors import ProtectionError, VersionError
 from catalog.state.protection import protections
-from catalog.state.state_files import Missing, Unreadable, access_problem, parse, read
+from catalog.state.state_files import Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 
 logger = logging.getLogger(__name__)
@@ -63,33 +63,23 @@ def oldest_left(table: ManagedTable, table_id: str) -> int:
         table: the table.
         table_id: Delta's metadata id of the newest version.
     """
+    return _oldest_left(table, table_id)[0]
+
+
+def _oldest_left(table: ManagedTable, table_id: str) -> tuple[int, ProtectionError | None]:
+    """The oldest version left according to all records that can be read, and the error about one that cannot."""
+    unreadable, found = None, []
     try:
-        recorded = _recorded(table, table_id)
+        found = _recorded(table, table_id)
     except (Py4JError, PySparkException, OSError) as error:
+        unreadable = ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FOLDER}", access_problem(error))
         logger.warning("%s/%s: %s. %s", table.state_folder, RECLAIMED_FOLDER, access_problem(error), _ADVICE)
-        recorded = []
-    former = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
-    return max([*recorded, *_former(former, table_id)], default=0)
-
-
-def _certain_oldest_left(table: ManagedTable, table_id: str) -> int:
-    """The same.
-
-    Raises:
-        ProtectionError: a record cannot be read.
-    """
-    try:
-        recorded = _recorded(table, table_id)
-    except (Py4JError, PySparkException, OSError) as error:
-        raise ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FOLDER}", access_problem(error)) from error
     former = read(table, RECLAIMED_FILE, parse_reclaimed, _ADVICE)
     if isinstance(former, Unreadable):
-        raise ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FILE}", str(former))
-    return max([*recorded, *_former(former, table_id)], default=0)
-
-
-def _former(record: Reclaimed | Missing | Unreadable, table_id: str) -> list[int]:
-    return [record.oldest] if isinstance(record, Reclaimed) and record.table_id == table_id else []
+        unreadable = ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FILE}", str(former))
+    elif isinstance(former, Reclaimed) and former.table_id == table_id:
+        found.append(former.oldest)
+    return max(found, default=0), unreadable
 
 
 def _recorded(table: ManagedTable, table_id: str) -> list[int]:
@@ -125,12 +115,12 @@ def record_reclaimed(table: ManagedTable, table_id: str, oldest: int, now: int) 
     if oldest > before:
         text = json.dumps({"table_id": table_id, "oldest": oldest, "at": now}, separators=(",", ":"))
         table.create_state(_file(table_id, oldest), text)
-        _forget_before(table, table_id, oldest)
+        _forget_before(table, table_id, before)
     return max(oldest, before)
 
 
 def _forget_before(table: ManagedTable, table_id: str, oldest: int) -> None:
-    """Deletes the records that a later one replaces."""
+    """Deletes the records before one. The last one before the newest stays, for a listing that began before that."""
     try:
         for recorded in _recorded(table, table_id):
             if recorded < oldest:
@@ -152,8 +142,9 @@ def check_not_reclaimed(table: ManagedTable, version: int | None, besides: str |
         VersionError: it was reclaimed.
         ProtectionError: with ``besides``, a file cannot be read.
     """
-    table_id = table.state().facts().table_id
-    oldest = oldest_left(table, table_id) if besides is None else _certain_oldest_left(table, table_id)
+    oldest, unreadable = _oldest_left(table, table.state().facts().table_id)
+    if unreadable is not None and besides is not None:
+        raise unreadable
     if oldest == 0 or (version is not None and version >= oldest):
         return
     try:

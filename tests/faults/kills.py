@@ -83,7 +83,7 @@ class Kills:
         paths = {number: self._tables.copy(operation) for number, operation in chosen.items()}
         cases = [{"number": n, "operation": operation, "path": str(paths[n])} for n, operation in chosen.items()]
         seconds = sum(self._seconds[chosen[number]] for number in numbers)
-        worker.tell("race", cases=cases, threads=len(numbers))
+        worker.send("race", cases=cases, threads=len(numbers))
         deadline = time.monotonic() + _MOST_SECONDS
         while len([line for line in worker.notes() if line.startswith("begin ")]) < len(numbers):
             if not worker.is_alive or time.monotonic() > deadline:

@@ -161,7 +161,7 @@ class FakeWorker:
         self.folder, self.is_alive, self.cases, self.recovered = folder / "w", True, [], []
         FakeWorker.made.append(self)
 
-    def tell(self, do, **arguments):
+    def send(self, do, **arguments):
         self.cases = arguments["cases"]
 
     def ask(self, do, **arguments):

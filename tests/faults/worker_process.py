@@ -41,7 +41,7 @@ class WorkerProcess:
             )
         self._is_ready = False
 
-    def tell(self, do: str, **arguments: Any) -> None:
+    def send(self, do: str, **arguments: Any) -> None:
         """Sends a command; ``answer`` waits for its end."""
         if not self._is_ready:
             self.answer()
@@ -56,7 +56,7 @@ class WorkerProcess:
         Raises:
             WorkerEndedError: there is none within half an hour.
         """
-        self.tell(do, **arguments)
+        self.send(do, **arguments)
         return self.answer()
 
     def answer(self) -> dict[str, Any]:

@@ -109,8 +109,8 @@ def _command(chance: Random) -> tuple[str, list[str]]:
         typed += [text] if option is None else chance.choice(([option], [option, text], [f"{option}={text}"]))
     if chance.random() < 0.1:
         typed.insert(chance.randrange(len(typed) + 1), odd_text(chance))
-    # A process gets no argument with a null byte.
-    return name, [text.replace("\0", "") for text in typed]
+    # A process gets no argument with a null byte, or one that cannot be encoded.
+    return name, [text.replace("\0", "").encode("utf-8", "replace").decode() for text in typed]
 
 
 def _read_command(made: tuple[str, list[str]]) -> None:

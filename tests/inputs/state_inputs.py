@@ -153,7 +153,7 @@ def _use_folder(files: dict[str, str | None]) -> None:
     table, clock = folder_table(Path("/t"), handle), FakeClock(NOW)
     refused: list[str] = []
 
-    def tried(step: Callable[[], object]) -> None:
+    def attempt(step: Callable[[], object]) -> None:
         try:
             step()
         except UseError as error:
@@ -182,7 +182,7 @@ def _use_folder(files: dict[str, str | None]) -> None:
         lambda: delete_requests(table),
     )  # fmt: skip
     for step in steps:
-        tried(step)
+        attempt(step)
     assert handle.outside == set(), handle.outside
 
 

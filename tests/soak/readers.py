@@ -27,7 +27,7 @@ class Reader:
         check = self.chance.choice((self.all_rows, self.all_rows, self._box, self._sample))
         try:
             problem = check(version)
-        except Exception:
+        except Exception:  # of four engines, each with errors of its own
             if not self.soak.history.is_expired(version):
                 raise
             self.soak.board.count("reads: too slow for the retention")

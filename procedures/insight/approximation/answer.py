@@ -184,11 +184,10 @@ class Answer:
             is_met = bool(keys) and all(one.is_met.all() for one in made)
             if is_met or request.dry_run or upper >= request.max_fraction:
                 break
-            expected = min(_RESERVE * needed, 1.0)
+            expected = 0.0 if math.isnan(needed) else min(_RESERVE * needed, 1.0)
             # Of a large table, a further look costs little, and shows better which fraction is needed.
-            if self._of_columns(self.exact.bytes) < _FEW_LOOKS * self._look_bytes and self._is_exact_faster(
-                int(expected * self.exact.bytes) if math.isfinite(expected) else 0
-            ):
+            is_small = self._of_columns(self.exact.bytes) < _FEW_LOOKS * self._look_bytes
+            if is_small and self._is_exact_faster(int(expected * self.exact.bytes)):
                 return self._exact_rows(
                     f"a sample of {share_text(expected)} is expected to be needed, and not to be faster"
                 )
@@ -218,11 +217,12 @@ class Answer:
         """Reads the weights up to a fraction that no earlier step has read, and estimates from all."""
         with described_jobs(self._spark, f"USE approximate: reading {share_text(upper, 2)} of {self.source.table}"):
             part = part.persist(StorageLevel.MEMORY_AND_DISK)
+            # In the session of the newest part: it is the largest one, and the session fits its size.
+            rows = part
+            for other in self._parts:
+                rows = rows.unionAll(other)
             self._parts.append(part)
             self._fraction = upper
-            rows = self._parts[0]
-            for other in self._parts[1:]:
-                rows = rows.unionAll(other)
             quantiles = [quantile for _, quantile in estimation.quantiles]
             sums = sample_sums(rows, len(self.source.query.keys), estimation.terms, quantiles)
             self._rows = int(sums.rows.sum())

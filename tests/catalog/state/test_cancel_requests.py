@@ -94,12 +94,12 @@ def test_work_that_cannot_be_stopped_looks_for_no_request(table):
 
 def test_each_run_of_a_plan_has_its_own_lease_and_request(table):
     first, second, clock = _Run(), _Run(), LimitedClock(NOW, waits=1)
-    acquire(table, "a", "call", NOW, "p", first.leased)
-    acquire(table, "b", "call", NOW, "p", second.leased)
+    acquire(table, "a", "call", NOW, "00000000000a", first.leased)
+    acquire(table, "b", "call", NOW, "00000000000a", second.leased)
     assert {lease.run_id for lease in leases_of(table, NOW)} == {"a", "b"}
     request_cancel(table, "a", NOW, "host:1")
     request_cancel(table, "b", NOW, "host:2")
-    with renewed(table, "a", "call", clock, "p", first.leased):
+    with renewed(table, "a", "call", clock, "00000000000a", first.leased):
         assert clock.waits_over.wait(60)
     assert (first.cancelled, second.cancelled) == (["host:1"], [])
     assert table.list_state("cancels") == ["b.json"]

@@ -118,45 +118,45 @@ def test_one_that_expired_in_other_hands_is_taken_back(table):
 
 
 def test_runs_of_one_plan_share_the_lease_and_keep_others_off(table):
-    assert acquire(table, "a", "call", NOW, "p") == Acquired()
-    assert acquire(table, "b", "cli", NOW + 1, "p") == Acquired()
-    assert read_lease(table).plan == "p"
-    for plan in (None, "q"):
+    assert acquire(table, "a", "call", NOW, "00000000000a") == Acquired()
+    assert acquire(table, "b", "cli", NOW + 1, "00000000000a") == Acquired()
+    assert read_lease(table).plan == "00000000000a"
+    for plan in (None, "00000000000b"):
         assert isinstance(acquire(table, "c", "call", NOW + 2, plan), HeldBy)
-    assert table.list_state("plans/p/runs") == ["a.json", "b.json"]
-    assert table.list_state("plans/q/runs") == []
+    assert table.list_state("plans/00000000000a/runs") == ["a.json", "b.json"]
+    assert table.list_state("plans/00000000000b/runs") == []
 
 
 def test_a_lease_without_a_plan_keeps_plans_off(table):
     acquire(table, "a", "call", NOW)
-    assert acquire(table, "b", "call", NOW, "p").lease.run_id == "a"
-    assert table.list_state("plans/p/runs") == []
+    assert acquire(table, "b", "call", NOW, "00000000000a").lease.run_id == "a"
+    assert table.list_state("plans/00000000000a/runs") == []
 
 
 def _ended(table, run):
     """The run ends after one renewal."""
     clock = LimitedClock(NOW, waits=1)
-    with renewed(table, run, "call", clock, "p"):
+    with renewed(table, run, "call", clock, "00000000000a"):
         assert clock.waits_over.wait(60)
 
 
 def test_the_run_that_ends_hands_the_lease_over_and_the_last_one_deletes_it(table):
     for run in ("b", "a"):
-        acquire(table, run, "call", NOW, "p")
+        acquire(table, run, "call", NOW, "00000000000a")
     assert read_lease(table).run_id == "a"
     _ended(table, "a")
     held = holder_of(table, NOW)
-    assert (held.run_id, held.plan) == ("b", "p")
-    assert table.list_state("plans/p/runs") == ["b.json"]
+    assert (held.run_id, held.plan) == ("b", "00000000000a")
+    assert table.list_state("plans/00000000000a/runs") == ["b.json"]
     _ended(table, "b")
     assert table.read_state(LEASE_FILE) is None
 
 
 def test_a_run_that_was_killed_does_not_keep_the_lease(table):
-    acquire(table, "killed", "call", NOW, "p")
+    acquire(table, "killed", "call", NOW, "00000000000a")
     clock = LimitedClock(NOW + LEASE_MILLIS + 1, waits=1)
-    acquire(table, "a", "call", clock.now(), "p")
-    with renewed(table, "a", "call", clock, "p"):
+    acquire(table, "a", "call", clock.now(), "00000000000a")
+    with renewed(table, "a", "call", clock, "00000000000a"):
         assert clock.waits_over.wait(60)
     assert table.read_state(LEASE_FILE) is None
 

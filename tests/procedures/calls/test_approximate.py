@@ -7,6 +7,7 @@ from spark_jobs import at_most, jobs_started
 
 import sql_ext
 from catalog.errors import ToleranceNotMetError
+from catalog.jvm import session
 from catalog.settings.session_settings import APPROXIMATE_BYTES
 from procedures.insight.approximation import answer
 
@@ -170,6 +171,23 @@ def test_a_small_table_is_answered_exactly(spark, table, set_conf):
     assert estimate.method != "exact"
     (first,) = sql_ext.tolerance(f"SELECT count(*) c FROM {table.name}", dry_run=True)
     assert first.fraction == answer.FIRST_FRACTION
+
+
+def test_a_large_look_has_the_settings_of_the_user(spark, table, set_conf, monkeypatch):
+    """Only a look at little is shuffled into few partitions without adaptive execution."""
+    set_conf("spark.sql.adaptive.enabled", "true")
+    query = f"SELECT avg(`the value`) a FROM {table.name}"
+    (first,) = sql_ext.tolerance(query, dry_run=True)
+    monkeypatch.setattr(session, "_LITTLE_BYTES", first.exact_bytes // 100)
+    looks, sums = [], answer.sample_sums
+
+    def observed(rows, *arguments):
+        looks.append(rows.sparkSession.conf.get("spark.sql.adaptive.enabled"))
+        return sums(rows, *arguments)
+
+    monkeypatch.setattr(answer, "sample_sums", observed)
+    (row,) = sql_ext.tolerance(query, 0.02, on_miss="estimate")
+    assert (looks[0], looks[-1], row.reason) == ("false", "true", None)
 
 
 def test_a_size_that_is_none(table, set_conf):
