@@ -25,7 +25,7 @@ from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import ConcurrentChangeError
 from catalog.jvm.raised_errors import file_errors
 from catalog.state.cancel_requests import cancel_request, delete_request, delete_requests
-from catalog.state.plan_files import is_plan_id
+from catalog.state.plan_ids import is_plan_id
 from catalog.state.renewal import renewed_in_background
 from catalog.state.state_files import (
     NOT_ACCESSIBLE,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,12 +19,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.errors import InvalidArgumentError, PlanUnreadableError, UnknownNameError
+from catalog.state.plan_ids import is_plan_id
 from catalog.state.state_files import FieldError, Fields, Missing, Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 
 PLANS_FOLDER = "plans"
 _NAMES_PER_PART = 2000
-_ID = re.compile(r"[0-9a-f]{12}")
 PLAN_ENDING = ".json"
 WRITING_ENDING = ".writing"
 _ADVICE = "Groups of the plan cannot be rewritten; make another one with use.plan."
@@ -102,11 +101,6 @@ class StoredPlan:
 def new_plan_id() -> str:
     """An id that no other plan has."""
     return uuid.uuid4().hex[:12]
-
-
-def is_plan_id(text: str) -> bool:
-    """Whether a text can be the id of a plan, which names a folder; another one may be a path out of the table."""
-    return _ID.fullmatch(text) is not None
 
 
 def check_plan_id(plan_id: str) -> None:
