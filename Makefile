@@ -150,6 +150,13 @@ format: java $(INSTALLED) ## write the formats and what can be fixed
 	@$(BIN)/ruff format --quiet --line-length 88 $(PAGES)
 	@$(BIN)/python $(SHIM) --scalafmt write
 
+bench: java $(INSTALLED) test-shim ## compare with Delta, Iceberg and Hudi: the same data, histories and budgets (half an hour; ARGS=--help)
+	@PYTHONPATH=bench $(BIN)/python -m peers.main $(ARGS)
+	@$(MAKE) bench-page
+
+bench-page: $(INSTALLED) ## write the figures of `make bench` into docs/benchmark.md
+	@PYTHONPATH=bench $(BIN)/python -m peers.page
+
 bench-layout: java $(INSTALLED) ## compare layouts: plain, ZORDER, liquid clustering and ours (an hour on 2 cores)
 	@$(BIN)/python bench/layout.py $(ARGS)
 

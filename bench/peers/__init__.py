@@ -1,0 +1,1 @@
+"""A comparison of the systems that lay out tables: `make bench`."""

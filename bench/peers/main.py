@@ -1,0 +1,181 @@
+"""Compares the systems that lay out tables of a lakehouse: the same data, histories and budgets for all.
+
+Each system runs in a process and an environment of its own. All take turns, so that their times can be compared in
+pairs. Results that are there already are kept; ``--again`` measures anew.
+
+    make bench                                              # about half an hour on two cores
+    make bench ARGS="--workloads tpch --scale 1 --systems use delta-liquid --budgets 0.5 2 8 --rounds 10"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from peers.environments import python_of
+from peers.summary import summary_of
+from peers.systems import SYSTEMS
+from peers.workloads import customers, page_views, persons, sensors, tpch_refreshes
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "bench"
+JAR = ROOT / "jars-build" / "target" / "use-shim-test.jar"
+RESULTS = ROOT / "bench" / "results" / "peers.json"
+WORKLOADS = {
+    "tpch": (tpch_refreshes.make, 4),
+    "page-views": (page_views.make, 8),
+    "sensors": (sensors.make, 10),
+    "customers": (customers.make, 8),
+    "persons": (persons.make, 6),
+}
+QUICK = ("use", "delta", "delta-liquid", "delta-zorder", "iceberg-zorder")
+
+
+def make_workload(name: str, scale: float, steps: int) -> Path:
+    """Makes a workload, unless it is there; returns its folder."""
+    folder = BUILD / f"{name}-{scale:g}-{steps}"
+    if not (folder / "workload.json").exists():
+        print(f"making {folder.name}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        WORKLOADS[name][0](folder, scale, steps)
+    return folder
+
+
+class Worker:
+    """A process in which one system runs a workload."""
+
+    def __init__(self, system: str, workload: Path, budget: float, rounds: int, home: Path, result: Path) -> None:
+        """Starts it.
+
+        Args:
+            system: its name.
+            workload: the folder of the workload.
+            budget: in sizes of the tables that change.
+            rounds: how often a measurement runs each query.
+            home: an empty folder for its tables.
+            result: a file for the figures.
+        """
+        self.name = system
+        self.result = result
+        self._log = result.with_suffix(".log").open("w", encoding="utf-8")
+        python = python_of(SYSTEMS[system].environment)
+        command = [python, "-m", "peers.worker", system, workload, home, JAR, result]
+        command += ["--budget", str(budget), "--rounds", str(rounds)]
+        settings = {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT / "bench")}
+        self._process = subprocess.Popen(
+            list(map(str, command)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            cwd=home,
+            env=os.environ | settings,
+        )
+
+    def run_to_next_turn(self) -> bool:
+        """Runs until the next turn of a measurement; whether there is one."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.strip() == "READY":
+                return True
+            self._log.write(line)
+        return False
+
+    def take_turn(self) -> bool:
+        """Runs a turn, and the statements after it; whether there is another turn."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self.run_to_next_turn()
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+
+def run_in_turn(results: Mapping[str, Path], workload: Path, budget: float, rounds: int) -> None:
+    """Runs a workload on some systems, of which only one is active at any time.
+
+    Args:
+        results: files for the figures, by system.
+        workload: the folder of the workload.
+        budget: in sizes of the tables that change.
+        rounds: how often a measurement runs each query.
+    """
+    with ExitStack() as stack:
+        workers = []
+        for system, result in results.items():
+            result.parent.mkdir(parents=True, exist_ok=True)
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
+            worker = Worker(system, workload, budget, rounds, home, result)
+            stack.callback(worker.end)
+            start = time.monotonic()
+            if worker.run_to_next_turn():
+                workers.append(worker)
+            print(f"  {system}: loaded in {time.monotonic() - start:.0f} s", flush=True)
+        turn = 0
+        while workers:
+            # The order changes, so that no system always runs after the same one.
+            ordered = workers if turn % 2 else workers[::-1]
+            going_on = {worker.name: worker.take_turn() for worker in ordered}
+            workers = [worker for worker in workers if going_on[worker.name]]
+            turn += 1
+
+
+def main() -> None:
+    """Makes the workloads, runs the systems, and stores a summary and the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", nargs="*", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--systems", nargs="*", choices=SYSTEMS, default=list(QUICK))
+    parser.add_argument("--all-systems", action="store_true", help=f"all {len(SYSTEMS)} systems")
+    parser.add_argument("--scale", type=float, default=0.1, help="1 is a gigabyte of TPC-H")
+    parser.add_argument("--steps", type=int, help="length of a history, by default another one for each workload")
+    parser.add_argument(
+        "--budgets", type=float, nargs="*", default=[2.0], help="bytes to rewrite, in sizes of the table"
+    )
+    parser.add_argument("--rounds", type=int, default=1, help="how often a query is timed, after a round that warms up")
+    parser.add_argument("--at-once", type=int, default=5, help="how many systems take turns; each needs 2 GB of memory")
+    parser.add_argument("--again", action="store_true", help="measures what has been measured before")
+    parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
+    wanted = parser.parse_args()
+    systems = list(SYSTEMS) if wanted.all_systems else wanted.systems
+    BUILD.mkdir(parents=True, exist_ok=True)
+    failed = []
+    for name in wanted.workloads:
+        folder = make_workload(name, wanted.scale, WORKLOADS[name][1] if wanted.steps is None else wanted.steps)
+        for budget in wanted.budgets:
+            stored = {each: BUILD / "raw" / f"{folder.name}-{budget:g}-{wanted.rounds}-{each}.json" for each in systems}
+            missing = [each for each in systems if wanted.again or not stored[each].exists()]
+            for first in range(0, len(missing), wanted.at_once):
+                chosen = missing[first : first + wanted.at_once]
+                print(f"{folder.name}, budget {budget:g}: {' '.join(chosen)}", flush=True)
+                run_in_turn({each: stored[each] for each in chosen}, folder, budget, wanted.rounds)
+            figures = {each: json.loads(path.read_text("utf-8")) for each, path in stored.items() if path.exists()}
+            failed += [f"failed: see {stored[each].with_suffix('.log')}" for each in systems if each not in figures]
+            _store(wanted.json, f"{name} {wanted.scale:g} {budget:g}", figures)
+    print("\n".join(failed))
+    sys.exit(bool(failed))
+
+
+def _store(path: Path, key: str, figures: dict[str, dict[str, object]]) -> None:
+    """Puts the summaries of systems into the file of results; those of other systems stay."""
+    stored = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    stored.setdefault(key, {})
+    stored[key] |= {name: summary_of(result) for name, result in figures.items()}
+    path.write_text(json.dumps(dict(sorted(stored.items())), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

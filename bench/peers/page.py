@@ -1,0 +1,266 @@
+"""The tables and the picture of ``docs/benchmark.md``, and a table of ``docs/comparison.md``, from ``bench/results/peers.json``.
+
+make bench-page
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "bench" / "results" / "peers.json"
+PAGES = {
+    ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "workloads"),
+    ROOT / "docs" / "comparison.md": ("overview",),
+}
+PICTURE = ROOT / "docs" / "benchmark.svg"
+NAMES = {
+    "use": "USE",
+    "delta": "plain Delta",
+    "delta-optimize": "Delta `OPTIMIZE`",
+    "delta-zorder": "Delta `ZORDER`",
+    "delta-liquid": "Delta liquid clustering",
+    "delta-auto": "Delta auto compaction",
+    "iceberg-binpack": "Iceberg bin-pack",
+    "iceberg-sort": "Iceberg sort",
+    "iceberg-zorder": "Iceberg Z-order",
+    "iceberg-hilbert": "Iceberg Hilbert",
+    "hudi-linear": "Hudi sort",
+    "hudi-zorder": "Hudi Z-order",
+    "hudi-hilbert": "Hudi Hilbert",
+}
+TITLES = {
+    "tpch": "TPC-H",
+    "page-views": "Page views",
+    "sensors": "Sensors",
+    "customers": "Customers",
+    "persons": "Deleted persons",
+}
+MEASURES = {
+    "bytes_read": "bytes read",
+    "requests": "requests",
+    "planning": "planning",
+    "cpu_seconds": "CPU",
+}
+LOSS = 1.05
+FEWEST_TURNS = 10
+
+
+def total(queries: Mapping[str, Mapping[str, Any]], measure: str) -> float:
+    """A measure, summed over the queries of a measurement."""
+    return float(sum(query[measure] for query in queries.values()))
+
+
+def losses(figures: Mapping[str, Any]) -> str:
+    """Where another system needs less than USE, by more than a twentieth; the greatest loss first."""
+    found = sorted(_losses(figures), key=lambda loss: -loss[0])
+    lines = [_row("workload", "measured", "what", "USE", "best", "times as much"), _row(*["---"] * 6)]
+    for ratio, key, name, measure, mine, (best, system) in found:
+        cells = (_show(measure, mine), f"{_show(measure, best)} ({NAMES[system]})")
+        lines.append(_row(_title(key), name, MEASURES[measure], *cells, f"{ratio:.2f}"))
+    return "\n".join(lines) + "\n"
+
+
+def _losses(figures: Mapping[str, Any]) -> Iterator[tuple[float, str, str, str, float, tuple[float, str]]]:
+    for key, systems in figures.items():
+        for name, queries in systems["use"]["queries"].items():
+            for measure in MEASURES:
+                mine = total(queries, measure)
+                others = [
+                    (total(other["queries"][name], measure), system)
+                    for system, other in systems.items()
+                    if system != "use" and name in other["queries"]
+                ]
+                if others and mine > LOSS * min(others)[0]:
+                    yield mine / min(others)[0], key, name, measure, mine, min(others)
+
+
+def lost_queries(figures: Mapping[str, Any]) -> str:
+    """The queries that read more bytes than with another system, by more than a twentieth."""
+    lines = [_row("workload", "measured", "queries that read more than with the best other system"), _row(*["---"] * 3)]
+    for key, systems in figures.items():
+        for name, queries in systems["use"]["queries"].items():
+            worse = []
+            for query, cost in queries.items():
+                best = min(
+                    other["queries"][name][query]["bytes_read"] for system, other in systems.items() if system != "use"
+                )
+                if cost["bytes_read"] > LOSS * best:
+                    worse.append(f"{query} {cost['bytes_read'] / max(best, 1):.2f}")
+            lines.append(_row(_title(key), name, ", ".join(worse) or "none"))
+    return "\n".join(lines) + "\n"
+
+
+def overview(figures: Mapping[str, Any]) -> str:
+    """What each system reads at the end of each history, and what it wrote until then, relative to USE."""
+    heads = [cell for key in figures for cell in (f"{_title(key)}: read", "written")]
+    lines = [_row("system", *heads), _row(*["---"] * (len(heads) + 1))]
+    for system in (name for name in NAMES if any(name in systems for systems in figures.values())):
+        cells = []
+        for systems in figures.values():
+            own, last = systems["use"], list(systems["use"]["queries"])[-1]
+            other = systems.get(system)
+            if other is None:
+                cells += ["", ""]
+                continue
+            read = total(other["queries"][last], "bytes_read") / total(own["queries"][last], "bytes_read")
+            cells += [f"{read:.2f}", f"{_written(other) / _written(own):.2f}" if _written(own) else ""]
+        lines.append(_row(NAMES[system], *cells))
+    return "\n".join(lines) + "\n"
+
+
+def workloads(figures: Mapping[str, Any]) -> str:
+    """A table for each workload, scale and budget."""
+    return "\n".join(f"### {_title(key)}\n\n{_workload(systems)}" for key, systems in figures.items())
+
+
+def _workload(systems: Mapping[str, Any]) -> str:
+    measured = list(systems["use"]["queries"])
+    heads = [f"{name}: {what}" for name in measured for what in ("MB", "requests", "planning, s", "CPU, s")]
+    lines = [_row("system", "layout, s", "MB written by the history", *heads, "MB of the table", "MB of its log")]
+    lines.append(_row(*["---"] * (len(heads) + 5)))
+    for system in (name for name in NAMES if name in systems):
+        run = systems[system]
+        if not all(query["ok"] for each in run["queries"].values() for query in each.values()):
+            raise SystemExit(f"{system} gave wrong answers: {_wrong(run)}")
+        steps = run["steps"]
+        written = _written(run)
+        cells = [
+            _show(measure, total(run["queries"][name], measure), unit=False)
+            for name in measured
+            for measure in MEASURES
+        ]
+        size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
+        lines.append(
+            _row(
+                NAMES[system],
+                f"{steps['load']['seconds'] + steps['lay out']['seconds']:.0f}",
+                _show("bytes_read", written, unit=False),
+                *cells,
+                _show("bytes_read", size, unit=False),
+                _show("bytes_read", run["log_bytes"], unit=False),
+            )
+        )
+    return "\n".join(lines) + "\n" + _times(systems)
+
+
+def _times(systems: Mapping[str, Any]) -> str:
+    """The times of the other systems in relation to USE, turn by turn; nothing with too few turns."""
+    lines = []
+    for name, queries in systems["use"]["queries"].items():
+        turns = min(len(query["seconds"]) for query in queries.values())
+        for system in (each for each in NAMES if each in systems and each != "use" and turns >= FEWEST_TURNS):
+            others = systems[system]["queries"].get(name)
+            if others is None or min(len(query["seconds"]) for query in others.values()) < turns:
+                continue
+            ratios = sorted(
+                sum(query["seconds"][turn] for query in others.values())
+                / sum(query["seconds"][turn] for query in queries.values())
+                for turn in range(turns)
+            )
+            low, high = _interval(ratios)
+            lines.append(_row(NAMES[system], name, f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"))
+    if not lines:
+        return ""
+    heads = _row("system", "measured", "time, relative to USE", "95 % of medians") + "\n" + _row(*["---"] * 4)
+    return f"\n{heads}\n" + "\n".join(lines) + "\n"
+
+
+def _interval(ordered: list[float]) -> tuple[float, float]:
+    """A distribution-free interval of the median: order statistics of the binomial distribution with p = 1/2."""
+    count, tail, below = len(ordered), 0.5 ** len(ordered), 0
+    chance = tail
+    while tail + (chance := chance * (count - below) / (below + 1)) <= 0.025:
+        tail, below = tail + chance, below + 1
+    return ordered[below], ordered[-1 - below]
+
+
+def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Bytes written by a history and bytes that the queries then read, both relative to the table, by budget.
+
+    Returns:
+        By workload and system; only workloads that were run with several budgets.
+    """
+    points: defaultdict[str, defaultdict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for key, systems in figures.items():
+        name, scale, _ = key.split()
+        for system, run in systems.items():
+            last = list(run["queries"])[-1]
+            size = sum(table["bytes"] for table in run["sizes"][last].values())
+            written = _written(run)
+            points[f"{TITLES[name]}, scale {scale}"][system].append(
+                (written / size, total(run["queries"][last], "bytes_read") / size)
+            )
+    return {name: dict(each) for name, each in points.items() if any(len(found) > 1 for found in each.values())}
+
+
+def draw(figures: Mapping[str, Any], path: Path) -> None:
+    """Draws the curves; nothing without several budgets."""
+    drawn = curves(figures)
+    if not drawn:
+        return
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.6 * len(drawn)), layout="constrained", facecolor="white")
+    for axis, (title, systems) in zip(figure.subplots(len(drawn), 1, squeeze=False)[:, 0], drawn.items(), strict=True):
+        for system, points in systems.items():
+            axis.plot(*zip(*sorted(points), strict=True), "o-", label=NAMES[system].replace("`", ""), markersize=4)
+        axis.set_title(title, loc="left")
+        axis.set_xlabel("bytes written by the history / table")
+        axis.set_ylabel("bytes read / table")
+        axis.set_ylim(bottom=0)
+        axis.legend(fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+
+
+_PARTS = {"losses": losses, "lost queries": lost_queries, "workloads": workloads, "overview": overview}
+
+
+def page_with(page: str, marks: Iterable[str], figures: Mapping[str, Any]) -> str:
+    """Returns a page with other figures between its marks."""
+    for mark in marks:
+        start, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
+        head, rest = page.split(start)
+        page = f"{head}{start}\n{_PARTS[mark](figures)}\n{end}{rest.split(end)[1]}"
+    return page
+
+
+def _written(run: Mapping[str, Any]) -> int:
+    """The bytes of data files that a history wrote, by its statements and by maintenance."""
+    return sum(cost["bytes_written"] for step, cost in run["steps"].items() if step not in ("load", "lay out"))
+
+
+def _title(key: str) -> str:
+    name, scale, budget = key.split()
+    return f"{TITLES[name]}, scale {scale}, budget {budget}"
+
+
+def _wrong(run: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {query}" for name, each in run["queries"].items() for query, cost in each.items() if not cost["ok"]
+    )
+
+
+def _show(measure: str, value: float, unit: bool = True) -> str:
+    if measure == "bytes_read":
+        shown = f"{value / 1e6:,.0f}" if value >= 1e7 else f"{value / 1e6:.1f}"
+        return f"{shown} MB" if unit else shown
+    if measure == "requests":
+        return f"{value:,.0f}"
+    return f"{value:.1f} s" if unit else f"{value:.1f}"
+
+
+def _row(*cells: object) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+if __name__ == "__main__":
+    recorded = json.loads(FIGURES.read_text("utf-8"))
+    for each, parts in PAGES.items():
+        each.write_text(page_with(each.read_text("utf-8"), parts, recorded), "utf-8")
+    draw(recorded, PICTURE)

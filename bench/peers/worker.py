@@ -1,0 +1,241 @@
+"""Runs one workload on one system, in this process, and stores what was measured.
+
+It needs PySpark and this folder only, besides what the system itself needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import SparkSession
+
+from peers import workload as workloads
+from peers.answers import is_same
+from peers.systems import SYSTEMS, System
+from peers.workload import Step, Table, Workload
+
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "4g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "snappy",
+    # Hudi has no timestamps without a time zone.
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+    "spark.hadoop.fs.file.impl": "io.usespark.testing.CountingFileSystem",
+}
+LOGS = ("/_delta_log", "/_use", "/metadata", "/.hoodie")
+Record = dict[str, Any]
+
+
+@dataclass
+class Run:
+    """A session with a system.
+
+    Attributes:
+        spark: the session.
+        system: the system.
+        home: the folder of its tables.
+        log: what each step cost.
+    """
+
+    spark: SparkSession
+    system: System
+    home: Path
+    log: list[Record] = field(default_factory=list)
+
+    @contextmanager
+    def measured(self, record: Record) -> Iterator[Record]:
+        """Adds what the body cost to a record; the body may store ``planned``, the moment when the plan was there."""
+        counting = self._jvm.io.usespark.testing.CountingFileSystem
+        counting.start(str(self.home))
+        before, start = self._totals(), time.monotonic()
+        yield record
+        seconds = time.monotonic() - start
+        record |= {"seconds": seconds, "planning": record.pop("planned", start) - start}
+        record |= {name: total - before[name] for name, total in self._totals().items()}
+        record["counts"] = {str(name): int(count) for name, count in dict(counting.counts()).items()}
+
+    def query(self, text: str, expected: list[list[str]]) -> Record:
+        """Runs a query once."""
+        with self.measured({}) as record:
+            data = self.spark.sql(text)
+            data._jdf.queryExecution().executedPlan()
+            record["planned"] = time.monotonic()
+            rows = data.collect()
+        record["ok"] = is_same([tuple(row) for row in rows], expected)
+        return record
+
+    def _totals(self) -> dict[str, float]:
+        """Time of tasks, CPU time of both processes, and jobs, since the session began."""
+        context = self.spark.sparkContext._jsc.sc()
+        context.listenerBus().waitUntilEmpty()
+        # Fields 14 and 15 of proc(5), after the name in parentheses: the time in user and in kernel mode.
+        pid = self._jvm.java.lang.ProcessHandle.current().pid()
+        times = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11:13]
+        return {
+            "task_seconds": context.statusStore().executorSummary("driver").totalDuration() / 1e3,
+            "cpu_seconds": sum(map(int, times)) / os.sysconf("SC_CLK_TCK") + time.process_time(),
+            "jobs": context.dagScheduler().numTotalJobs(),
+        }
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark.sparkContext._jvm
+
+
+@dataclass
+class Account:
+    """What a system may still rewrite.
+
+    Attributes:
+        share: bytes that each round adds.
+        bytes: the rest; a system that cannot be told may overdraw it, and then waits.
+    """
+
+    share: float
+    bytes: float = 0
+
+
+def run_workload(run: Run, work: Workload, folder: Path, budget: float, rounds: int) -> Record:
+    """Loads the tables, lays them out, and runs the history.
+
+    Args:
+        run: the session.
+        work: the workload.
+        folder: of the workload.
+        budget: bytes that may be rewritten during the history, in sizes of the tables that it changes.
+        rounds: how often each measurement runs each query, after one round that warms up.
+    """
+    tables = {table.name: table for table in work.tables}
+    load(run, work, folder)
+    size = sum(live_files(run, table)["bytes"] for table in work.written_tables)
+    account = Account(budget * size / max(sum(step.kind == "maintain" for step in work.steps), 1))
+    for step in work.steps:
+        print(f"  {run.system.name}: {step.kind} {step.table or step.name}", flush=True)
+        if step.kind == "measure":
+            measure(run, work, step, tables.values(), rounds)
+        elif step.kind == "maintain":
+            maintain(run, work, tables, account)
+        elif step.kind == "relayout":
+            tables[step.table] = replace(tables[step.table], layout=step.columns)
+            if run.system.relayout:
+                run.spark.sql(run.system.relayout.format(table=step.table, columns=", ".join(step.columns)))
+        else:
+            with run.measured({"step": step.kind}) as record:
+                run.system.change(run.spark, step, tables[step.table], folder)
+            run.log.append(record)
+    return {"steps": run.log, "log_bytes": log_bytes(run.home), "spark": run.spark.version}
+
+
+def load(run: Run, work: Workload, folder: Path) -> None:
+    """Makes the tables and lays them out as a whole."""
+    with run.measured({"step": "load"}) as record:
+        for table in work.tables:
+            run.system.create(run.spark, table, f"parquet.`{folder / table.rows}`", work.file_bytes)
+    run.log.append(record)
+    with run.measured({"step": "lay out"}) as record:
+        for table in work.tables:
+            if table.layout:
+                run.system.lay_out(run.spark, table, work.file_bytes)
+    run.log.append(record)
+
+
+def measure(run: Run, work: Workload, step: Step, tables: Iterable[Table], rounds: int) -> None:
+    """Runs the queries of a measurement, in another order each time."""
+    sizes = {table.name: live_files(run, table) for table in tables}
+    run.log.append({"step": "measure", "name": step.name, "sizes": sizes})
+    for turn in range(rounds + 1):
+        # Several systems take turns on one machine.
+        print("READY", flush=True)
+        sys.stdin.readline()
+        for name in step.queries if turn % 2 else reversed(step.queries):
+            cost = run.query(work.queries[name], work.answers[step.name][name])
+            run.log.append({"step": "query", "name": step.name, "query": name, **cost})
+
+
+def maintain(run: Run, work: Workload, tables: Mapping[str, Table], account: Account) -> None:
+    """Lets the system rewrite, if its account is not empty."""
+    account.bytes += account.share
+    if account.bytes <= 0:
+        return
+    with run.measured({"step": "maintain"}) as record:
+        for table in work.written_tables:
+            run.system.maintain(run.spark, tables[table.name], work.file_bytes, max(1, int(account.bytes)))
+    account.bytes -= record["counts"].get("data.bytes_written", 0)
+    run.log.append(record)
+
+
+def live_files(run: Run, table: Table) -> dict[str, int]:
+    """Number and bytes of the files of a table's newest version."""
+    kind = run.system.table_format
+    if kind == "delta":
+        row = run.spark.sql(f"DESCRIBE DETAIL {table.name}").select("numFiles", "sizeInBytes").first()
+    elif kind == "iceberg":
+        row = run.spark.sql(f"SELECT count(*), sum(file_size_in_bytes) FROM ice.bench.{table.name}.files").first()
+    else:
+        paths = run.spark.sql(f"SELECT DISTINCT input_file_name() FROM {table.name}").collect()
+        sizes = [Path(unquote(urlparse(path).path)).stat().st_size for (path,) in paths]
+        return {"files": len(sizes), "bytes": sum(sizes)}
+    assert row is not None
+    return {"files": int(row[0]), "bytes": int(row[1] or 0)}
+
+
+def log_bytes(home: Path) -> int:
+    """Bytes of all logs below a folder."""
+    return sum(
+        (Path(folder) / name).stat().st_size
+        for folder, _, names in os.walk(home)
+        if any(part in folder for part in LOGS)
+        for name in names
+    )
+
+
+def start(system: System, home: Path, jar: str) -> Run:
+    """Starts the session of a system."""
+    builder = SparkSession.builder.appName(f"bench {system.name}")
+    own = {
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
+        "spark.sql.catalog.ice.warehouse": str(home / "warehouse"),
+        "spark.driver.extraClassPath": jar,
+    }
+    for key, value in {**SETTINGS, **own, **system.settings}.items():
+        builder = builder.config(key, value)
+    spark = system.attach(builder)
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {system.namespace}")
+    spark.sql(f"USE {system.namespace}")
+    return Run(spark, system, home)
+
+
+def main() -> None:
+    """Runs one system; the last argument is a file for the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("workload", type=Path)
+    parser.add_argument("home", type=Path)
+    parser.add_argument("jar")
+    parser.add_argument("result", type=Path)
+    parser.add_argument("--budget", type=float, default=1)
+    parser.add_argument("--rounds", type=int, default=1)
+    wanted = parser.parse_args()
+    run = start(SYSTEMS[wanted.system], wanted.home, wanted.jar)
+    result = run_workload(run, workloads.load(wanted.workload), wanted.workload, wanted.budget, wanted.rounds)
+    wanted.result.write_text(json.dumps(result), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

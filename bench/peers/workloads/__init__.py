@@ -1,0 +1,1 @@
+"""What the systems are given: one module for each workload."""

@@ -1,0 +1,134 @@
+"""The benchmark of all systems: its page shows its figures, and its parts count and compare as they say."""
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from peers import page  # noqa: E402
+from peers.answers import is_same, texts_of  # noqa: E402
+from peers.summary import summary_of  # noqa: E402
+from peers.workload import load  # noqa: E402
+from peers.workloads import customers, page_views, persons, sensors  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def figures():
+    return json.loads(page.FIGURES.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
+def test_pages_have_the_figures_of_the_benchmark(figures, path):
+    text = path.read_text("utf-8")
+    assert text == page.page_with(text, page.PAGES[path], figures)
+
+
+def test_every_answer_was_that_of_duckdb(figures):
+    for systems in figures.values():
+        assert "use" in systems
+        for run in systems.values():
+            assert all(query["ok"] for each in run["queries"].values() for query in each.values())
+
+
+def _query(seconds=(1.0,), bytes_read=10, ok=True):
+    cost = {"bytes_read": bytes_read, "requests": 1, "planning": 0.1, "cpu_seconds": 0.1}
+    return {**cost, "ok": ok, "seconds": list(seconds)}
+
+
+def _run(bytes_read=10, seconds=(1.0,), written=100, ok=True):
+    steps = {name: {"seconds": 1, "bytes_written": 1000} for name in ("load", "lay out")}
+    return {
+        "spark": "4.1.0",
+        "log_bytes": 1,
+        "sizes": {"bulk": {"t": {"files": 1, "bytes": 1000}}},
+        "steps": {**steps, "maintain": {"seconds": 1, "bytes_written": written}},
+        "queries": {"bulk": {"Q1": _query(seconds, bytes_read, ok)}},
+    }
+
+
+def test_losses_name_the_best_other_system():
+    figures = {"tpch 1 2": {"use": _run(30), "delta": _run(20), "iceberg-sort": _run(10)}}
+    assert "| TPC-H, scale 1, budget 2 | bulk | bytes read | 0.0 MB | 0.0 MB (Iceberg sort) | 3.00 |" in page.losses(
+        figures
+    )
+    assert "Q1 3.00" in page.lost_queries(figures)
+    assert "bytes read" not in page.losses({"tpch 1 2": {"use": _run(10), "delta": _run(10)}})
+
+
+def test_a_wrong_answer_cannot_be_shown():
+    with pytest.raises(SystemExit, match="bulk Q1"):
+        page.workloads({"tpch 1 2": {"use": _run(ok=False)}})
+
+
+def test_times_need_ten_turns():
+    turns = [1.0] * 10
+    figures = {"tpch 1 2": {"use": _run(seconds=turns), "delta": _run(seconds=[2.0] * 10)}}
+    assert "| plain Delta | bulk | 2.00 | 2.00 to 2.00 |" in page.workloads(figures)
+    figures["tpch 1 2"]["use"] = _run(seconds=turns[:9])
+    assert "2.00 to 2.00" not in page.workloads(figures)
+
+
+def test_an_overview_is_relative_to_use():
+    figures = {"tpch 1 2": {"use": _run(30), "delta": _run(60, written=50)}}
+    assert "| plain Delta | 2.00 | 0.50 |" in page.overview(figures)
+
+
+def test_curves_are_relative_to_the_table():
+    figures = {f"tpch 1 {budget}": {"use": _run(100 / budget, written=100 * budget)} for budget in (1, 2)}
+    assert page.curves(figures) == {"TPC-H, scale 1": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
+    assert not page.curves({"tpch 1 1": {"use": _run()}})
+
+
+def test_a_summary_takes_bytes_of_the_first_round_and_times_of_the_others():
+    cost = {"planning": 0.0, "task_seconds": 0.0, "cpu_seconds": 0.0, "jobs": 1}
+    counts = {"data.bytes_read": 5, "data.gets": 2, "log.heads": 3, "log.bytes_read": 7, "data.bytes_written": 11}
+    rounds = [
+        {"step": "query", "name": "bulk", "query": "Q", "ok": True, "seconds": seconds, "counts": counts, **cost}
+        for seconds in (9.0, 1.0, 2.0)
+    ]
+    rounds[1]["counts"] = {}
+    load = {"step": "load", "seconds": 1.0, "counts": counts, **cost}
+    summary = summary_of({"steps": [load, *rounds], "spark": "4", "log_bytes": 0})
+    query = summary["queries"]["bulk"]["Q"]
+    assert (query["bytes_read"], query["log_bytes_read"], query["requests"], query["seconds"]) == (5, 7, 5, [1.0, 2.0])
+    assert summary["steps"]["load"]["bytes_written"] == 11
+
+
+def test_answers_may_differ_in_order_and_rounding_only():
+    rows = [(1, "a ", None), (2.0000001, "b", True)]
+    assert is_same([rows[1], rows[0]], texts_of(rows))
+    assert is_same([(1.0, "a", None), (2, "b", True)], texts_of(rows))
+    assert not is_same(rows[:1], texts_of(rows))
+    assert not is_same([(1, "a", None), (3, "b", True)], texts_of(rows))
+    assert not is_same([(1, "a", 0), (2, "b", True)], texts_of(rows))
+
+
+@pytest.mark.parametrize("module", [customers, page_views, persons, sensors])
+def test_a_stored_history_leads_to_its_answers(module, tmp_path):
+    work = module.make(tmp_path, 0.002, 2)
+    assert load(tmp_path) == work
+    database = duckdb.connect()
+    (table,) = work.tables
+    database.execute(f"CREATE TABLE {table.name} AS FROM '{tmp_path / table.rows}'")
+    measured = set()
+    for step in work.steps:
+        rows = f"FROM '{tmp_path / step.rows}'"
+        if step.kind == "append":
+            database.execute(f"INSERT INTO {table.name} {rows}")
+        elif step.kind == "upsert":
+            database.execute(f"DELETE FROM {table.name} WHERE id IN (SELECT id {rows})")
+            database.execute(f"INSERT INTO {table.name} {rows}")
+        elif step.kind == "delete":
+            database.execute(f"DELETE FROM {table.name} WHERE {step.condition}")
+        elif step.kind == "measure":
+            measured.add(step.name)
+            for query in step.queries:
+                found = database.execute(work.queries[query]).fetchall()
+                assert is_same(found, work.answers[step.name][query]), (step.name, query)
+    assert measured == set(work.answers)
+    assert any(work.answers[name][query] for name in measured for query in work.answers[name])
