@@ -1,4 +1,4 @@
-"""The tables and the picture of ``docs/benchmark.md``, and a table of ``docs/comparison.md``, from ``bench/results/peers.json``.
+"""The tables and the picture of ``docs/benchmark.md``, and a table of ``docs/comparison.md``.
 
 make bench-page
 """

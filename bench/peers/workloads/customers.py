@@ -19,7 +19,7 @@ FROM {source}
 """
 
 QUERIES = {
-    "key": "SELECT * FROM customers WHERE id = 4711",
+    "key": "SELECT id, changed, name, segment, country, address, balance, active FROM customers WHERE id = 4711",
     "keys": "SELECT id, balance FROM customers WHERE id IN (17, 1700, 17000, 29999)",
     "key range": "SELECT count(*), sum(balance) FROM customers WHERE id BETWEEN 5000 AND 5999",
     "changed lately": "SELECT count(*) FROM customers WHERE changed >= TIMESTAMP '2026-02-01 00:00:00'",

@@ -76,7 +76,7 @@ BY_COUNTER = {
     "phrases": f"SELECT search_phrase, count(*) AS n FROM hits WHERE search_phrase <> '' {_MOST}",
     "like": "SELECT count(*) FROM hits WHERE url LIKE '%page-299%'",
     "browsers": "SELECT os, browser, avg(width) AS w, count(*) AS n FROM hits GROUP BY 1, 2",
-    "two hours": "SELECT * FROM hits "
+    "two hours": "SELECT event_time, user_id, url, referer, title, search_phrase, price, session FROM hits "
     f"WHERE counter_id = 700 AND {_since('2013-07-10 00:00:00', '2013-07-10 02:00:00')}",
 }
 BY_USER = {
