@@ -54,7 +54,8 @@ class TableTransaction(FileWriter):
 
         Args:
             wait: gets the version that the commit is about to be, and returns which version it can be after the wait.
-                The commit fails with an error that it raises.
+                If that is a later one, it is called again after the check. The commit fails with an error that it
+                raises.
         """
         self._hold = _Hold(wait)
         self._java.hold(self._hold)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 
@@ -15,6 +16,8 @@ from procedures.declare.runs import Run
 # A commit that was held takes half of it on a busy machine, and longer where a look at the log takes longer.
 LEAST_PAUSE_MILLIS = 100
 _LOOKS_PER_PAUSE = 4
+# Of a pause, what is left for writing the commit after its last check for conflicts.
+_WRITE_MILLIS = LEAST_PAUSE_MILLIS // 2
 # So long a pause leaves time for a whole commit.
 _AMPLE_MILLIS = 2_000
 # Between two looks for the next commit.
@@ -42,6 +45,8 @@ class CommitGate:
         self._spans = [statement.span for statement in statements]
         self._until = max(statement.time for statement in statements) + millis
         self._is_ample = False
+        # By the monotonic clock, until when the commit may be written; before the wait for a pause, never.
+        self._latest = -math.inf
 
     def wait_for_statement(self) -> None:
         """Waits until a statement has ended; after a quiet period, no longer.
@@ -57,12 +62,15 @@ class CommitGate:
     def wait_for_pause(self, version: int) -> int:
         """Waits until a statement has ended, and the next one is not about to begin; see ``TableTransaction.hold``.
 
+        If the check for conflicts after a wait has used up the pause, the next call waits for another one.
+
         Raises:
             ConcurrentChangeError: the run was asked to stop, or all statements of a quiet period followed each other
                 too fast.
         """
-        if not self._is_ample:
-            self._wait(LEAST_PAUSE_MILLIS)
+        if not self._is_ample and self._clock.monotonic() > self._latest:
+            left = self._wait(LEAST_PAUSE_MILLIS)
+            self._latest = math.inf if left is None else self._clock.monotonic() + (left - _WRITE_MILLIS) / 1000
         return max(version, self._tail.version + 1)
 
     def _wait(self, least_millis: int | None) -> float | None:

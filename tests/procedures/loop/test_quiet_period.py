@@ -152,6 +152,10 @@ class Rewrite:
         assert self.run.current != "waiting for the end of a statement of another session"
         return (self.log.clock.now() - begun) / (commit_gate._LOOK_SECONDS * 1000)
 
+    def again(self):
+        """The version that the commit can be after its check for conflicts."""
+        return self._context.hold(7)
+
 
 def every_second(numbers, millis=400):
     """What the log says of statements that take so long."""
@@ -181,6 +185,18 @@ def test_a_commit_waits_for_a_statement_with_a_pause_after_it(log):
     log.nexts = iter([[], *every_second([1]), [], *every_second([2], 950), *every_second(range(3, 20))])
     # The pause of 50 ms after the slow one has to be more than five statements ago.
     assert Rewrite(log).commit() == 1 + 7
+
+
+@pytest.mark.parametrize(("millis", "waits"), [(0, False), (540, False), (560, True)])
+def test_a_commit_whose_check_used_up_the_pause_waits_for_another_one(log, millis, waits):
+    log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
+    log.nexts = iter([[], *every_second([1]), [], *every_second([2]), [], *every_second([3])])
+    rewrite = Rewrite(log)
+    assert rewrite.commit() == 1 + 1
+    # Of a pause of 600 ms, 50 are for writing, and 5 had gone by when the statement was seen.
+    log.clock.go_on(millis)
+    rewrite.again()
+    assert not list(log.nexts) == waits
 
 
 def test_a_commit_after_a_long_pause_waits_once(log):

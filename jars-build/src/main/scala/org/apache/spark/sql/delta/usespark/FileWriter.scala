@@ -75,8 +75,9 @@ final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base:
     with WritingTransaction {
 
   /**
-   * Called once with the version of the next attempt, after the first check for conflicts. It returns when the commit may
-   * go on, with the version of the attempt by then. From there on, only commits that are newer than the call are checked.
+   * Called with the version of the next attempt, after the first check for conflicts. It returns when the commit may go
+   * on, with the version of the attempt by then. If that is a later one, the commits between are checked, and it is called
+   * again, since the check may have taken too long.
    */
   var hold: Option[ju.function.LongUnaryOperator] = None
 
@@ -89,9 +90,11 @@ final class RewriteTransaction(log: DeltaLog, table: Option[CatalogTable], base:
     val (next, known) = super.checkForConflicts(checkVersion, info, attemptNumber, level)
     val held = hold
     hold = None
-    held match {
-      case Some(wait) if wait.applyAsLong(next) > next => super.checkForConflicts(next, known, attemptNumber, level)
-      case _ => (next, known)
+    held.fold((next, known)) { wait =>
+      var checked = (next, known)
+      while (wait.applyAsLong(checked._1) > checked._1)
+        checked = super.checkForConflicts(checked._1, checked._2, attemptNumber, level)
+      checked
     }
   }
 
