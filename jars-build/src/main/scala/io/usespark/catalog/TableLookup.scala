@@ -194,7 +194,7 @@ object TableLookup {
                 TablePaths.meaning(session, delta) match {
                   case Some(("inside", _)) if !exists(session, delta.path) => ofKind("missing", "no such folder")
                   case Some((kind, root)) => ofKind(kind, TablePaths.shown(session, root))
-                  case _ if delta.tableExists => ofKind("delta", table = delta)
+                  case _ if isThere(delta) => ofKind("delta", table = delta)
                   case _ if delta.catalogTable.isEmpty && exists(session, delta.path) =>
                     ofKind("other", "no Delta log there")
                   case _ => ofKind("missing", "no such folder")
@@ -220,6 +220,13 @@ object TableLookup {
         case _ => ofKind("missing", "not a catalog of tables")
       }
   }
+
+  /**
+   * Whether there is a table. Delta caches the empty snapshot of a folder that was away for a moment, so the log of what
+   * seems to be no table is listed once more.
+   */
+  private def isThere(table: DeltaTableV2): Boolean =
+    table.tableExists || Try(table.update().version >= 0).getOrElse(false)
 
   private def exists(session: classic.SparkSession, path: Path): Boolean =
     path.getFileSystem(session.sessionState.newHadoopConf()).exists(path)
