@@ -50,6 +50,10 @@ ROOT = HERE.parent
 SOURCES = HERE / "src" / "main"
 TEST_JAR = HERE / "target" / "use-shim-test.jar"
 TEST_STAMP = TEST_JAR.with_suffix(".sha256")
+# Classes of the tests that extend those of the shim have a jar of their own: the test jar is on the class path of the
+# JVM, which has no class of the shim.
+TEST_CATALOGS = "io/usespark/testing/catalogs"
+TEST_CATALOGS_JAR = TEST_JAR.with_name("use-shim-test-catalogs.jar")
 
 JAVA_VERSIONS = (17, 21)
 SCALAFMT_CHECK = ("scalafmtCheckAll", "scalafmtSbtCheck")
@@ -422,7 +426,7 @@ def _build(pair: Pair) -> None:
 
 
 def _build_test_jar(pair: Pair) -> None:
-    """Compiles what only tests need, such as a file system that fails on demand; it is never shipped."""
+    """Compiles what only tests need, such as a file system that fails on demand, to two jars that are never shipped."""
     java, cache = find_java(), cache_dir()
     digest = test_hash(pair)
     spark = spark_jars(pair.spark, cache)
@@ -431,6 +435,11 @@ def _build_test_jar(pair: Pair) -> None:
         classes.mkdir()
         path = os.pathsep.join([_class_path(spark, delta_jars(pair, java, cache), classes), str(pair.jar)])
         _compile(java, spark, _source_files(HERE / "src" / "test"), path, classes)
+        catalogs = Path(work, "catalogs")
+        (catalogs / TEST_CATALOGS).parent.mkdir(parents=True)
+        (classes / TEST_CATALOGS).rename(catalogs / TEST_CATALOGS)
+        _pack(catalogs, catalogs / "resources", Path(work, TEST_CATALOGS_JAR.name))
+        _put(Path(work, TEST_CATALOGS_JAR.name), TEST_CATALOGS_JAR)
         _pack(classes, HERE / "src" / "test" / "resources", jar)
         _install(jar, TEST_JAR, TEST_STAMP, digest)
 
@@ -468,14 +477,18 @@ def sbt(*tasks: str) -> None:
 
 def _install(built: Path, jar: Path, stamp: Path, digest: str) -> None:
     """Puts a built jar and then its stamp in place, so that a reader sees the old or the new one and never a part."""
+    _put(built, jar)
+    partial = stamp.with_name(f".{stamp.name}.{os.getpid()}")
+    partial.write_text(digest + "\n", encoding="utf-8")
+    partial.replace(stamp)
+
+
+def _put(built: Path, jar: Path) -> None:
     jar.parent.mkdir(parents=True, exist_ok=True)
     if built != jar:
         partial = jar.with_name(f".{jar.name}.{os.getpid()}")
         shutil.copyfile(built, partial)
         partial.replace(jar)
-    partial = stamp.with_name(f".{stamp.name}.{os.getpid()}")
-    partial.write_text(digest + "\n", encoding="utf-8")
-    partial.replace(stamp)
 
 
 @contextlib.contextmanager
@@ -503,7 +516,8 @@ def ensure(pairs: list[Pair], *, force: bool = False, test_jar: bool = False) ->
     def stale() -> tuple[list[Pair], bool]:
         return (
             [pair for pair in pairs if force or not is_shim_fresh(pair)],
-            test_jar and (force or not is_fresh(TEST_JAR, TEST_STAMP, test_hash(pairs[0]))),
+            test_jar
+            and (force or not TEST_CATALOGS_JAR.is_file() or not is_fresh(TEST_JAR, TEST_STAMP, test_hash(pairs[0]))),
         )
 
     if not any(stale()):

@@ -45,17 +45,40 @@ def database_of(name: str) -> str | None:
     return parts[1] if len(parts) == 3 and parts[0] == SESSION_CATALOG and parts[1] != "delta" else None
 
 
-def tables_of(spark: SparkSession) -> list[KnownTable]:
+def is_restricting(spark: SparkSession) -> bool:
+    """Whether ``spark_catalog`` is a catalog of the deployment, which may hide tables from users or refuse them.
+
+    Args:
+        spark: session of the user.
+    """
+    return bool(java_class(spark, "io.usespark.Metastore").isRestricting(jvm_session(spark)))
+
+
+def is_shown(spark: SparkSession, name: str) -> bool:
+    """Whether the user may know of a table: whether its catalog loads it. Asks only catalogs of the deployment.
+
+    Args:
+        spark: session of the user.
+        name: full name as SQL reads it; a path is always shown.
+    """
+    return bool(java_class(spark, "io.usespark.TableLookup").isShown(jvm_session(spark), name))
+
+
+def tables_of(spark: SparkSession, *, every: bool = False) -> list[KnownTable]:
     """The Delta tables of all databases of ``spark_catalog``, in the metastore's order.
 
     A database costs two requests to the metastore, and one more per 500 tables. Temporary views and views are left
     out, and so is what the metastore itself cannot read. Catalogs besides ``spark_catalog`` are not looked at: Delta
     supports none of its own there.
 
+    A table that a catalog of the deployment does not load is left out, which costs a request for each table. The
+    catalogs of USE and of Delta are not asked.
+
     Args:
         spark: its catalog is listed.
+        every: whether tables that the catalog does not load are listed, too. Nothing of them may be shown.
     """
-    return _listed(spark, None)
+    return _listed(spark, None, every=every)
 
 
 def tables_of_schema(spark: SparkSession, schema: str) -> list[KnownTable]:
@@ -93,6 +116,6 @@ def properties_of_databases(
     return found["session"], found["databases"]
 
 
-def _listed(spark: SparkSession, database: str | None) -> list[KnownTable]:
-    rows = json.loads(java_class(spark, "io.usespark.Metastore").deltaTables(jvm_session(spark), database or ""))
+def _listed(spark: SparkSession, database: str | None, *, every: bool = False) -> list[KnownTable]:
+    rows = json.loads(java_class(spark, "io.usespark.Metastore").deltaTables(jvm_session(spark), database or "", every))
     return [KnownTable(SESSION_CATALOG, *row) for row in rows]

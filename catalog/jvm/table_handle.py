@@ -128,6 +128,22 @@ class TableHandle:
         """Deletes a file below the table; a missing one is no error."""
         self._java.delete(file)
 
+    def check_rights(self) -> None:
+        """Asks the catalog for the right to change rows; fails as the catalog does when it denies that."""
+        check_rights(self.spark, self.name)
+
     def probe_write(self, file: str) -> None:
         """Creates and deletes an empty file below the table; fails as the file system does when it denies that."""
         self._java.probeWrite(file)
+
+
+def check_rights(spark: SparkSession, name: str) -> None:
+    """Asks the catalog of a table for the right to change rows; fails as the catalog does when it denies that.
+
+    The catalogs of USE and of Delta know no rights, and are not asked.
+
+    Args:
+        spark: session of the user.
+        name: name of the table, which need not be a Delta table.
+    """
+    java_class(spark, "io.usespark.TableLookup").checkRights(jvm_session(spark), name)

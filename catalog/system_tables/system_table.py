@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.log_probe import qualified
-from catalog.jvm.metastore import SESSION_CATALOG, KnownTable, tables_of
+from catalog.jvm.metastore import SESSION_CATALOG, KnownTable, is_shown, tables_of
 from catalog.state.automation import Automation, Automations
 from catalog.state.state_files import printable
 from catalog.table.managed_table import ManagedTable
@@ -89,7 +89,7 @@ def listed_tables(query: SystemQuery) -> list[Listed]:
     ]
     locations = set(places)
     for automation in automations.all():
-        if automation.location not in locations:
+        if automation.location not in locations and is_shown(spark, automation.table):
             shown = {
                 "catalog": None,
                 "namespace": None,

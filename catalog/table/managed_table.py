@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import TableError, WriteDeniedError
 from catalog.jvm.java_errors import looking_at, one_line, text_of
-from catalog.jvm.table_handle import TableHandle
+from catalog.jvm.table_handle import TableHandle, check_rights
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.locations import STATE_FOLDER
@@ -174,12 +174,22 @@ class ManagedTable:
         """Deletes a file of ours; a missing one is no error."""
         self.handle.delete(f"{STATE_FOLDER}/{file}")
 
-    def check_writable(self) -> None:
-        """Writes and deletes an empty file under ``_use/``, so that a denied write shows before any work.
+    def check_rights(self) -> None:
+        """Asks a catalog that knows rights whether the user may change the table.
 
         Raises:
-            WriteDeniedError: the file system refuses.
+            WriteDeniedError: the catalog refuses.
         """
+        with _denials(self.name):
+            self.handle.check_rights()
+
+    def check_writable(self) -> None:
+        """Checks the rights, and writes and deletes an empty file under ``_use/``: a denial shows before any work.
+
+        Raises:
+            WriteDeniedError: the catalog or the file system refuses.
+        """
+        self.check_rights()
         try:
             self.handle.probe_write(f"{STATE_FOLDER}/.write-check-{uuid.uuid4().hex}")
         except (Py4JJavaError, PySparkException) as error:
@@ -187,3 +197,26 @@ class ManagedTable:
             raise WriteDeniedError(
                 f"No file can be written below {self.location}: {reason}. Give this user the right to write there."
             ) from error
+
+
+def check_rights_of(spark: SparkSession, name: str) -> None:
+    """Asks a catalog that knows rights whether the user may change what a name stands for, a Delta table or not.
+
+    Args:
+        spark: session of the user.
+        name: as SQL reads it.
+
+    Raises:
+        WriteDeniedError: the catalog refuses.
+    """
+    with _denials(name):
+        check_rights(spark, name)
+
+
+@contextmanager
+def _denials(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        reason = text_of(error).rstrip(".")
+        raise WriteDeniedError(f"{name} cannot be changed by this user: {reason}.") from error

@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import NotSupportedError, UnknownNameError
 from catalog.jvm.log_probe import qualified
+from catalog.jvm.metastore import is_shown
 from catalog.state.cancel_requests import can_be_asked, request_cancel
 from catalog.state.lease import RENEWAL_SECONDS, Lease, leases_of, this_process
 from catalog.state.leased_tables import leased_tables
-from catalog.table.managed_table import ManagedTable
+from catalog.table.managed_table import ManagedTable, check_rights_of
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
 from procedures.declare.result_rows import CancelRow
@@ -34,7 +35,8 @@ def cancel(
     Raises:
         UnknownNameError: no live run has this id.
         NotSupportedError: another process has it, and cannot be asked to stop it.
-        WriteDeniedError: another process has it, and the request cannot be written.
+        WriteDeniedError: the catalog denies changes of the table, or another process has the run, and the request
+            cannot be written.
     """
     spark, runs, run_id = call.spark, application().runs, id.strip()
     found = None if table is None else ManagedTable.find(spark, table)
@@ -43,8 +45,9 @@ def cancel(
     def is_wanted(run: Run) -> bool:
         return place is None or qualified(spark, run.location) == place
 
-    live = [run.run_id for run in runs.live(is_wanted)]
+    live = {run.run_id: run.table for run in runs.live(is_wanted) if is_shown(spark, run.table)}
     if run_id in live:
+        check_rights_of(spark, live[run_id])
         run = runs.cancel(run_id)
         return [CancelRow(run.run_id, run.table, "stopping")]
     seen = set(live)
@@ -80,6 +83,7 @@ def _requested(table: ManagedTable, lease: Lease, now: int) -> CancelRow:
             f"Run {lease.run_id} on {table.name} by {lease.holder} cannot be cancelled from another process: it is "
             "maintenance, or by an older version. It ends by itself, or with its process."
         )
+    table.check_rights()
     request_cancel(table, lease.run_id, now, this_process())
     message = f"{lease.holder} sees the request within {RENEWAL_SECONDS} seconds, and stops after the current groups"
     return CancelRow(lease.run_id, table.name, "requested", message)

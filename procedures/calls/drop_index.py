@@ -36,6 +36,7 @@ def drop_index(call: Call, table: TableName) -> DropIndexRow:
         UseError: the table has no index, and no property asks for its optimization.
     """
     found = ManagedTable.find(call.spark, table)
+    found.check_rights()
     removed: list[str] = []
 
     def everything(snapshot: TableSnapshot) -> Untagging:

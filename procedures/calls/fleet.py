@@ -91,6 +91,8 @@ def _turn(spark: SparkSession, member: Member) -> FleetRow:
     turn = Turn(budget, member.appraisal)
     reason = None
     try:
+        # What the turn has brought is written below the table also if nothing was left to rewrite.
+        found.check_rights()
         with budget.running(run) as refused:
             if refused is None:
                 report = optimize(found, turn.settings(member.schedule), run, app=app, spend=budget.spend)

@@ -17,7 +17,7 @@ from catalog.jvm.table_transaction import TableTransaction
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, check_text
 from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_KEY, IndexConfiguration, column_entries
 from catalog.properties.target_file_size import TARGET_FILE_BYTES_KEY
-from catalog.table.managed_table import ManagedTable
+from catalog.table.managed_table import ManagedTable, check_rights_of
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import AT_LEAST_ONE, Constraint, operation
@@ -51,6 +51,8 @@ def _find(spark: SparkSession, table: str, requested: dict[str, str], *, convert
                 error.message += " To convert a Parquet table in place, add convert => true."
             raise
     IndexConfiguration.of(requested, source.schema, None, source.partition_columns)
+    if not source.is_path:
+        check_rights_of(spark, source.name)
     with described_jobs(spark, f"USE index: converting {table}"):
         source.convert()
     return ManagedTable.find(spark, source.delta_name), True
@@ -86,6 +88,7 @@ def index(
     }
     requested = {key: str(value) for key, value in values.items() if value is not None}
     found, converted = _find(call.spark, table, requested, convert=convert)
+    found.check_rights()
     transaction = found.transaction(call.spark)
     snapshot = TableSnapshot.of(transaction.state(), found.location)
     _checked(snapshot.settings | requested, snapshot)

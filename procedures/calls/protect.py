@@ -61,6 +61,7 @@ def protect(call: Call, table: TableName, version: Annotated[int, Constraint(lea
         UseError: the version does not exist or was reclaimed, or the name is invalid or used already.
     """
     found = ManagedTable.find(call.spark, table)
+    found.check_rights()
     # A damaged log raises the error that all procedures raise.
     found.snapshot()
     versions = found.handle.versions(call.spark)

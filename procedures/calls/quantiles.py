@@ -51,6 +51,8 @@ def quantiles(
         UseError: an argument is invalid, or a concurrent commit conflicts; nothing was stored.
     """
     managed = ManagedTable.find(call.spark, table)
+    if store:
+        managed.check_rights()
     snapshot = managed.snapshot()
     found = find_column(snapshot.schema, column)
     if found is None:

@@ -20,6 +20,7 @@ def resume(call: Call, table: TableName) -> ResumeRow:
         UseError: the table does not exist.
     """
     found = ManagedTable.find(call.spark, table)
+    found.check_rights()
     was_suspended = suspension.resume(found)
     application().services.notify(CatalogChange(RESUMED, found.name, found.location))
     state = SCHEDULED if effective_type(found.snapshot().settings) is not None else "idle"

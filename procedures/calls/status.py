@@ -14,7 +14,7 @@ from catalog.epoch_millis import moment
 from catalog.errors import TableError, UseError
 from catalog.insights.statement_notes import StatementNotes, statement_notes
 from catalog.jvm.log_probe import qualified
-from catalog.jvm.metastore import KnownTable
+from catalog.jvm.metastore import KnownTable, is_shown
 from catalog.properties.checks import described
 from catalog.properties.names import in_namespace
 from catalog.state import automation
@@ -135,6 +135,8 @@ def _rows(spark: SparkSession, wanted: str | None, *, with_statements: bool) -> 
             known.setdefault(qualified(spark, leased.location), (leased.full_name, None))
     rows: list[StatusRow] = []
     for place, (name, record) in known.items():
+        if wanted is None and not is_shown(spark, name):
+            continue  # this process knows tables that this user may not see
         facts = _of_files(spark, name, with_statements=with_statements)
         leases, live = facts.leases, runs.get(place, [])
         row = partial(

@@ -18,6 +18,7 @@ def suspend(call: Call, table: TableName) -> SuspendRow:
         UseError: the table does not exist.
     """
     found = ManagedTable.find(call.spark, table)
+    found.check_rights()
     earlier = suspension.suspension_of(found)
     now = suspension.suspend(found, application().clock.now())
     application().services.notify(CatalogChange(SUSPENDED, found.name, found.location))

@@ -25,7 +25,9 @@ def unprotect(call: Call, table: TableName, name: str) -> UnprotectRow:
     Raises:
         UseError: there is no protection of this name.
     """
-    ended = protection.unprotect(ManagedTable.find(call.spark, table), name)
+    found = ManagedTable.find(call.spark, table)
+    found.check_rights()
+    ended = protection.unprotect(found, name)
     version = None if ended is None else ended.version
     what = "A version that could not be read from its file" if version is None else f"Version {version}"
     message = f"{what} is no longer protected as '{name}': the next purge or vacuum may delete its files."

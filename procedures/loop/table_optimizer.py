@@ -161,5 +161,8 @@ def optimize(
     if settings.plan is None:
         return optimizer_of(table, settings, run, observe, app, spend=spend).optimize()
     stored_plan = StoredPlanRun.of(table, settings, run, (app or application()).clock)
+    if not settings.dry_run:
+        # Claims of groups are files below the table.
+        table.check_rights()
     with stored_plan.claims.renewed():
         return optimizer_of(table, settings, run, observe, app, stored_plan).optimize()

@@ -80,6 +80,11 @@ class ParquetSource:
             f" PARTITIONED BY ({clause})" if clause else "",
         )
 
+    @property
+    def is_path(self) -> bool:
+        """Whether the files are named by their path, and not by a table of a catalog."""
+        return self.name != self.delta_name
+
     def convert(self) -> None:
         """Writes a Delta log beside the files, with statistics; the files stay as they are."""
         self.spark.sql(f"CONVERT TO DELTA {self.name}{self.partitioned_by}")

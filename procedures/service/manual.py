@@ -18,7 +18,7 @@ from catalog.properties.optimization_properties import effective_type
 from catalog.state import automation, lease
 from catalog.state.automation import Automation
 from catalog.state.suspension import suspension_of
-from catalog.table.managed_table import ManagedTable
+from catalog.table.managed_table import ManagedTable, check_rights_of
 from procedures.declare.runs import MANUAL, Run
 from procedures.loop.report import LEASE_HELD, PassedOver, passed_over
 from procedures.loop.table_optimizer import optimize
@@ -79,6 +79,8 @@ def trigger(
     schedule = Schedule.of_trigger(properties)
     background = background_session(spark)
     table = ManagedTable.find(background, name)
+    # The caller's session may have another catalog than the sessions of the application.
+    check_rights_of(spark, table.name)
     configuration = _check_index(table, schedule)
     # Of two concurrent triggers, the second must see the run of the first.
     with _begin_lock:

@@ -203,3 +203,21 @@ def test_a_table_that_is_called_like_a_version(spark, tmp_path):
     sql_ext.call(spark, "suspend", table=f"delta.`{tmp_path}/t@v0`")
     assert suspension_of(made) is not None
     assert suspension_of(ManagedTable.find(spark, f"{tmp_path}/t")) is None
+
+
+@pytest.mark.parametrize("by_name", [False, True], ids=["by path", "by name"])
+def test_a_table_whose_folder_was_away_for_a_moment(spark, new_table, tmp_path, by_name):
+    table = new_table("id BIGINT").append(spark.range(3).toDF("id"))
+    name = table.name if by_name else f"delta.`{table.path}`"
+    assert sql_ext.call(spark, "status", table=name).collect()
+    place, away = table.path, tmp_path / "away"
+    place.rename(away)
+    with pytest.raises(sql_ext.UseError):
+        sql_ext.call(spark, "health", table=name).collect()
+    # Delta caches for the session that nothing is there.
+    with pytest.raises(sql_ext.UseError) as missing:
+        sql_ext.call(spark, "status", table=name).collect()
+    assert missing.value.code == "USE_TABLE_NOT_FOUND"
+    away.rename(place)
+    assert sql_ext.call(spark, "status", table=name).collect()
+    assert spark.sql(f"SELECT * FROM {name}").count() == 3

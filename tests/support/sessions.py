@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import sql_ext
 
 TEST_JAR = Path(__file__).resolve().parents[2] / "jars-build" / "target" / "use-shim-test.jar"
+CATALOGS_JAR = TEST_JAR.with_name("use-shim-test-catalogs.jar")
 _JVM = "-Duser.timezone=UTC -XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m -Xmn600m"
 # A test session lives for minutes: the optimizing compiler would take more time than it saves.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1"
@@ -29,7 +30,7 @@ def start_session(folder: Path, *, short_lived: bool = True, settings: Mapping[s
         .config("spark.driver.memory", "2g")
         # The launcher looks at files before it knows the jars of the session.
         .config("spark.driver.extraClassPath", str(TEST_JAR))
-        .config("spark.jars", str(TEST_JAR))
+        .config("spark.jars", f"{TEST_JAR},{CATALOGS_JAR}")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")

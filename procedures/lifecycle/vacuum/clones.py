@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from catalog.errors import UseError
 from catalog.jvm.java_errors import known_error
 from catalog.jvm.log_probe import qualified
-from catalog.jvm.metastore import tables_of
+from catalog.jvm.metastore import KnownTable, is_restricting, tables_of
 from catalog.table.managed_table import ManagedTable
 
 logger = logging.getLogger(__name__)
@@ -39,11 +39,11 @@ def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
         table: the table whose files may be deleted.
     """
     place, files_of_clones = qualified(session, table.location), []
-    for known in tables_of(session):
+    for known in tables_of(session, every=True):
         try:
             if qualified(session, known.location) == place:
                 continue
-            files = _named_below(session, ManagedTable.find(session, known.full_name), table.root)
+            files = _named_below(session, _found(session, known), table.root)
         except (UseError, Py4JJavaError, PySparkException) as error:
             text = known_error(error).message
             logger.warning("%s cannot be read, so that files it has of %s are unknown: %s", known, table.name, text)
@@ -51,6 +51,16 @@ def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
         if files is not None:
             files_of_clones.append(files)
     return files_of_clones
+
+
+def _found(session: SparkSession, known: KnownTable) -> ManagedTable:
+    try:
+        return ManagedTable.find(session, known.full_name)
+    except (UseError, Py4JJavaError, PySparkException):
+        if not is_restricting(session):
+            raise
+        # A clone needs its files also if the user may not see it.
+        return ManagedTable.find(session, known.location)
 
 
 def _named_below(session: SparkSession, other: ManagedTable, root: str) -> DataFrame | None:

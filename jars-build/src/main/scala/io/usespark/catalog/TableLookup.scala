@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog, TableWritePrivilege}
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.util.DeltaFileOperations
@@ -110,6 +110,9 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
 }
 
 object TableLookup {
+  private val Writing =
+    ju.Set.of(TableWritePrivilege.INSERT, TableWritePrivilege.UPDATE, TableWritePrivilege.DELETE)
+
   // The largest files of USE that are read whole are merged events, of some 20 million characters.
   private[usespark] val MostTextBytes: Int = 64 * 1024 * 1024
 
@@ -122,25 +125,60 @@ object TableLookup {
 
   private def lookup(session: SparkSession, name: String): FoundTable = {
     val classicSession = session.asInstanceOf[classic.SparkSession]
-    if (name.matches("([a-zA-Z][a-zA-Z0-9+.-]*:)?/.*")) resolve(classicSession, Seq("delta", name))
-    else
-      try resolve(classicSession, classicSession.sessionState.sqlParser.parseMultipartIdentifier(name))
-      catch { case error: ParseException => new FoundTable("invalid", name, error.getSimpleMessage, null) }
+    try resolve(classicSession, partsOf(classicSession, name))
+    catch { case error: ParseException => new FoundTable("invalid", name, error.getSimpleMessage, null) }
   }
 
-  private def resolve(session: classic.SparkSession, parts: Seq[String]): FoundTable = {
+  /**
+   * Asks the catalog of a name for the right to insert, update and delete rows, and throws what the catalog throws when it
+   * denies that. Catalogs that know no rights are not asked.
+   */
+  def checkRights(session: SparkSession, name: String): Unit = ActiveSession.within(session) {
+    placeOf(session.asInstanceOf[classic.SparkSession], name) match {
+      case (tables: TableCatalog, identifier) if Metastore.restricts(tables) => tables.loadTable(identifier, Writing)
+      case _ => ()
+    }
+  }
+
+  /**
+   * Whether a user may know that there is a table of this name: whether its catalog loads it. Catalogs that know no rights
+   * are not asked, and neither is any about a path.
+   */
+  def isShown(session: SparkSession, name: String): Boolean = ActiveSession.within(session) {
+    val (owner, identifier) = placeOf(session.asInstanceOf[classic.SparkSession], name)
+    val byPath = identifier.namespace().toSeq == Seq("delta") && new Path(identifier.name()).isAbsolute
+    byPath || !Metastore.restricts(owner) || Metastore.isLoaded(session, owner, identifier)
+  }
+
+  private def partsOf(session: classic.SparkSession, name: String): Seq[String] =
+    if (name.matches("([a-zA-Z][a-zA-Z0-9+.-]*:)?/.*")) Seq("delta", name)
+    else session.sessionState.sqlParser.parseMultipartIdentifier(name)
+
+  private def placeOf(session: classic.SparkSession, name: String): (CatalogPlugin, Identifier) = {
+    val (owner, _, identifier) = placeOf(session, partsOf(session, name))
+    (owner, identifier)
+  }
+
+  /** The catalog of a name, the parts without that of the catalog, and the name in the catalog. */
+  private def placeOf(session: classic.SparkSession, parts: Seq[String]): (CatalogPlugin, Seq[String], Identifier) = {
     val catalogs = session.sessionState.catalogManager
-    val byPath = parts.length == 2 && parts.head.equalsIgnoreCase("delta")
-    val sessionCatalog = catalogs.catalog("spark_catalog")
     val (owner, rest) =
-      if (byPath) (sessionCatalog, parts)
+      if (isPath(parts)) (catalogs.catalog("spark_catalog"), parts)
       else if (parts.length > 1 && catalogs.isCatalogRegistered(parts.head)) (catalogs.catalog(parts.head), parts.tail)
       else (catalogs.currentCatalog, parts)
-    val isSession = owner eq sessionCatalog
     val identifier =
       if (rest.length > 1) Identifier.of(rest.init.toArray, rest.last)
       else if (rest eq parts) Identifier.of(catalogs.currentNamespace, rest.last)
       else Identifier.of(owner.defaultNamespace(), rest.last)
+    (owner, rest, identifier)
+  }
+
+  private def isPath(parts: Seq[String]): Boolean = parts.length == 2 && parts.head.equalsIgnoreCase("delta")
+
+  private def resolve(session: classic.SparkSession, parts: Seq[String]): FoundTable = {
+    val (owner, rest, identifier) = placeOf(session, parts)
+    val byPath = isPath(parts)
+    val isSession = owner eq session.sessionState.catalogManager.catalog("spark_catalog")
     val full = Identifiers.quoted(owner.name() +: identifier.namespace().toSeq :+ identifier.name())
     def ofKind(kind: String, detail: String = "", table: DeltaTableV2 = null) =
       new FoundTable(kind, if (table == null) full else Identifiers.of(owner.name(), table), detail, table)
@@ -156,7 +194,7 @@ object TableLookup {
                 TablePaths.meaning(session, delta) match {
                   case Some(("inside", _)) if !exists(session, delta.path) => ofKind("missing", "no such folder")
                   case Some((kind, root)) => ofKind(kind, TablePaths.shown(session, root))
-                  case _ if delta.tableExists => ofKind("delta", table = delta)
+                  case _ if isThere(delta) => ofKind("delta", table = delta)
                   case _ if delta.catalogTable.isEmpty && exists(session, delta.path) =>
                     ofKind("other", "no Delta log there")
                   case _ => ofKind("missing", "no such folder")
@@ -182,6 +220,13 @@ object TableLookup {
         case _ => ofKind("missing", "not a catalog of tables")
       }
   }
+
+  /**
+   * Whether there is a table. Delta caches the empty snapshot of a folder that was away for a moment, so the log of what
+   * seems to be no table is listed once more.
+   */
+  private def isThere(table: DeltaTableV2): Boolean =
+    table.tableExists || Try(table.update().version >= 0).getOrElse(false)
 
   private def exists(session: classic.SparkSession, path: Path): Boolean =
     path.getFileSystem(session.sessionState.newHadoopConf()).exists(path)

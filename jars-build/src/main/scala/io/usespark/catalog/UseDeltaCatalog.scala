@@ -66,13 +66,22 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       else {
         val owner = if (parts.length == 1) SparkSession.active.catalog.currentDatabase +: parts else parts
         val table = Identifiers.quoted(name() +: owner.toSeq)
-        TablePaths.checked(table)(super.loadTable(Identifier.of(owner.init, owner.last))).collect {
+        TablePaths.checked(table)(loadOwner(Identifier.of(owner.init, owner.last))).collect {
           case delta: DeltaTableV2 if delta.tableExists =>
             VirtualTable.of(table, identifier.name().toLowerCase, schema)
         }
       }
     }
   }
+
+  /**
+   * The table of a virtual table. A catalog of a deployment that extends this one may refuse it, and is asked for what is
+   * there: other names could be virtual tables again.
+   */
+  private def loadOwner(identifier: Identifier): Table =
+    if (!Metastore.restricts(this)) super.loadTable(identifier)
+    else if (super.tableExists(identifier)) loadTable(identifier)
+    else throw new NoSuchTableException(identifier)
 
   // ------------------------------------------------------------------------------- what the optimization service hears
 
