@@ -196,7 +196,7 @@ def test_a_commit_whose_check_used_up_the_pause_waits_for_another_one(log, milli
     # Of a pause of 600 ms, 50 are for writing, and 5 had gone by when the statement was seen.
     log.clock.go_on(millis)
     rewrite.again()
-    assert not list(log.nexts) == waits
+    assert (len(list(log.nexts)) == 0) == waits
 
 
 def test_a_commit_after_a_long_pause_waits_once(log):
