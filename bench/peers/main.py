@@ -3,7 +3,7 @@
 Each system runs in a process and an environment of its own. All take turns, so that their times can be compared in
 pairs. Results that are there already are kept; ``--again`` measures anew.
 
-    make bench                                              # about half an hour on two cores
+    make bench                                              # about an hour on two cores
     make bench ARGS="--workloads tpch --scale 1 --systems use delta-liquid --budgets 0.5 2 8 --rounds 10"
 """
 
@@ -146,7 +146,7 @@ def main() -> None:
         "--budgets", type=float, nargs="*", default=[2.0], help="bytes to rewrite, in sizes of the table"
     )
     parser.add_argument("--rounds", type=int, default=1, help="how often a query is timed, after a round that warms up")
-    parser.add_argument("--at-once", type=int, default=5, help="how many systems take turns; each needs 2 GB of memory")
+    parser.add_argument("--at-once", type=int, default=5, help="how many systems take turns; each needs 4 GB of memory")
     parser.add_argument("--again", action="store_true", help="measures what has been measured before")
     parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
     wanted = parser.parse_args()

@@ -26,7 +26,7 @@ from peers.workload import Step, Table, Workload
 
 SETTINGS = {
     "spark.master": "local[2]",
-    "spark.driver.memory": "4g",
+    "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
