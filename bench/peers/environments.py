@@ -17,10 +17,9 @@ LINE = "4.1"
 def python_of(environment: str) -> Path:
     """Returns the interpreter of an environment, which is made if need be."""
     if environment == DELTA_ENVIRONMENT:
-        folder = ROOT / f".venv-{LINE}-newest"
-        if not (folder / ".installed").exists():
-            subprocess.run(["make", "environment", f"LINE={LINE}", "EDGE=newest"], cwd=ROOT, check=True)
-        return folder / "bin" / "python"
+        # Also if it is there: the shim may be older than its sources.
+        subprocess.run(["make", "environment", f"LINE={LINE}", "EDGE=newest"], cwd=ROOT, check=True)
+        return ROOT / f".venv-{LINE}-newest" / "bin" / "python"
     folder = ROOT / "build" / "bench" / environment
     made = folder / ".installed"
     if not made.exists():
