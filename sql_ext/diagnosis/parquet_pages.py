@@ -65,6 +65,13 @@ def pages_of(source: pa.NativeFile, paths: Sequence[str]) -> Mapping[str, Pages]
     Raises:
         ValueError: it is no Parquet file, or its footer is damaged.
     """
+    try:
+        return _pages_of(source, paths)
+    except (AttributeError, IndexError, OverflowError, TypeError) as error:
+        raise ValueError("a field of the footer has another type than the format says") from error
+
+
+def _pages_of(source: pa.NativeFile, paths: Sequence[str]) -> Mapping[str, Pages]:
     footer, end = _footer(source)
     parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     kinds = _kinds(parquet)
@@ -113,8 +120,9 @@ def _pages(
     ranges_at, ranges_length, offsets_at, offsets_length = (chunk.get(place, 0) for place in places)
     if not ranges_length or not offsets_length:
         return None
-    if max(ranges_at + ranges_length, offsets_at + offsets_length) > size:
-        raise ValueError("the page index is beyond the end of the file")
+    ends_at = max(ranges_at + ranges_length, offsets_at + offsets_length)
+    if min(ranges_at, ranges_length, offsets_at, offsets_length) < 0 or ends_at > size:
+        raise ValueError("the page index is not inside of the file")
     ranges = read_struct(source.read_at(ranges_length, ranges_at))
     locations = read_struct(source.read_at(offsets_length, offsets_at)).get(_PAGE_LOCATIONS, [])
     firsts = [location.get(_FIRST_ROW_INDEX, 0) for location in locations]

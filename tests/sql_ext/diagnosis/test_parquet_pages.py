@@ -125,6 +125,19 @@ def test_a_damaged_footer_ends_in_a_value_error(tmp_path_factory, data):
             pass
 
 
+def test_each_damaged_byte_of_a_footer_ends_in_a_value_error(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"x": list(range(300))}), path, write_page_index=True, data_page_size=100)
+    text = path.read_bytes()
+    for place in range(len(text) - 8 - int.from_bytes(text[-8:-4], "little"), len(text)):
+        for value in (0, 0x19):  # the end of a struct, and a list
+            source = pa.BufferReader(text[:place] + bytes([value]) + text[place + 1 :])
+            try:
+                pages_of(source, ["x"])
+            except (ValueError, OSError, pa.ArrowException):
+                pass
+
+
 def test_literals_have_the_order_of_columns():
     assert ordered_value_of("b") == b"b"
     assert ordered_value_of(Decimal("1.5")) == 1.5
