@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
 import duckdb
 from bench_session import start_session
 from measured_query import COUNTED_READS, Execution, Rows, execute, in_turn, median_seconds
+from peers.answers import is_same, texts_of
+from peers.workloads import tpch_refreshes
 from pyspark.sql import SparkSession
 
 import sql_ext
@@ -62,11 +62,8 @@ def generate(scale: float, folder: Path) -> tuple[dict[int, str], dict[int, Rows
 
 def write_tables(scale: float, folder: Path, tables: Iterable[str]) -> duckdb.DuckDBPyConnection:
     """Writes some tables as Parquet files; returns the database, in which queries and answers are, too."""
-    import duckdb_extension_tpch
-
     database = duckdb.connect()
-    (extension,) = Path(duckdb_extension_tpch.__path__[0]).rglob("tpch.duckdb_extension")
-    database.execute(f"LOAD '{extension}'; CALL dbgen(sf={scale})")
+    tpch_refreshes.generate(database, scale)
     for table in tables:
         database.execute(f"COPY {table} TO '{folder / table}.parquet' (FORMAT parquet, ROW_GROUP_SIZE 200000)")
     return database
@@ -88,25 +85,6 @@ def load(spark: SparkSession, folder: Path, file_bytes: int) -> None:
         sql_ext.call(spark, "optimize", table=f"indexed.{table}").collect()
         spark.sql(f"CREATE TABLE liquid.{table} USING delta CLUSTER BY ({listed}) AS SELECT * FROM {rows}")
         spark.sql(f"OPTIMIZE liquid.{table} FULL")
-
-
-def is_same(found: Rows, expected: Iterable[tuple[object, ...]]) -> bool:
-    """Whether rows are the same but for the rounding of numbers; their order is not compared."""
-    ordered = sorted(expected, key=str)
-    return len(found) == len(ordered) and all(
-        len(row) == len(other) and all(map(_is_close, row, other))
-        for row, other in zip(sorted(found, key=_comparable), sorted(ordered, key=_comparable), strict=True)
-    )
-
-
-def _comparable(row: tuple[object, ...]) -> str:
-    return str([f"{float(value):.4g}" if isinstance(value, int | float | Decimal) else value for value in row])
-
-
-def _is_close(value: object, other: object) -> bool:
-    if isinstance(value, int | float | Decimal) and isinstance(other, int | float | Decimal):
-        return math.isclose(float(value), float(other), rel_tol=1e-6, abs_tol=0.011)
-    return str(value).rstrip() == str(other).rstrip()
 
 
 def run_query(spark: SparkSession, query: str, database: str, joins: str) -> Execution:
@@ -137,7 +115,7 @@ def main() -> None:
             contenders = {name: partial(run_query, spark, query, *contender) for name, contender in CONTENDERS.items()}
             runs = in_turn(contenders, options.rounds)
             for name, each in runs.items():
-                if not is_same(each[-1].rows, answers[number]):
+                if not is_same(each[-1].rows, texts_of(answers[number])):
                     raise AssertionError(f"query {number}, {name}: the answer is not DuckDB's")
             figures[number] = {
                 name: Figures(each[-1].input_bytes, each[-1].jobs, median_seconds(each)) for name, each in runs.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import venv
 from pathlib import Path
@@ -14,6 +15,7 @@ BARE = {ICEBERG_ENVIRONMENT: "pyspark==4.1.*", HUDI_ENVIRONMENT: "pyspark==3.5.*
 LINE = "4.1"
 
 
+@functools.cache
 def python_of(environment: str) -> Path:
     """Returns the interpreter of an environment, which is made if need be."""
     if environment == DELTA_ENVIRONMENT:

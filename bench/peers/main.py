@@ -118,6 +118,8 @@ def run_in_turn(results: Mapping[str, Path], workload: Path, budget: float, roun
         workers = []
         for system, result in results.items():
             result.parent.mkdir(parents=True, exist_ok=True)
+            # If the run fails, there are no figures, and not those of an earlier one.
+            result.unlink(missing_ok=True)
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
             worker = Worker(system, workload, budget, rounds, home, result)
             stack.callback(worker.end)
@@ -154,7 +156,8 @@ def main() -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     failed = []
     for name in wanted.workloads:
-        folder = make_workload(name, wanted.scale, WORKLOADS[name][1] if wanted.steps is None else wanted.steps)
+        steps = WORKLOADS[name][1] if wanted.steps is None else wanted.steps
+        folder = make_workload(name, wanted.scale, steps)
         for budget in wanted.budgets:
             stored = {each: BUILD / "raw" / f"{folder.name}-{budget:g}-{wanted.rounds}-{each}.json" for each in systems}
             missing = [each for each in systems if wanted.again or not stored[each].exists()]
@@ -164,7 +167,7 @@ def main() -> None:
                 run_in_turn({each: stored[each] for each in chosen}, folder, budget, wanted.rounds)
             figures = {each: json.loads(path.read_text("utf-8")) for each, path in stored.items() if path.exists()}
             failed += [f"failed: see {stored[each].with_suffix('.log')}" for each in systems if each not in figures]
-            _store(wanted.json, f"{name} {wanted.scale:g} {budget:g}", figures)
+            _store(wanted.json, f"{name} {wanted.scale:g} {steps} {budget:g}", figures)
     print("\n".join(failed))
     sys.exit(bool(failed))
 

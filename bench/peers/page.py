@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from peers.systems import SYSTEMS
+
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "bench" / "results" / "peers.json"
 PAGES = {
@@ -19,21 +21,7 @@ PAGES = {
     ROOT / "docs" / "comparison.md": ("overview",),
 }
 PICTURE = ROOT / "docs" / "benchmark.svg"
-NAMES = {
-    "use": "USE",
-    "delta": "plain Delta",
-    "delta-optimize": "Delta `OPTIMIZE`",
-    "delta-zorder": "Delta `ZORDER`",
-    "delta-liquid": "Delta liquid clustering",
-    "delta-auto": "Delta auto compaction",
-    "iceberg-binpack": "Iceberg bin-pack",
-    "iceberg-sort": "Iceberg sort",
-    "iceberg-zorder": "Iceberg Z-order",
-    "iceberg-hilbert": "Iceberg Hilbert",
-    "hudi-linear": "Hudi sort",
-    "hudi-zorder": "Hudi Z-order",
-    "hudi-hilbert": "Hudi Hilbert",
-}
+NAMES = {key: system.name for key, system in SYSTEMS.items()}
 TITLES = {
     "tpch": "TPC-H",
     "page-views": "Page views",
@@ -167,7 +155,7 @@ def _times(systems: Mapping[str, Any]) -> str:
             lines.append(_row(NAMES[system], name, f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"))
     if not lines:
         return ""
-    heads = _row("system", "measured", "time, relative to USE", "95 % of medians") + "\n" + _row(*["---"] * 4)
+    heads = _row("system", "measured", "time, relative to USE", "95 % interval") + "\n" + _row(*["---"] * 4)
     return f"\n{heads}\n" + "\n".join(lines) + "\n"
 
 
@@ -188,12 +176,12 @@ def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, 
     """
     points: defaultdict[str, defaultdict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for key, systems in figures.items():
-        name, scale, _ = key.split()
+        name, scale, rounds, _ = key.split()
         for system, run in systems.items():
             last = list(run["queries"])[-1]
             size = sum(table["bytes"] for table in run["sizes"][last].values())
             written = _written(run)
-            points[f"{TITLES[name]}, scale {scale}"][system].append(
+            points[f"{TITLES[name]}, scale {scale}, {rounds} rounds"][system].append(
                 (written / size, total(run["queries"][last], "bytes_read") / size)
             )
     return {name: dict(each) for name, each in points.items() if any(len(found) > 1 for found in each.values())}
@@ -236,8 +224,8 @@ def _written(run: Mapping[str, Any]) -> int:
 
 
 def _title(key: str) -> str:
-    name, scale, budget = key.split()
-    return f"{TITLES[name]}, scale {scale}, budget {budget}"
+    name, scale, rounds, budget = key.split()
+    return f"{TITLES[name]}, scale {scale}, {rounds} rounds, budget {budget}"
 
 
 def _wrong(run: Mapping[str, Any]) -> str:

@@ -262,8 +262,8 @@ SYSTEMS = {
         attach=_use_session,
     ),
     "delta": _delta("plain Delta", _create_delta()),
-    "delta-optimize": _delta("Delta OPTIMIZE", _create_delta(), **_optimize()),
-    "delta-zorder": _delta("Delta ZORDER", _create_delta(), **_optimize("ZORDER BY ({columns})")),
+    "delta-optimize": _delta("Delta `OPTIMIZE`", _create_delta(), **_optimize()),
+    "delta-zorder": _delta("Delta `ZORDER`", _create_delta(), **_optimize("ZORDER BY ({columns})")),
     "delta-liquid": _delta(
         "Delta liquid clustering",
         _create_delta("CLUSTER BY ({columns})"),

@@ -61,7 +61,6 @@ class Workload:
     """Tables, queries, and a history.
 
     Attributes:
-        name: of the workload.
         file_bytes: how large a file of a table is to be.
         tables: in the order in which they are made.
         queries: SQL by name, with bare names of tables.
@@ -69,7 +68,6 @@ class Workload:
         answers: rows as texts, by measurement and query.
     """
 
-    name: str
     file_bytes: int
     tables: tuple[Table, ...]
     queries: dict[str, str]
@@ -97,4 +95,4 @@ def load(folder: Path) -> Workload:
         Step(**each | {"queries": tuple(each["queries"]), "columns": tuple(each["columns"])})
         for each in stored["steps"]
     )
-    return Workload(stored["name"], stored["file_bytes"], tables, stored["queries"], steps, stored["answers"])
+    return Workload(stored["file_bytes"], tables, stored["queries"], steps, stored["answers"])

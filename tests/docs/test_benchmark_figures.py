@@ -52,36 +52,37 @@ def _run(bytes_read=10, seconds=(1.0,), written=100, ok=True):
 
 
 def test_losses_name_the_best_other_system():
-    figures = {"tpch 1 2": {"use": _run(30), "delta": _run(20), "iceberg-sort": _run(10)}}
-    assert "| TPC-H, scale 1, budget 2 | bulk | bytes read | 0.0 MB | 0.0 MB (Iceberg sort) | 3.00 |" in page.losses(
-        figures
+    figures = {"tpch 1 4 2": {"use": _run(30), "delta": _run(20), "iceberg-sort": _run(10)}}
+    assert (
+        "| TPC-H, scale 1, 4 rounds, budget 2 | bulk | bytes read | 0.0 MB | 0.0 MB (Iceberg sort) | 3.00 |"
+        in page.losses(figures)
     )
     assert "Q1 3.00" in page.lost_queries(figures)
-    assert "bytes read" not in page.losses({"tpch 1 2": {"use": _run(10), "delta": _run(10)}})
+    assert "bytes read" not in page.losses({"tpch 1 4 2": {"use": _run(10), "delta": _run(10)}})
 
 
 def test_a_wrong_answer_cannot_be_shown():
     with pytest.raises(SystemExit, match="bulk Q1"):
-        page.workloads({"tpch 1 2": {"use": _run(ok=False)}})
+        page.workloads({"tpch 1 4 2": {"use": _run(ok=False)}})
 
 
 def test_times_need_ten_turns():
     turns = [1.0] * 10
-    figures = {"tpch 1 2": {"use": _run(seconds=turns), "delta": _run(seconds=[2.0] * 10)}}
+    figures = {"tpch 1 4 2": {"use": _run(seconds=turns), "delta": _run(seconds=[2.0] * 10)}}
     assert "| plain Delta | bulk | 2.00 | 2.00 to 2.00 |" in page.workloads(figures)
-    figures["tpch 1 2"]["use"] = _run(seconds=turns[:9])
+    figures["tpch 1 4 2"]["use"] = _run(seconds=turns[:9])
     assert "2.00 to 2.00" not in page.workloads(figures)
 
 
 def test_an_overview_is_relative_to_use():
-    figures = {"tpch 1 2": {"use": _run(30), "delta": _run(60, written=50)}}
+    figures = {"tpch 1 4 2": {"use": _run(30), "delta": _run(60, written=50)}}
     assert "| plain Delta | 2.00 | 0.50 |" in page.overview(figures)
 
 
 def test_curves_are_relative_to_the_table():
-    figures = {f"tpch 1 {budget}": {"use": _run(100 / budget, written=100 * budget)} for budget in (1, 2)}
-    assert page.curves(figures) == {"TPC-H, scale 1": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
-    assert not page.curves({"tpch 1 1": {"use": _run()}})
+    figures = {f"tpch 1 4 {budget}": {"use": _run(100 / budget, written=100 * budget)} for budget in (1, 2)}
+    assert page.curves(figures) == {"TPC-H, scale 1, 4 rounds": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
+    assert not page.curves({"tpch 1 4 1": {"use": _run()}})
 
 
 def test_a_summary_takes_bytes_of_the_first_round_and_times_of_the_others():
@@ -106,6 +107,40 @@ def test_answers_may_differ_in_order_and_rounding_only():
     assert not is_same(rows[:1], texts_of(rows))
     assert not is_same([(1, "a", None), (3, "b", True)], texts_of(rows))
     assert not is_same([(1, "a", 0), (2, "b", True)], texts_of(rows))
+
+
+def test_the_file_system_counts_what_a_store_would_be_asked(spark, tmp_path):
+    jvm = spark.sparkContext._jvm
+    files = jvm.io.usespark.testing.CountingFileSystem()
+    root = tmp_path / "t"
+    root.mkdir()
+    for number in range(3):
+        (root / f"{number}.parquet").write_bytes(bytes(100))
+    (tmp_path / "other.parquet").write_bytes(bytes(100))
+    files.initialize(jvm.java.net.URI("file:///"), spark.sparkContext._jsc.hadoopConfiguration())
+    counting = jvm.io.usespark.testing.CountingFileSystem
+    counting.start(str(root))
+    path = jvm.org.apache.hadoop.fs.Path
+    stream = files.open(path(str(root / "0.parquet")))
+    for _ in range(10):
+        stream.read()
+    stream.seek(10)  # goes on where it is
+    stream.read()
+    stream.seek(50)
+    stream.read()
+    stream.close()
+    assert len(files.listStatus(path(str(root)))) == 3
+    files.getFileStatus(path(str(root / "1.parquet")))
+    out = files.create(path(str(root / "_delta_log" / "0.json")))
+    out.write(bytearray(b"0123"))
+    out.close()
+    other = files.open(path(str(tmp_path / "other.parquet")))
+    other.read()
+    other.close()
+    assert dict(counting.counts()) == {
+        "data.bytes_read": 12, "data.gets": 2, "data.heads": 1, "log.lists": 1, "log.puts": 1, "log.bytes_written": 4,
+    }  # fmt: skip
+    assert not list(tmp_path.rglob("*.crc"))
 
 
 @pytest.mark.parametrize("module", [customers, page_views, persons, sensors])

@@ -51,4 +51,4 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("upserted")
-    return history.end("customers", max(1 << 20, int(8e6 * min(scale, 16))), (TABLE,))
+    return history.end(max(1 << 20, int(8e6 * min(scale, 16))), (TABLE,))

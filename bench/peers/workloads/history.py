@@ -68,9 +68,9 @@ class History:
             query: texts_of(self._database.execute(self._queries[query]).fetchall()) for query in chosen
         }
 
-    def end(self, name: str, file_bytes: int, tables: Iterable[Table]) -> Workload:
+    def end(self, file_bytes: int, tables: Iterable[Table]) -> Workload:
         """Stores the workload and returns it."""
-        workload = Workload(name, file_bytes, tuple(tables), self._queries, tuple(self._steps), self._answers)
+        workload = Workload(file_bytes, tuple(tables), self._queries, tuple(self._steps), self._answers)
         workload.store(self._folder)
         return workload
 

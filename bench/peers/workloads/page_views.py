@@ -113,4 +113,4 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("new queries, a day", BY_USER)
-    return history.end("page views", max(1 << 20, int(16e6 * min(scale, 8))), (TABLE,))
+    return history.end(max(1 << 20, int(16e6 * min(scale, 8))), (TABLE,))

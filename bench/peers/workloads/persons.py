@@ -46,4 +46,4 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("after deletes")
-    return history.end("persons", max(1 << 20, int(8e6 * min(scale, 16))), (TABLE,))
+    return history.end(max(1 << 20, int(8e6 * min(scale, 16))), (TABLE,))

@@ -58,4 +58,4 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("with late data")
-    return history.end("sensors", max(1 << 20, int(8e6 * min(scale, 16))), (TABLE,))
+    return history.end(max(1 << 20, int(8e6 * min(scale, 16))), (TABLE,))

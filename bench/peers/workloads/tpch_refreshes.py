@@ -34,14 +34,10 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         scale: the scale factor; 1 is a gigabyte of text.
         rounds: number of refreshes.
     """
-    import duckdb_extension_tpch
-
     database = seeded(0.22)
-    (extension,) = Path(duckdb_extension_tpch.__path__[0]).rglob("tpch.duckdb_extension")
-    database.execute(f"LOAD '{extension}'; CALL dbgen(sf={scale})")
+    queries = generate(database, scale)
     for table in TABLES:
         write_rows(database, f"SELECT * FROM {table.name}", folder / table.rows)
-    queries = dict(database.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
     history = History(folder, database, {f"Q{number}": query for number, query in queries.items()})
     history.measure("bulk")
     for number in range(rounds):
@@ -49,7 +45,16 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("refreshed")
-    return history.end("tpch", max(1 << 20, int(8e6 * min(scale, 16))), TABLES)
+    return history.end(max(1 << 20, int(8e6 * min(scale, 16))), TABLES)
+
+
+def generate(database: duckdb.DuckDBPyConnection, scale: float) -> dict[int, str]:
+    """Fills a database with the tables of TPC-H; returns the queries by number."""
+    import duckdb_extension_tpch
+
+    (extension,) = Path(duckdb_extension_tpch.__path__[0]).rglob("tpch.duckdb_extension")
+    database.execute(f"LOAD '{extension}'; CALL dbgen(sf={scale})")
+    return dict(database.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
 
 
 def _refresh(history: History, database: duckdb.DuckDBPyConnection, number: int) -> None:

@@ -43,7 +43,7 @@ def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
         try:
             if qualified(session, known.location) == place:
                 continue
-            files = _named_below(session, _found(session, known), table.root)
+            files = _named_below(session, _table_of(session, known), table.root)
         except (UseError, Py4JJavaError, PySparkException) as error:
             text = known_error(error).message
             logger.warning("%s cannot be read, so that files it has of %s are unknown: %s", known, table.name, text)
@@ -53,7 +53,7 @@ def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
     return files_of_clones
 
 
-def _found(session: SparkSession, known: KnownTable) -> ManagedTable:
+def _table_of(session: SparkSession, known: KnownTable) -> ManagedTable:
     try:
         return ManagedTable.find(session, known.full_name)
     except (UseError, Py4JJavaError, PySparkException):

@@ -104,6 +104,26 @@ def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_ta
     assert clock.waits == 2
 
 
+def test_a_commit_whose_check_took_too_long_waits_for_the_next_statement(spark, new_table, some_pause, monkeypatch):
+    table = filled(spark, new_table(COLUMNS, index="day,customer"))
+    table.sql(MERGE)
+    clock = ClockOfTheTest(*(partial(table.sql, MERGE.replace("customer = 7", f"customer = {n}")) for n in (8, 9, 10)))
+    wait, asked = commit_gate.CommitGate.wait_for_pause, []
+
+    def slow_check(gate, version):
+        asked.append(wait(gate, version))
+        clock.go_on(2_000 if len(asked) == 1 else 0)
+        return asked[-1]
+
+    monkeypatch.setattr(commit_gate.CommitGate, "wait_for_pause", slow_check)
+    report = optimized(table, clock, max_iterations=1, strategy="UnindexedFiles")
+    (version,) = (row.version for row in report if row.state == "committed")
+    operations = [table.commit_info(number)["operation"] for number in range(version - 3, version + 1)]
+    assert operations == ["MERGE", "MERGE", "MERGE", "USE OPTIMIZE"]
+    # After the check of the third merge, the pause is long enough.
+    assert asked == [version - 1, version, version]
+
+
 @pytest.mark.slow
 def test_a_run_that_is_stopped_while_its_commit_is_held_leaves_nothing(spark, new_table, some_pause):
     table = filled(spark, new_table(COLUMNS, index="day,customer"))
