@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
+from peers.workloads import tpch_refreshes
 
 _SEED = 7
 
@@ -49,11 +50,8 @@ def shuffled(rows: pa.Table) -> pa.Table:
 
 def tpch_tables(scale: float) -> Mapping[str, pa.Table]:
     """Returns ``lineitem`` and ``orders`` of TPC-H as DuckDB generates them."""
-    import duckdb_extension_tpch
-
     database = duckdb.connect()
-    (extension,) = Path(duckdb_extension_tpch.__path__[0]).rglob("tpch.duckdb_extension")
-    database.execute(f"LOAD '{extension}'; CALL dbgen(sf={scale})")
+    tpch_refreshes.generate(database, scale)
     return {name: database.execute(f"SELECT * FROM {name}").to_arrow_table() for name in ("lineitem", "orders")}
 
 
