@@ -18,10 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from itertools import product
 from pathlib import Path
 
 from peers.environments import python_of
+from peers.object_store import served
 from peers.summary import summary_of
 from peers.systems import SYSTEMS
 from peers.workloads import customers, page_views, persons, sensors, tpch_refreshes
@@ -54,7 +56,9 @@ def make_workload(name: str, scale: float, steps: int) -> Path:
 class Worker:
     """A process in which one system runs a workload."""
 
-    def __init__(self, system: str, workload: Path, budget: float, rounds: int, home: Path, result: Path) -> None:
+    def __init__(
+        self, system: str, workload: Path, budget: float, rounds: int, home: Path, result: Path, store: str | None
+    ) -> None:
         """Starts it.
 
         Args:
@@ -64,13 +68,14 @@ class Worker:
             rounds: how often a measurement runs each query.
             home: an empty folder for its tables.
             result: a file for the figures.
+            store: the address of a server whose bucket has the tables; None for local files.
         """
         self.name = system
         self.result = result
         self._log = result.with_suffix(".log").open("w", encoding="utf-8")
         python = python_of(SYSTEMS[system].environment)
         command = [python, "-m", "peers.worker", system, workload, home, JAR, result]
-        command += ["--budget", str(budget), "--rounds", str(rounds)]
+        command += ["--budget", str(budget), "--rounds", str(rounds), *(["--store", store] if store else [])]
         settings = {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT / "bench")}
         self._process = subprocess.Popen(
             list(map(str, command)),
@@ -105,7 +110,9 @@ class Worker:
         self._log.close()
 
 
-def run_in_turn(results: Mapping[str, Path], workload: Path, budget: float, rounds: int) -> None:
+def run_in_turn(
+    results: Mapping[str, Path], workload: Path, budget: float, rounds: int, store: str | None = None
+) -> None:
     """Runs a workload on some systems, of which only one is active at any time.
 
     Args:
@@ -113,6 +120,7 @@ def run_in_turn(results: Mapping[str, Path], workload: Path, budget: float, roun
         workload: the folder of the workload.
         budget: in sizes of the tables that change.
         rounds: how often a measurement runs each query.
+        store: the address of a server whose bucket has the tables; None for local files.
     """
     with ExitStack() as stack:
         workers = []
@@ -121,7 +129,7 @@ def run_in_turn(results: Mapping[str, Path], workload: Path, budget: float, roun
             # If the run fails, there are no figures, and not those of an earlier one.
             result.unlink(missing_ok=True)
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
-            worker = Worker(system, workload, budget, rounds, home, result)
+            worker = Worker(system, workload, budget, rounds, home, result, store)
             stack.callback(worker.end)
             start = time.monotonic()
             if worker.run_to_next_turn():
@@ -148,6 +156,7 @@ def main() -> None:
         "--budgets", type=float, nargs="*", default=[2.0], help="bytes to rewrite, in sizes of the table"
     )
     parser.add_argument("--rounds", type=int, default=1, help="how often a query is timed, after a round that warms up")
+    parser.add_argument("--s3", action="store_true", help="tables in a bucket of a server on this machine; counts only")
     parser.add_argument("--at-once", type=int, default=5, help="how many systems take turns; each needs 4 GB of memory")
     parser.add_argument("--again", action="store_true", help="measures what has been measured before")
     parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
@@ -155,19 +164,21 @@ def main() -> None:
     systems = list(SYSTEMS) if wanted.all_systems else wanted.systems
     BUILD.mkdir(parents=True, exist_ok=True)
     failed = []
-    for name in wanted.workloads:
-        steps = WORKLOADS[name][1] if wanted.steps is None else wanted.steps
-        folder = make_workload(name, wanted.scale, steps)
-        for budget in wanted.budgets:
-            stored = {each: BUILD / "raw" / f"{folder.name}-{budget:g}-{wanted.rounds}-{each}.json" for each in systems}
+    with served() if wanted.s3 else nullcontext() as store:
+        for name, budget in product(wanted.workloads, wanted.budgets):
+            steps = WORKLOADS[name][1] if wanted.steps is None else wanted.steps
+            folder = make_workload(name, wanted.scale, steps)
+            key = f"{name} {wanted.scale:g} {steps} {budget:g}{' s3' if store else ''}"
+            stem = f"{key.replace(' ', '-')}-{wanted.rounds}"
+            stored = {each: BUILD / "raw" / f"{stem}-{each}.json" for each in systems}
             missing = [each for each in systems if wanted.again or not stored[each].exists()]
             for first in range(0, len(missing), wanted.at_once):
                 chosen = missing[first : first + wanted.at_once]
-                print(f"{folder.name}, budget {budget:g}: {' '.join(chosen)}", flush=True)
-                run_in_turn({each: stored[each] for each in chosen}, folder, budget, wanted.rounds)
+                print(f"{key}: {' '.join(chosen)}", flush=True)
+                run_in_turn({each: stored[each] for each in chosen}, folder, budget, wanted.rounds, store)
             figures = {each: json.loads(path.read_text("utf-8")) for each, path in stored.items() if path.exists()}
             failed += [f"failed: see {stored[each].with_suffix('.log')}" for each in systems if each not in figures]
-            _store(wanted.json, f"{name} {wanted.scale:g} {steps} {budget:g}", figures)
+            _store(wanted.json, key, figures)
     print("\n".join(failed))
     sys.exit(bool(failed))
 

@@ -176,7 +176,9 @@ def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, 
     """
     points: defaultdict[str, defaultdict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for key, systems in figures.items():
-        name, scale, rounds, _ = key.split()
+        name, scale, rounds, _, *store = key.split()
+        if store:
+            continue
         for system, run in systems.items():
             last = list(run["queries"])[-1]
             size = sum(table["bytes"] for table in run["sizes"][last].values())
@@ -224,8 +226,8 @@ def _written(run: Mapping[str, Any]) -> int:
 
 
 def _title(key: str) -> str:
-    name, scale, rounds, budget = key.split()
-    return f"{TITLES[name]}, scale {scale}, {rounds} rounds, budget {budget}"
+    name, scale, rounds, budget, *store = key.split()
+    return f"{TITLES[name]}, scale {scale}, {rounds} rounds, budget {budget}{', on S3' if store else ''}"
 
 
 def _wrong(run: Mapping[str, Any]) -> str:

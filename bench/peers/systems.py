@@ -6,7 +6,7 @@ and aim at the same size of a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class System:
         name: what the page calls it.
         environment: where it runs.
         settings: of the Spark session.
-        attach: is called with the builder of the session and returns the session.
+        attach: is called with the builder of the session and the coordinates of further jars, and returns the session.
         create: makes a table from a Parquet file.
         lay_out: rewrites a table as a whole, once after it was loaded.
         maintain: rewrites what has changed since then, at most about so many bytes where the system can be told.
@@ -44,7 +44,9 @@ class System:
     maintain: Callable[[SparkSession, Table, int, int], None]
     relayout: str = ""
     namespace: str = "bench"
-    attach: Callable[[SparkSession.Builder], SparkSession] = field(default=lambda builder: builder.getOrCreate())
+    attach: Callable[[SparkSession.Builder, Sequence[str]], SparkSession] = field(
+        default=lambda builder, packages: builder.getOrCreate()
+    )
 
     @property
     def table_format(self) -> str:
@@ -79,10 +81,10 @@ _DELTA = {
 }
 
 
-def _delta_session(builder: SparkSession.Builder) -> SparkSession:
+def _delta_session(builder: SparkSession.Builder, packages: Sequence[str]) -> SparkSession:
     from delta import configure_spark_with_delta_pip
 
-    return configure_spark_with_delta_pip(builder).getOrCreate()
+    return configure_spark_with_delta_pip(builder, extra_packages=list(packages)).getOrCreate()
 
 
 def _create_delta(clause: str = "", properties: str = "") -> Callable[[SparkSession, Table, str, int], None]:
@@ -107,7 +109,7 @@ def _optimize(clause: str = "", full: str = "") -> dict[str, Callable[..., None]
     }
 
 
-def _use_session(builder: SparkSession.Builder) -> SparkSession:
+def _use_session(builder: SparkSession.Builder, _: Sequence[str]) -> SparkSession:
     import sql_ext
     from sql_ext.startup_output import held_back
 

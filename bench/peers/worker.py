@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 from pyspark.sql import SparkSession
 
 from peers import workload as workloads
 from peers.answers import is_same
+from peers.measures import Bucket, LocalStorage, Storage, cpu_seconds, log_bytes
 from peers.systems import SYSTEMS, System
 from peers.workload import Step, Table, Workload
 
@@ -34,9 +33,7 @@ SETTINGS = {
     "spark.sql.parquet.compression.codec": "snappy",
     # Hudi has no timestamps without a time zone.
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
-    "spark.hadoop.fs.file.impl": "io.usespark.testing.CountingFileSystem",
 }
-LOGS = ("/_delta_log", "/_use", "/metadata", "/.hoodie")
 Record = dict[str, Any]
 
 
@@ -47,26 +44,25 @@ class Run:
     Attributes:
         spark: the session.
         system: the system.
-        home: the folder of its tables.
+        storage: where its tables are.
         log: what each step cost.
     """
 
     spark: SparkSession
     system: System
-    home: Path
+    storage: Storage
     log: list[Record] = field(default_factory=list)
 
     @contextmanager
     def measured(self, record: Record) -> Iterator[Record]:
         """Adds what the body cost to a record; the body may store ``planned``, the moment when the plan was there."""
-        counting = self._jvm.io.usespark.testing.CountingFileSystem
-        counting.start(str(self.home))
+        self.storage.start(self.jvm)
         before, start = self._totals(), time.monotonic()
         yield record
         seconds = time.monotonic() - start
         record |= {"seconds": seconds, "planning": record.pop("planned", start) - start}
         record |= {name: total - before[name] for name, total in self._totals().items()}
-        record["counts"] = {str(name): int(count) for name, count in dict(counting.counts()).items()}
+        record["counts"] = self.storage.counts(self.jvm)
 
     def query(self, text: str, expected: list[list[str]]) -> Record:
         """Runs a query once."""
@@ -82,17 +78,16 @@ class Run:
         """Time of tasks, CPU time of both processes, and jobs, since the session began."""
         context = self.spark.sparkContext._jsc.sc()
         context.listenerBus().waitUntilEmpty()
-        # Fields 14 and 15 of proc(5), after the name in parentheses: the time in user and in kernel mode.
-        pid = self._jvm.java.lang.ProcessHandle.current().pid()
-        times = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11:13]
+        pid = self.jvm.java.lang.ProcessHandle.current().pid()
         return {
             "task_seconds": context.statusStore().executorSummary("driver").totalDuration() / 1e3,
-            "cpu_seconds": sum(map(int, times)) / os.sysconf("SC_CLK_TCK") + time.process_time(),
+            "cpu_seconds": cpu_seconds(pid) + time.process_time(),
             "jobs": context.dagScheduler().numTotalJobs(),
         }
 
     @property
-    def _jvm(self) -> Any:
+    def jvm(self) -> Any:
+        """The JVM of the session."""
         return self.spark.sparkContext._jvm
 
 
@@ -137,7 +132,9 @@ def run_workload(run: Run, work: Workload, folder: Path, budget: float, rounds: 
             with run.measured({"step": step.kind}) as record:
                 run.system.change(run.spark, step, tables[step.table], folder)
             run.log.append(record)
-    return {"steps": run.log, "log_bytes": log_bytes(run.home), "spark": run.spark.version}
+    configuration = run.spark.sparkContext._jsc.hadoopConfiguration()
+    logged = log_bytes(run.jvm, configuration, run.storage.warehouse)
+    return {"steps": run.log, "log_bytes": logged, "spark": run.spark.version}
 
 
 def load(run: Run, work: Workload, folder: Path) -> None:
@@ -187,38 +184,36 @@ def live_files(run: Run, table: Table) -> dict[str, int]:
         row = run.spark.sql(f"SELECT count(*), sum(file_size_in_bytes) FROM ice.bench.{table.name}.files").first()
     else:
         paths = run.spark.sql(f"SELECT DISTINCT input_file_name() FROM {table.name}").collect()
-        sizes = [Path(unquote(urlparse(path).path)).stat().st_size for (path,) in paths]
+        sizes = [_length(run, path) for (path,) in paths]
         return {"files": len(sizes), "bytes": sum(sizes)}
     assert row is not None
     return {"files": int(row[0]), "bytes": int(row[1] or 0)}
 
 
-def log_bytes(home: Path) -> int:
-    """Bytes of all logs below a folder."""
-    return sum(
-        (Path(folder) / name).stat().st_size
-        for folder, _, names in os.walk(home)
-        if any(part in folder for part in LOGS)
-        for name in names
-    )
+def _length(run: Run, path: str) -> int:
+    file = run.jvm.org.apache.hadoop.fs.Path(run.jvm.java.net.URI(path))
+    return int(file.getFileSystem(run.spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(file).getLen())
 
 
-def start(system: System, home: Path, jar: str) -> Run:
-    """Starts the session of a system."""
+def start(system: System, home: Path, storage: Storage) -> Run:
+    """Starts the session of a system; what does not belong to tables is below ``home``."""
     builder = SparkSession.builder.appName(f"bench {system.name}")
     own = {
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.sql.warehouse.dir": storage.warehouse,
         "spark.local.dir": str(home / "local"),
-        "spark.sql.catalog.ice.warehouse": str(home / "warehouse"),
-        "spark.driver.extraClassPath": jar,
+        "spark.sql.catalog.ice.warehouse": storage.warehouse,
     }
-    for key, value in {**SETTINGS, **own, **system.settings}.items():
+    settings = {**SETTINGS, **own, **storage.settings, **system.settings}
+    packages = [*filter(None, [settings.get("spark.jars.packages")]), *storage.packages]
+    if packages:
+        settings["spark.jars.packages"] = ",".join(packages)
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = system.attach(builder)
+    spark = system.attach(builder, storage.packages)
     spark.sparkContext.setLogLevel("ERROR")
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {system.namespace}")
     spark.sql(f"USE {system.namespace}")
-    return Run(spark, system, home)
+    return Run(spark, system, storage)
 
 
 def main() -> None:
@@ -227,12 +222,14 @@ def main() -> None:
     parser.add_argument("system", choices=SYSTEMS)
     parser.add_argument("workload", type=Path)
     parser.add_argument("home", type=Path)
-    parser.add_argument("jar")
+    parser.add_argument("jar", help="has a file system that counts")
     parser.add_argument("result", type=Path)
     parser.add_argument("--budget", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--store", help="address of a server whose bucket has the tables")
     wanted = parser.parse_args()
-    run = start(SYSTEMS[wanted.system], wanted.home, wanted.jar)
+    local, bucket = LocalStorage(wanted.home, wanted.jar), Bucket(wanted.store, wanted.home.name)
+    run = start(SYSTEMS[wanted.system], wanted.home, bucket if wanted.store else local)
     result = run_workload(run, workloads.load(wanted.workload), wanted.workload, wanted.budget, wanted.rounds)
     wanted.result.write_text(json.dumps(result), encoding="utf-8")
 

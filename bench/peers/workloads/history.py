@@ -80,6 +80,18 @@ class History:
         self._steps.append(Step(kind, table, rows))
 
 
+def file_bytes(scale: float, at_one: float) -> int:
+    """How large a file is to be: in proportion to the scale, between 4 and 128 MB.
+
+    Some readers take files of about a megabyte as a whole, whatever a query needs.
+
+    Args:
+        scale: of the workload.
+        at_one: bytes at scale 1.
+    """
+    return int(min(max(at_one * scale, 4e6), 128e6))
+
+
 def write_rows(database: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
     """Writes the rows of a query as a Parquet file whose row groups two cores can share."""
     database.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 100000)")

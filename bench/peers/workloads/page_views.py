@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from peers.workload import Table, Workload
-from peers.workloads.history import History, seeded, write_rows
+from peers.workloads.history import History, file_bytes, seeded, write_rows
 
 TABLE = Table("hits", "hits.parquet", ("counter_id", "event_time"))
 DAYS, HOURS = 30, 24
@@ -113,4 +113,4 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("new queries, a day", BY_USER)
-    return history.end(max(1 << 20, int(16e6 * min(scale, 8))), (TABLE,))
+    return history.end(file_bytes(scale, 16e6), (TABLE,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from peers.workload import Table, Workload
-from peers.workloads.history import History, seeded, write_rows
+from peers.workloads.history import History, file_bytes, seeded, write_rows
 
 TABLE = Table("readings", "readings.parquet", ("time", "sensor"))
 DAYS = 60
@@ -58,4 +58,4 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("with late data")
-    return history.end(max(1 << 20, int(8e6 * min(scale, 16))), (TABLE,))
+    return history.end(file_bytes(scale, 8e6), (TABLE,))

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 from peers.workload import Table, Workload
-from peers.workloads.history import History, seeded, write_rows
+from peers.workloads.history import History, file_bytes, seeded, write_rows
 
 TABLES = (
     Table("lineitem", "lineitem.parquet", ("l_shipdate", "l_orderkey"), ("l_orderkey", "l_linenumber")),
@@ -45,7 +45,7 @@ def make(folder: Path, scale: float, rounds: int) -> Workload:
         history.maintain()
     if rounds:
         history.measure("refreshed")
-    return history.end(max(1 << 20, int(8e6 * min(scale, 16))), TABLES)
+    return history.end(file_bytes(scale, 8e6), TABLES)
 
 
 def generate(database: duckdb.DuckDBPyConnection, scale: float) -> dict[int, str]:
