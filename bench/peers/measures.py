@@ -33,10 +33,10 @@ class Storage(Protocol):
     def warehouse(self) -> str:
         """A folder for the tables."""
 
-    def start(self, jvm: Any) -> None:
+    def start(self, jvm: Any, /) -> None:
         """Counts anew."""
 
-    def counts(self, jvm: Any) -> dict[str, int]:
+    def counts(self, jvm: Any, /) -> dict[str, int]:
         """The counts since then; a name is ``data`` or ``log``, a point, and what was counted."""
 
 
@@ -66,11 +66,11 @@ class LocalStorage:
         """See :class:`Storage`."""
         return str(self._home / "warehouse")
 
-    def start(self, jvm: Any) -> None:
+    def start(self, jvm: Any, /) -> None:
         """See :class:`Storage`."""
         jvm.io.usespark.testing.CountingFileSystem.start(str(self._home))
 
-    def counts(self, jvm: Any) -> dict[str, int]:
+    def counts(self, jvm: Any, /) -> dict[str, int]:
         """See :class:`Storage`."""
         counted = dict(jvm.io.usespark.testing.CountingFileSystem.counts())
         return {str(name): int(count) for name, count in counted.items()}
@@ -110,11 +110,11 @@ class Bucket:
         """See :class:`Storage`."""
         return f"s3a://bench/{self._folder}"
 
-    def start(self, jvm: Any) -> None:
+    def start(self, jvm: Any, /) -> None:
         """See :class:`Storage`."""
         self.counts(jvm)
 
-    def counts(self, jvm: Any) -> dict[str, int]:
+    def counts(self, _jvm: Any, /) -> dict[str, int]:
         """See :class:`Storage`."""
         with urllib.request.urlopen(f"{self._address}/_counts") as answer:
             counted: dict[str, int] = json.load(answer)

@@ -45,7 +45,7 @@ class System:
     relayout: str = ""
     namespace: str = "bench"
     attach: Callable[[SparkSession.Builder, Sequence[str]], SparkSession] = field(
-        default=lambda builder, packages: builder.getOrCreate()
+        default=lambda builder, _: builder.getOrCreate()
     )
 
     @property
