@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from random import Random
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tables import DeltaTable, PlainReads, create
@@ -18,6 +19,7 @@ from sql_ext import read_report
 GROUPS = 120
 # Without adaptive execution, Spark sometimes evaluates a filter before the subquery that prunes partitions has ended.
 _UNFINISHED = "IN dynamicpruning"
+_SHOWN = 1_000  # characters of an error
 FACTS = (
     "id BIGINT, i INT, l BIGINT, h SMALLINT, f FLOAT, x DOUBLE, d DECIMAL(10,2), s STRING, day DATE, t TIMESTAMP, "
     "n TIMESTAMP_NTZ, b BOOLEAN, st STRUCT<k: INT, s: STRING>, p INT"
@@ -288,13 +290,18 @@ def check_join(
     with PlainReads(spark), adaptive(spark, "false"):
         try:
             wanted = Counter(map(tuple, spark.sql(text).collect()))
-        except Py4JJavaError as error:
-            if _UNFINISHED not in str(error):
-                raise
-            tally.unanswered += 1
+        except (Py4JJavaError, PySparkException) as error:
+            if _UNFINISHED in str(error):
+                tally.unanswered += 1
+            else:
+                tally.failures.append(f"{text}\n  failed without the rule: {str(error)[:_SHOWN]}")
             return
-    data = spark.sql(text)
-    found = Counter(map(tuple, data.collect()))
+    try:
+        data = spark.sql(text)
+        found = Counter(map(tuple, data.collect()))
+    except (Py4JJavaError, PySparkException) as error:
+        tally.failures.append(f"{text}\n  failed with the rule: {str(error)[:_SHOWN]}")
+        return
     tally.count(data)
     tally.queries += 1
     tally.rows += sum(found.values())
