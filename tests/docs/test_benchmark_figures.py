@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from peers import page  # noqa: E402
 from peers.answers import is_same, texts_of  # noqa: E402
+from peers.object_store import CountingStore  # noqa: E402
 from peers.summary import summary_of  # noqa: E402
 from peers.workload import load  # noqa: E402
 from peers.workloads import customers, page_views, persons, sensors  # noqa: E402
@@ -141,6 +142,35 @@ def test_the_file_system_counts_what_a_store_would_be_asked(spark, tmp_path):
         "data.bytes_read": 12, "data.gets": 2, "data.heads": 1, "log.lists": 1, "log.puts": 1, "log.bytes_written": 4,
     }  # fmt: skip
     assert not list(tmp_path.rglob("*.crc"))
+
+
+def test_a_server_counts_requests_by_kind_of_object():
+    def answer(environ, start_response):
+        start_response("200 OK", [])
+        return [b"12", b"345"]
+
+    store = CountingStore(answer)
+
+    def ask(path, method="GET", length=""):
+        environ = {"PATH_INFO": path, "REQUEST_METHOD": method, "CONTENT_LENGTH": length}
+        return b"".join(store(environ, lambda *_: None))
+
+    for path in ("/bench/t/part-1.parquet", "/bench/t/part-2.parquet", "/bench/t/_delta_log/1.checkpoint.parquet"):
+        assert ask(path) == b"12345"
+    ask("/bench/t/part-1.parquet", "HEAD")
+    ask("/bench/t/part-3.parquet", "PUT", "7")
+    ask("/bench")
+    assert json.loads(ask("/_counts")) == {
+        "data.gets": 2, "data.bytes_read": 10, "log.gets": 1, "log.bytes_read": 5, "data.heads": 1,
+        "data.puts": 1, "data.bytes_written": 7, "log.lists": 1,
+    }  # fmt: skip
+    assert json.loads(ask("/_counts")) == {}
+
+
+def test_figures_of_a_bucket_are_named():
+    figures = {"tpch 1 4 2": {"use": _run()}, "tpch 1 4 2 s3": {"use": _run()}}
+    assert "### TPC-H, scale 1, 4 rounds, budget 2, on S3" in page.workloads(figures)
+    assert not page.curves(figures)
 
 
 @pytest.mark.parametrize("module", [customers, page_views, persons, sensors])
