@@ -6,6 +6,7 @@ make bench-page
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from peers.systems import SYSTEMS
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "bench" / "results" / "peers.json"
 PAGES = {
-    ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "workloads"),
+    ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "sizes", "workloads"),
     ROOT / "docs" / "comparison.md": ("overview",),
 }
 PICTURE = ROOT / "docs" / "benchmark.svg"
@@ -168,6 +169,42 @@ def _interval(ordered: list[float]) -> tuple[float, float]:
     return ordered[below], ordered[-1 - below]
 
 
+def sizes(figures: Mapping[str, Any]) -> str:
+    """What a query costs at the end of a history, by the scale of the table; only workloads that ran at several scales.
+
+    The last column is the factor by which bytes grow when the table becomes ten times as large, from the smallest scale
+    and the largest one.
+    """
+    runs: defaultdict[tuple[str, str], dict[float, Mapping[str, Any]]] = defaultdict(dict)
+    for key, systems in figures.items():
+        name, scale, _, budget, *store = key.split()
+        for system, run in systems.items():
+            if not store:
+                runs[f"{TITLES[name]}, budget {budget}", system][float(scale)] = run
+    scales = sorted({scale for each in runs.values() if len(each) > 1 for scale in each})
+    heads = [f"scale {scale:g}: MB, requests" for scale in scales]
+    lines = [_row("workload", "system", *heads, "bytes, for ten times the rows"), _row(*["---"] * (len(heads) + 3))]
+    for (title, system), each in runs.items():
+        if len(each) > 1:
+            low, high = min(each), max(each)
+            growth = (_per_query(each[high], "bytes_read") / _per_query(each[low], "bytes_read")) ** (
+                1 / math.log10(high / low)
+            )
+            cells = [
+                f"{_per_query(each[scale], 'bytes_read') / 1e6:.2f}, {_per_query(each[scale], 'requests'):.0f}"
+                if scale in each
+                else ""
+                for scale in scales
+            ]
+            lines.append(_row(title, NAMES[system], *cells, f"{growth:.1f}"))
+    return "\n".join(lines) + "\n" if scales else "Not measured at several scales yet.\n"
+
+
+def _per_query(run: Mapping[str, Any], measure: str) -> float:
+    queries = run["queries"][list(run["queries"])[-1]]
+    return total(queries, measure) / len(queries)
+
+
 def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """Bytes written by a history and bytes that the queries then read, both relative to the table, by budget.
 
@@ -208,7 +245,7 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-_PARTS = {"losses": losses, "lost queries": lost_queries, "workloads": workloads, "overview": overview}
+_PARTS = {"losses": losses, "lost queries": lost_queries, "sizes": sizes, "workloads": workloads, "overview": overview}
 
 
 def page_with(page: str, marks: Iterable[str], figures: Mapping[str, Any]) -> str:
