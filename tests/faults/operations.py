@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import sql_ext
 from catalog.clock import SYSTEM_CLOCK
+from catalog.errors import UseError
 from catalog.properties.fleet_properties import Pool
 from catalog.properties.optimization_properties import AUTO_ENABLED_KEY
 from catalog.table.managed_table import ManagedTable
@@ -81,7 +82,8 @@ def _fleet_turn(spark: SparkSession, path: Path) -> object:
     with budget.running(run) as refused:
         if refused is None:
             return engine.run(run, schedule, "use", Turn(budget, engine.appraise(run, schedule, "use", 10**8)))
-    raise RuntimeError(f"the turn was refused: {refused}")
+    # The service shows the reason as that of a pause, and tries again later.
+    raise UseError(refused.message, code=refused.code)
 
 
 def _write(spark: SparkSession, path: Path) -> None:

@@ -7,7 +7,7 @@ from tables import checksum
 
 ROWS = 40_000
 COLUMNS = (
-    "x DOUBLE, y BIGINT, flag STRING, supplier BIGINT, word STRING, "
+    "x DOUBLE, y BIGINT, flag STRING, supplier BIGINT, reading INT, word STRING, "
     "place STRUCT<a: INT, b: STRUCT<c: STRING>>, tags ARRAY<INT>"
 )
 
@@ -18,7 +18,7 @@ def _random(name, values):
 
 @pytest.fixture
 def rows(spark):
-    """Values of many widths: few distinct ones, some thousands, all different; nulls at every level."""
+    """Values of many widths: few distinct ones, thousands, all different; nulls at every level."""
     nothing = F.lit(None)
     place = F.struct(_random("a", 9).cast("int").alias("a"), F.struct(F.lit("c").alias("c")).alias("b"))
     return spark.range(0, ROWS, 1, 2).select(
@@ -26,6 +26,7 @@ def rows(spark):
         _random("y", 1_000_003).alias("y"),
         F.lit("N").alias("flag"),
         F.when(_random("s0", 10) > 0, _random("s", 8_000)).alias("supplier"),
+        _random("r", 10_000).cast("int").alias("reading"),
         F.sha2(F.col("id").cast("string"), 256).alias("word"),
         F.when(_random("p0", 3) > 0, place).otherwise(nothing).alias("place"),
         F.when(_random("t0", 3) > 0, F.array(_random("t", 5).cast("int"), nothing)).alias("tags"),
@@ -59,9 +60,9 @@ def test_a_layout_has_columns_as_small_as_large_pages_make_them(spark, new_table
     size, has_dictionary = _bytes(laid_out)
     expected, _ = _bytes(tmp_path / "large_pages")
     names = dict(zip([field.name for field in table.data.schema], size, strict=True))
-    for name in ("flag", "supplier", "word"):
+    for name in ("flag", "supplier", "reading", "word"):
         assert size[names[name]] <= 1.03 * expected[names[name]], name
-    assert has_dictionary[names["supplier"]]
+    assert has_dictionary[names["supplier"]] and has_dictionary[names["reading"]]
     # A box reads few pages of the indexed columns, and would read the whole dictionary.
     assert not has_dictionary[names["x"]]
     assert checksum(table.data) == checksum(rows)

@@ -128,8 +128,6 @@ final private[usespark] class ColumnPages(
 ) {
   // Sorted columns keep their dictionary only if it pays within so many rows.
   private val sortedRows = math.max(rows / 8, 1)
-  // Other columns have so many rows to show that it pays.
-  private val patience = mostRows / 2
   private val columns = writers.map(new PagedColumn(_, sorted))
   private var written = 0L
 
@@ -142,7 +140,7 @@ final private[usespark] class ColumnPages(
   private def endPages(of: Seq[PagedColumn]): Unit = {
     // Nulls of groups may not have reached their columns.
     consumer.flush()
-    of.foreach(column => if (column.isFull(written, leastBytes, patience)) column.endPage())
+    of.foreach(column => if (column.isFull(written, leastBytes, mostRows)) column.endPage())
   }
 }
 
@@ -152,7 +150,7 @@ final private class PagedColumn(writer: WriterInternals.Column, sorted: Set[Stri
   def endPage(): Unit = writer.writePage()
 
   /** Whether the page, which has all rows that are in no earlier one, has enough of them. */
-  def isFull(written: Long, leastBytes: Int, patience: Int): Boolean = {
+  def isFull(written: Long, leastBytes: Int, mostRows: Int): Boolean = {
     val before = writer.rowsInPages
     val values = writer.values.toLong
     if (values == 0) false
@@ -163,11 +161,13 @@ final private class PagedColumn(writer: WriterInternals.Column, sorted: Set[Stri
         case Some(dictionary) =>
           val encoded = values * dictionary.bits / 8
           // Parquet gives up a dictionary unless it pays in the first page, where the encoding adds a little.
-          val pays = dictionary.bytes + encoded * 9 / 8 < writer.bytes
-          if (pays) encoded >= leastBytes
-          else isSorted || dictionary.values > values * 0.95 || written >= patience
+          if (pays(dictionary, values, writer.bytes)) encoded >= leastBytes
+          else isSorted || !pays(dictionary.after(mostRows, values), mostRows, writer.bytes * mostRows / values)
       }
   }
+
+  private def pays(dictionary: WriterInternals.Dictionary, values: Long, plainBytes: Long): Boolean =
+    dictionary.bytes + values * dictionary.bits / 8 * 9 / 8 < plainBytes
 }
 
 /** What Parquet's writer does not offer: its columns, and the end of a page of one of them. */
@@ -177,6 +177,24 @@ private[usespark] object WriterInternals extends Logging {
   /** The dictionary of a column so far. */
   final case class Dictionary(values: Int, bytes: Long) {
     def bits: Int = 32 - Integer.numberOfLeadingZeros(math.max(values - 1, 0))
+
+    /**
+     * What it would be after more rows, if those are drawn evenly from the values of the column: of N values, n rows have
+     * `N * (1 - exp(-n / N))`. Rare values make a dictionary larger than that, so that waiting can be in vain, but not
+     * giving up.
+     */
+    def after(rows: Long, rowsSoFar: Long): Dictionary = {
+      val share = values.toDouble / rowsSoFar
+      // The rows for each of the N values, by bisection.
+      var (low, high) = (0.0, 1 / share)
+      for (_ <- 1 to 40) {
+        val middle = (low + high) / 2
+        if (-math.expm1(-middle) / middle > share) low = middle else high = middle
+      }
+      val all = rowsSoFar / high
+      val expected = math.max(math.round(-math.expm1(-rows / all) * all), values.toLong)
+      Dictionary(expected.toInt, bytes * expected / math.max(values, 1))
+    }
   }
 
   final private class Handles {
