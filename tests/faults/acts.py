@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -38,7 +39,9 @@ class Delay(Nothing):
     def strike(self) -> None:
         """See ``Nothing.strike``."""
         if self._operation.may_append:
-            append(self._spark, self._path, APPENDED.start, len(APPENDED))
+            # In a thread of its own, because the disturbed one may have begun a transaction.
+            with ThreadPoolExecutor(1) as other:
+                other.submit(append, self._spark, self._path, APPENDED.start, len(APPENDED)).result()
         time.sleep(_DELAY_SECONDS)
 
 
