@@ -123,7 +123,7 @@ OPERATIONS: dict[str, Operation] = {
             "unprotect",
             "history",
             _call("unprotect", name="kept"),
-            done=frozenset({"USE_UNKNOWN_NAME"}),
+            done=frozenset({"USE_UNKNOWN_PROTECTION"}),
             protects=True,
         ),
         Operation(
