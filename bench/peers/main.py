@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
@@ -39,6 +40,7 @@ WORKLOADS = {
     "customers": (customers.make, 8),
     "persons": (persons.make, 6),
 }
+LONGEST_TURN = 2 * 3600.0  # seconds
 QUICK = ("use", "delta", "delta-liquid", "delta-zorder", "iceberg-zorder")
 
 
@@ -88,12 +90,17 @@ class Worker:
         )
 
     def run_to_next_turn(self) -> bool:
-        """Runs until the next turn of a measurement; whether there is one."""
+        """Runs until the next turn of a measurement; whether there is one. A process that hangs is killed."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.strip() == "READY":
-                return True
-            self._log.write(line)
+        watchdog = threading.Timer(LONGEST_TURN, self._process.kill)
+        watchdog.start()
+        try:
+            for line in self._process.stdout:
+                if line.strip() == "READY":
+                    return True
+                self._log.write(line)
+        finally:
+            watchdog.cancel()
         return False
 
     def take_turn(self) -> bool:

@@ -223,10 +223,10 @@ object TableLookup {
 
   /**
    * Whether there is a table. Delta caches the empty snapshot of a folder that was away for a moment, so the log of what
-   * seems to be no table is listed once more.
+   * seems to be no table is listed once more. An error of that is the caller's: nobody knows then whether there is one.
    */
   private def isThere(table: DeltaTableV2): Boolean =
-    table.tableExists || Try(table.update().version >= 0).getOrElse(false)
+    table.tableExists || table.update().version >= 0
 
   private def exists(session: classic.SparkSession, path: Path): Boolean =
     path.getFileSystem(session.sessionState.newHadoopConf()).exists(path)
