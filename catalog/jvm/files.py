@@ -12,12 +12,15 @@ from catalog.jvm.java_values import java_class, java_data, jvm_session
 
 
 def is_plain_folder(spark: SparkSession, path: str) -> bool:
-    """Whether a folder exists and has no Delta log."""
+    """Whether a folder exists and has no Delta log; a writer that ended early may have left an empty one."""
     hadoop = java_class(spark, "org.apache.hadoop.fs.Path")
     folder = hadoop(path)
     java_class(spark, "io.usespark.TablePaths").reach(jvm_session(spark), folder)
     files = folder.getFileSystem(jvm_session(spark).sessionState().newHadoopConf())
-    return bool(files.exists(folder)) and not files.exists(hadoop(folder, "_delta_log"))
+    log = hadoop(folder, "_delta_log")
+    if not files.exists(folder) or not files.exists(log):
+        return bool(files.exists(folder))
+    return not any(each.isFile() and not each.getPath().getName().startswith(".") for each in files.listStatus(log))
 
 
 def file_size(spark: SparkSession, path: str) -> int | None:

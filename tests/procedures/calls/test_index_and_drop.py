@@ -85,6 +85,9 @@ def test_a_parquet_folder_with_partitions_is_converted(spark, tmp_path):
         with pytest.raises(sql_ext.UseError):
             index(str(path), spark=spark, columns=columns, convert=True)
     assert not (path / "_delta_log").exists()
+    # What a conversion leaves behind that was killed before its commit.
+    (path / "_delta_log" / "_staged_commits").mkdir(parents=True)
+    (path / "_delta_log" / ".00000000000000000000.json.0123.tmp").write_text("")
     row = index(f"parquet.`{path}`", spark=spark, columns="x,y", cube_size=50, convert=True)
     assert (row.converted, row.unindexed_files) == (True, len(before))
     assert before == set(path.glob("p=*/*.parquet"))

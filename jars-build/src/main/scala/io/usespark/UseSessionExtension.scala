@@ -2,6 +2,7 @@ package io.usespark
 
 import io.delta.sql.DeltaSparkSessionExtension
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.delta.usespark.SmallLogs
 
 /** `spark.sql.extensions`: everything that Delta's extension does, then ours. */
 class UseSessionExtension extends DeltaSparkSessionExtension {
@@ -17,6 +18,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
     extensions.injectPostHocResolutionRule(session => UnknownVirtualTables(session))
     extensions.injectPostHocResolutionRule(session => TablesOfOtherFormats(session))
     extensions.injectPostHocResolutionRule(session => ReadOnlyTables(session))
+    extensions.injectOptimizerRule(session => SmallLogs(session))
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPlannerStrategy(session => StatementStrategy(session))
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))

@@ -1,0 +1,62 @@
+package org.apache.spark.sql.delta.usespark
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.{SparkSession, classic}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
+import org.apache.spark.sql.delta.sources.DeltaSQLConf.DELTA_SNAPSHOT_PARTITIONS
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.internal.SQLConf.ADAPTIVE_EXECUTION_ENABLED
+
+/**
+ * Has Delta keep the list of files of a small log in few partitions.
+ *
+ * Delta takes 50, however small the log is, and each query runs a job over them for each of its tables. Adaptive
+ * execution adds a job for each exchange. Where the owner has set a number of partitions, it stays.
+ */
+case class SmallLogs(session: SparkSession) extends Rule[LogicalPlan] with Logging {
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    plan
+      .collect { case scan: LogicalRelation => scan.relation }
+      .collect { case relation: HadoopFsRelation => relation.location }
+      // The newest snapshot that Delta has; the log is not listed for this.
+      .collect { case index: TahoeLogFileIndex => index.deltaLog.unsafeVolatileSnapshot }
+      .foreach(prepare)
+    plan
+  }
+
+  private def prepare(snapshot: Snapshot): Unit =
+    if (!snapshot.stateReconstructionTriggered && !session.conf.contains(DELTA_SNAPSHOT_PARTITIONS.key)) {
+      try {
+        val partitions = 1 + SmallLogs.bytesOf(snapshot) / SmallLogs.BytesPerPartition
+        if (partitions < snapshot.getNumPartitions) SmallLogs.replay(session, snapshot, partitions)
+      } catch {
+        // The query shows what is wrong with the log.
+        case NonFatal(error) => logDebug("The log cannot be prepared.", error)
+      }
+    }
+}
+
+object SmallLogs {
+
+  /** As in `catalog/jvm/session.py`. */
+  private val BytesPerPartition = 4000000L
+
+  private def bytesOf(snapshot: Snapshot): Long =
+    snapshot.logSegment.deltas.map(_.getLen).sum + snapshot.checkpointProvider.effectiveCheckpointSizeInBytes()
+
+  /** Delta reads the settings of the active session when it first needs the files. */
+  private def replay(session: SparkSession, snapshot: Snapshot, partitions: Long): Unit = {
+    val clone = session.asInstanceOf[classic.SparkSession].cloneSession()
+    clone.conf.set(DELTA_SNAPSHOT_PARTITIONS.key, partitions.toString)
+    clone.conf.set(ADAPTIVE_EXECUTION_ENABLED.key, "false")
+    val active = SparkSession.getActiveSession
+    SparkSession.setActiveSession(clone)
+    try snapshot.stateDS
+    finally active.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)
+  }
+}
