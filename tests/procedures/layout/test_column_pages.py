@@ -62,7 +62,8 @@ def test_a_layout_has_columns_as_small_as_large_pages_make_them(spark, new_table
     names = dict(zip([field.name for field in table.data.schema], size, strict=True))
     for name in ("flag", "supplier", "reading", "word"):
         assert size[names[name]] <= 1.03 * expected[names[name]], name
-    assert has_dictionary[names["supplier"]] and has_dictionary[names["reading"]]
+    assert has_dictionary[names["supplier"]]
+    assert has_dictionary[names["reading"]]
     # A box reads few pages of the indexed columns, and would read the whole dictionary.
     assert not has_dictionary[names["x"]]
     assert checksum(table.data) == checksum(rows)
