@@ -152,8 +152,6 @@ def load(run: Run, work: Workload, folder: Path) -> None:
 
 def measure(run: Run, work: Workload, step: Step, tables: Iterable[Table], rounds: int) -> None:
     """Runs the queries of a measurement, in another order each time."""
-    sizes = {table.name: live_files(run, table) for table in tables}
-    run.log.append({"step": "measure", "name": step.name, "sizes": sizes})
     for turn in range(rounds + 1):
         # Several systems take turns on one machine.
         print("READY", flush=True)
@@ -161,6 +159,9 @@ def measure(run: Run, work: Workload, step: Step, tables: Iterable[Table], round
         for name in step.queries if turn % 2 else reversed(step.queries):
             cost = run.query(work.queries[name], work.answers[step.name][name])
             run.log.append({"step": "query", "name": step.name, "query": name, **cost})
+    # Afterwards, because it makes Delta list the files of the version in its own way.
+    sizes = {table.name: live_files(run, table) for table in tables}
+    run.log.append({"step": "measure", "name": step.name, "sizes": sizes})
 
 
 def maintain(run: Run, work: Workload, tables: Mapping[str, Table], account: Account) -> None:
