@@ -177,10 +177,10 @@ def sizes(figures: Mapping[str, Any]) -> str:
     """
     runs: defaultdict[tuple[str, str], dict[float, Mapping[str, Any]]] = defaultdict(dict)
     for key, systems in figures.items():
-        name, scale, _, budget, *store = key.split()
+        name, scale, rounds, budget, *store = key.split()
         for system, run in systems.items():
             if not store:
-                runs[f"{TITLES[name]}, budget {budget}", system][float(scale)] = run
+                runs[f"{TITLES[name]}, {rounds} rounds, budget {budget}", system][float(scale)] = run
     scales = sorted({scale for each in runs.values() if len(each) > 1 for scale in each})
     heads = [f"scale {scale:g}: MB, requests" for scale in scales]
     lines = [_row("workload", "system", *heads, "bytes, for ten times the rows"), _row(*["---"] * (len(heads) + 3))]

@@ -18,9 +18,15 @@ def is_plain_folder(spark: SparkSession, path: str) -> bool:
     java_class(spark, "io.usespark.TablePaths").reach(jvm_session(spark), folder)
     files = folder.getFileSystem(jvm_session(spark).sessionState().newHadoopConf())
     log = hadoop(folder, "_delta_log")
-    if not files.exists(folder) or not files.exists(log):
-        return bool(files.exists(folder))
-    return not any(each.isFile() and not each.getPath().getName().startswith(".") for each in files.listStatus(log))
+    if not files.exists(folder):
+        return False
+    # The first file decides, however long the log is.
+    entries = files.listStatusIterator(log) if files.exists(log) else None
+    while entries is not None and entries.hasNext():
+        entry = entries.next()
+        if entry.isFile() and not entry.getPath().getName().startswith("."):
+            return False
+    return True
 
 
 def file_size(spark: SparkSession, path: str) -> int | None:

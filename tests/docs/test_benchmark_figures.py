@@ -169,8 +169,9 @@ def test_a_server_counts_requests_by_kind_of_object():
 
 def test_sizes_show_how_bytes_grow():
     figures = {"tpch 0.1 4 2": {"use": _run(1_000_000)}, "tpch 10 4 2": {"use": _run(25_000_000)}}
-    assert "| TPC-H, budget 2 | USE | 1.00, 1 | 25.00, 1 | 5.0 |" in page.sizes(figures)
+    assert "| TPC-H, 4 rounds, budget 2 | USE | 1.00, 1 | 25.00, 1 | 5.0 |" in page.sizes(figures)
     assert "Not measured" in page.sizes({"tpch 1 4 2": {"use": _run()}})
+    assert "Not measured" in page.sizes({"tpch 1 4 2": {"use": _run()}, "tpch 10 8 2": {"use": _run()}})
 
 
 def test_figures_of_a_bucket_are_named():
