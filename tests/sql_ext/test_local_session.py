@@ -40,9 +40,11 @@ def test_a_collector_of_the_caller_stays_the_only_one(variable):
     assert "Serial" not in with_quick_start({}, {variable: "-XX:+UseParallelGC"})[JAVA]
 
 
-def test_an_existing_session_is_returned(spark, tmp_path, set_conf):
+def test_an_existing_session_is_returned(spark, tmp_path, set_conf, monkeypatch):
+    # ``createDataFrame`` makes its session the active one, so another test may have left a session of its own here.
+    monkeypatch.setattr(SparkSession, "_activeSession", spark)
     set_conf(PARTITIONS, "3")
-    assert sql_ext.session(**{PARTITIONS: "5"}) is SparkSession.getActiveSession()
+    assert sql_ext.session(**{PARTITIONS: "5"}) is spark
     assert spark.conf.get(PARTITIONS) == "5"
     place = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
     assert sql_ext.session(place) is not None
