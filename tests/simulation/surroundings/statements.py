@@ -62,9 +62,9 @@ def files_of(snapshot: TableSnapshot, columns: Sequence[Any], actions: Sequence[
 
 
 def row_range(world: Any, path: str) -> tuple[float, float]:
-    """The smallest and the largest row of a file, NaN if it is not known."""
+    """The smallest and the largest row of a file, NaN if the file is gone or has no rows."""
     stored = world.store.objects.get(f"{ROOT}/{path}")
-    return (min(stored.data), max(stored.data)) if stored is not None else (np.nan, np.nan)
+    return (min(stored.data), max(stored.data)) if stored is not None and stored.data else (np.nan, np.nan)
 
 
 def ranges_of(world: Any, files: Sequence[AddedFile]) -> tuple[Any, Any]:
