@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from marked_pages import page_with
+
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "bench" / "results" / "diagnosis.json"
 PAGE = ROOT / "docs" / "howto" / "diagnose.md"
-_START, _END = "<!-- predictions -->\n", "<!-- end of predictions -->\n"
 
 
-def table_of(figures: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the table in Markdown."""
+def parts_of(figures: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The parts of the page, by the name of their marks."""
     lines = ["| table | index | read | today | predicted | measured |", "| --- | --- | --- | --- | --- | --- |"]
     for one in figures:
         name, index = one["name"], one["columns"] or "none"
@@ -28,14 +29,8 @@ def table_of(figures: Sequence[Mapping[str, Any]]) -> str:
             kind = read["kind"].replace("_", r"\_")
             lines.append(f"| {name} | {index} | {kind} | {shares} |")
             name = index = ""
-    return "\n".join(lines) + "\n"
-
-
-def page_with(page: str, table: str) -> str:
-    """Returns the page with another table between its marks."""
-    head, rest = page.split(_START)
-    return head + _START + "\n" + table + "\n" + _END + rest.split(_END)[1]
+    return {"predictions": "\n".join(lines) + "\n"}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page_with(PAGE.read_text("utf-8"), table_of(json.loads(FIGURES.read_text("utf-8")))), "utf-8")
+    PAGE.write_text(page_with(PAGE.read_text("utf-8"), parts_of(json.loads(FIGURES.read_text("utf-8")))), "utf-8")

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from marked_pages import page_with, row
+
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "bench" / "results" / "size.json"
 PAGE = ROOT / "docs" / "reliability.md"
-_START, _END = "<!-- {} -->\n", "<!-- end of {} -->\n"
 # What each step is called on the page, and Delta's own beside it.
 _STEPS = {
     "open": ("open the table", "the same"),
@@ -35,8 +36,8 @@ def step_table(figures: Mapping[str, Any]) -> str:
     largest = figures[sizes[-1]]
     heads = [f"{int(size):,}, s" for size in sizes]
     lines = [
-        _row("step", *heads, "jobs", "heap, MB", "Python, MB", "Delta's own", "s", "heap, MB"),
-        _row(*["---"] * (len(sizes) + 7)),
+        row("step", *heads, "jobs", "heap, MB", "Python, MB", "Delta's own", "s", "heap, MB"),
+        row(*["---"] * (len(sizes) + 7)),
     ]
     for step, (name, other) in _STEPS.items():
         cost, delta = largest["use"][step], largest["delta"].get(step)
@@ -51,7 +52,7 @@ def step_table(figures: Mapping[str, Any]) -> str:
                 if "seconds" in delta
                 else (other, "fails", "")
             )
-        lines.append(_row(name, *seconds, cost["jobs"], f"{cost['heap']:,}", f"{cost['python']:,}", *beside))
+        lines.append(row(name, *seconds, cost["jobs"], f"{cost['heap']:,}", f"{cost['python']:,}", *beside))
     return "\n".join(lines) + "\n"
 
 
@@ -59,33 +60,33 @@ def log_table(figures: Mapping[str, Any]) -> str:
     """The commands without Spark, by number of files."""
     sizes = sorted(figures, key=int)
     heads = [head for size in sizes for head in (f"{int(size):,}, s", "MB")]
-    lines = [_row("command", *heads), _row(*["---"] * (len(heads) + 1))]
+    lines = [row("command", *heads), row(*["---"] * (len(heads) + 1))]
     for name in figures[sizes[-1]]["log"]:
         costs = [figures[size]["log"][name] for size in sizes]
         cells = [cell for cost in costs for cell in (_seconds(cost["seconds"]), f"{cost['python']:,}")]
         shown = f"`use-spark {name}`" if name != "deltalake" else "list of files by the library deltalake"
-        lines.append(_row(shown, *cells))
+        lines.append(row(shown, *cells))
     return "\n".join(lines) + "\n"
 
 
 def client_table(figures: Mapping[str, Any]) -> str:
     """What clients waited for answers, and the memory of the server."""
-    lines = [_row("statement", "answers", "median, s", "99 % within, s"), _row(*["---"] * 4)]
+    lines = [row("statement", "answers", "median, s", "99 % within, s"), row(*["---"] * 4)]
     for name, answer in figures["answers"].items():
-        lines.append(_row(name, f"{answer['count']:,}", f"{answer['median']:.2f}", f"{answer['p99']:.2f}"))
-    lines += ["", _row("memory of the server, MB", *figures["memory"]), _row(*["---"] * 4)]
+        lines.append(row(name, f"{answer['count']:,}", f"{answer['median']:.2f}", f"{answer['p99']:.2f}"))
+    lines += ["", row("memory of the server, MB", *figures["memory"]), row(*["---"] * 4)]
     for name in figures["memory"]["before"]:
-        lines.append(_row(name, *(f"{figures['memory'][moment][name]:,}" for moment in figures["memory"])))
+        lines.append(row(name, *(f"{figures['memory'][moment][name]:,}" for moment in figures["memory"])))
     return "\n".join(lines) + "\n"
 
 
 def worker_table(figures: Mapping[str, Any]) -> str:
     """Seconds with one worker and with two."""
     counts = list(figures["seconds"])
-    lines = [_row("step", *(f"{count} worker{'s'[: int(count) > 1]}, s" for count in counts), "times as fast")]
-    lines.append(_row(*["---"] * (len(counts) + 2)))
+    lines = [row("step", *(f"{count} worker{'s'[: int(count) > 1]}, s" for count in counts), "times as fast")]
+    lines.append(row(*["---"] * (len(counts) + 2)))
     for step, times in figures["times"].items():
-        lines.append(_row(step, *(f"{figures['seconds'][count][step]:.1f}" for count in counts), f"{times:.2f}"))
+        lines.append(row(step, *(f"{figures['seconds'][count][step]:.1f}" for count in counts), f"{times:.2f}"))
     return "\n".join(lines) + "\n"
 
 
@@ -97,18 +98,9 @@ _PARTS = {
 }
 
 
-def page_with(page: str, figures: Mapping[str, Any]) -> str:
-    """Returns the page with other tables between their marks; parts without figures stay."""
-    for mark, (part, table) in _PARTS.items():
-        if part in figures:
-            head, rest = page.split(_START.format(mark))
-            end = _END.format(mark)
-            page = f"{head}{_START.format(mark)}\n{table(figures[part])}\n{end}{rest.split(end)[1]}"
-    return page
-
-
-def _row(*cells: object) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"
+def parts_of(figures: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of the page that have figures, by the name of their marks."""
+    return {mark: table(figures[part]) for mark, (part, table) in _PARTS.items() if part in figures}
 
 
 def _seconds(seconds: float) -> str:
@@ -116,4 +108,4 @@ def _seconds(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page_with(PAGE.read_text("utf-8"), json.loads(FIGURES.read_text("utf-8"))), "utf-8")
+    PAGE.write_text(page_with(PAGE.read_text("utf-8"), parts_of(json.loads(FIGURES.read_text("utf-8")))), "utf-8")

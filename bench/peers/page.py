@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from marked_pages import page_with, row
+
 from peers.systems import SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,10 +50,10 @@ def total(queries: Mapping[str, Mapping[str, Any]], measure: str) -> float:
 def losses(figures: Mapping[str, Any]) -> str:
     """Where another system needs less than USE, by more than a twentieth; the greatest loss first."""
     found = sorted(_losses(figures), key=lambda loss: -loss[0])
-    lines = [_row("workload", "measured", "what", "USE", "best", "times as much"), _row(*["---"] * 6)]
+    lines = [row("workload", "measured", "what", "USE", "best", "times as much"), row(*["---"] * 6)]
     for ratio, key, name, measure, mine, (best, system) in found:
         cells = (_show(measure, mine), f"{_show(measure, best)} ({NAMES[system]})")
-        lines.append(_row(_title(key), name, MEASURES[measure], *cells, f"{ratio:.2f}"))
+        lines.append(row(_title(key), name, MEASURES[measure], *cells, f"{ratio:.2f}"))
     return "\n".join(lines) + "\n"
 
 
@@ -71,7 +73,7 @@ def _losses(figures: Mapping[str, Any]) -> Iterator[tuple[float, str, str, str, 
 
 def lost_queries(figures: Mapping[str, Any]) -> str:
     """The queries that read more bytes than with another system, by more than a twentieth."""
-    lines = [_row("workload", "measured", "queries that read more than with the best other system"), _row(*["---"] * 3)]
+    lines = [row("workload", "measured", "queries that read more than with the best other system"), row(*["---"] * 3)]
     for key, systems in figures.items():
         for name, queries in systems["use"]["queries"].items():
             worse = []
@@ -81,14 +83,14 @@ def lost_queries(figures: Mapping[str, Any]) -> str:
                 )
                 if cost["bytes_read"] > LOSS * best:
                     worse.append(f"{query} {cost['bytes_read'] / max(best, 1):.2f}")
-            lines.append(_row(_title(key), name, ", ".join(worse) or "none"))
+            lines.append(row(_title(key), name, ", ".join(worse) or "none"))
     return "\n".join(lines) + "\n"
 
 
 def overview(figures: Mapping[str, Any]) -> str:
     """What each system reads at the end of each history, and what it wrote until then, relative to USE."""
     heads = [cell for key in figures for cell in (f"{_title(key)}: read", "written")]
-    lines = [_row("system", *heads), _row(*["---"] * (len(heads) + 1))]
+    lines = [row("system", *heads), row(*["---"] * (len(heads) + 1))]
     for system in (name for name in NAMES if any(name in systems for systems in figures.values())):
         cells = []
         for systems in figures.values():
@@ -99,7 +101,7 @@ def overview(figures: Mapping[str, Any]) -> str:
                 continue
             read = total(other["queries"][last], "bytes_read") / total(own["queries"][last], "bytes_read")
             cells += [f"{read:.2f}", f"{_written(other) / _written(own):.2f}" if _written(own) else ""]
-        lines.append(_row(NAMES[system], *cells))
+        lines.append(row(NAMES[system], *cells))
     return "\n".join(lines) + "\n"
 
 
@@ -111,8 +113,8 @@ def workloads(figures: Mapping[str, Any]) -> str:
 def _workload(systems: Mapping[str, Any]) -> str:
     measured = list(systems["use"]["queries"])
     heads = [f"{name}: {what}" for name in measured for what in ("MB", "requests", "planning, s", "CPU, s")]
-    lines = [_row("system", "layout, s", "MB written by the history", *heads, "MB of the table", "MB of its log")]
-    lines.append(_row(*["---"] * (len(heads) + 5)))
+    lines = [row("system", "layout, s", "MB written by the history", *heads, "MB of the table", "MB of its log")]
+    lines.append(row(*["---"] * (len(heads) + 5)))
     for system in (name for name in NAMES if name in systems):
         run = systems[system]
         if not all(query["ok"] for each in run["queries"].values() for query in each.values()):
@@ -126,7 +128,7 @@ def _workload(systems: Mapping[str, Any]) -> str:
         ]
         size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
         lines.append(
-            _row(
+            row(
                 NAMES[system],
                 f"{steps['load']['seconds'] + steps['lay out']['seconds']:.0f}",
                 _show("bytes_read", written, unit=False),
@@ -153,10 +155,10 @@ def _times(systems: Mapping[str, Any]) -> str:
                 for turn in range(turns)
             )
             low, high = _interval(ratios)
-            lines.append(_row(NAMES[system], name, f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"))
+            lines.append(row(NAMES[system], name, f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"))
     if not lines:
         return ""
-    heads = _row("system", "measured", "time, relative to USE", "95 % interval") + "\n" + _row(*["---"] * 4)
+    heads = row("system", "measured", "time, relative to USE", "95 % interval") + "\n" + row(*["---"] * 4)
     return f"\n{heads}\n" + "\n".join(lines) + "\n"
 
 
@@ -183,7 +185,7 @@ def sizes(figures: Mapping[str, Any]) -> str:
                 runs[f"{TITLES[name]}, {rounds} rounds, budget {budget}", system][float(scale)] = run
     scales = sorted({scale for each in runs.values() if len(each) > 1 for scale in each})
     heads = [f"scale {scale:g}: MB, requests" for scale in scales]
-    lines = [_row("workload", "system", *heads, "bytes, for ten times the rows"), _row(*["---"] * (len(heads) + 3))]
+    lines = [row("workload", "system", *heads, "bytes, for ten times the rows"), row(*["---"] * (len(heads) + 3))]
     for (title, system), each in runs.items():
         if len(each) > 1:
             low, high = min(each), max(each)
@@ -196,7 +198,7 @@ def sizes(figures: Mapping[str, Any]) -> str:
                 else ""
                 for scale in scales
             ]
-            lines.append(_row(title, NAMES[system], *cells, f"{growth:.1f}"))
+            lines.append(row(title, NAMES[system], *cells, f"{growth:.1f}"))
     return "\n".join(lines) + "\n" if scales else "Not measured at several scales yet.\n"
 
 
@@ -248,13 +250,9 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
 _PARTS = {"losses": losses, "lost queries": lost_queries, "sizes": sizes, "workloads": workloads, "overview": overview}
 
 
-def page_with(page: str, marks: Iterable[str], figures: Mapping[str, Any]) -> str:
-    """Returns a page with other figures between its marks."""
-    for mark in marks:
-        start, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
-        head, rest = page.split(start)
-        page = f"{head}{start}\n{_PARTS[mark](figures)}\n{end}{rest.split(end)[1]}"
-    return page
+def parts_of(marks: Iterable[str], figures: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of a page, by the name of their marks."""
+    return {mark: _PARTS[mark](figures) for mark in marks}
 
 
 def _written(run: Mapping[str, Any]) -> int:
@@ -282,12 +280,8 @@ def _show(measure: str, value: float, unit: bool = True) -> str:
     return f"{value:.1f} s" if unit else f"{value:.1f}"
 
 
-def _row(*cells: object) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"
-
-
 if __name__ == "__main__":
     recorded = json.loads(FIGURES.read_text("utf-8"))
-    for each, parts in PAGES.items():
-        each.write_text(page_with(each.read_text("utf-8"), parts, recorded), "utf-8")
+    for each, marks in PAGES.items():
+        each.write_text(page_with(each.read_text("utf-8"), parts_of(marks, recorded)), "utf-8")
     draw(recorded, PICTURE)

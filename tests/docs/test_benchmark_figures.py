@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+from marked_pages import page_with  # noqa: E402
 from peers import page  # noqa: E402
 from peers.answers import is_same, texts_of  # noqa: E402
 from peers.object_store import CountingStore  # noqa: E402
@@ -26,7 +27,7 @@ def figures():
 @pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
 def test_pages_have_the_figures_of_the_benchmark(figures, path):
     text = path.read_text("utf-8")
-    assert text == page.page_with(text, page.PAGES[path], figures)
+    assert text == page_with(text, page.parts_of(page.PAGES[path], figures))
 
 
 def test_every_answer_was_that_of_duckdb(figures):

@@ -7,12 +7,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from diagnosis_page import FIGURES, PAGE, page_with, table_of  # noqa: E402
+from diagnosis_page import FIGURES, PAGE, parts_of  # noqa: E402
+from marked_pages import page_with  # noqa: E402
 
 
 def test_the_page_has_the_figures_of_the_benchmark():
     page = PAGE.read_text("utf-8")
-    assert page == page_with(page, table_of(json.loads(FIGURES.read_text("utf-8"))))
+    assert page == page_with(page, parts_of(json.loads(FIGURES.read_text("utf-8"))))
 
 
 def test_at_least_ten_tables_are_predicted_within_a_fifth():

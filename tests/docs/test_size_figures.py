@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from size_page import FIGURES, PAGE, page_with  # noqa: E402
+from marked_pages import page_with  # noqa: E402
+from size_page import FIGURES, PAGE, parts_of  # noqa: E402
 
 # How many tables of the page show each part.
 TABLES = {"table": 2, "clients": 1, "workers": 1}
@@ -22,5 +23,5 @@ def figures():
 
 def test_the_page_has_the_figures_of_the_benchmark(figures):
     page = PAGE.read_text("utf-8")
-    assert page == page_with(page, figures)
+    assert page == page_with(page, parts_of(figures))
     assert page.count("Not measured yet.") == sum(count for name, count in TABLES.items() if name not in figures)
