@@ -162,7 +162,9 @@ def main() -> None:
     parser.add_argument(
         "--budgets", type=float, nargs="*", default=[2.0], help="bytes to rewrite, in sizes of the table"
     )
-    parser.add_argument("--rounds", type=int, default=1, help="how often a query is timed, after a round that warms up")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="how often a query is timed, after a round that counts; 0: no times"
+    )
     parser.add_argument("--s3", action="store_true", help="tables in a bucket of a server on this machine; counts only")
     parser.add_argument("--at-once", type=int, default=5, help="how many systems take turns; each needs 4 GB of memory")
     parser.add_argument("--again", action="store_true", help="measures what has been measured before")

@@ -43,8 +43,8 @@ FEWEST_TURNS = 10
 
 
 def total(queries: Mapping[str, Mapping[str, Any]], measure: str) -> float:
-    """A measure, summed over the queries of a measurement."""
-    return float(sum(query[measure] for query in queries.values()))
+    """A measure, summed over the queries of a measurement; NaN for times if none were taken."""
+    return float(sum(query.get(measure, math.nan) for query in queries.values()))
 
 
 def losses(figures: Mapping[str, Any]) -> str:
@@ -63,9 +63,10 @@ def _losses(figures: Mapping[str, Any]) -> Iterator[tuple[float, str, str, str, 
             for measure in MEASURES:
                 mine = total(queries, measure)
                 others = [
-                    (total(other["queries"][name], measure), system)
+                    (cost, system)
                     for system, other in systems.items()
                     if system != "use" and name in other["queries"]
+                    if not math.isnan(cost := total(other["queries"][name], measure))
                 ]
                 if others and mine > LOSS * min(others)[0]:
                     yield mine / min(others)[0], key, name, measure, mine, min(others)
@@ -127,10 +128,11 @@ def _workload(systems: Mapping[str, Any]) -> str:
             for measure in MEASURES
         ]
         size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
+        is_timed = not math.isnan(total(run["queries"][measured[0]], "planning"))
         lines.append(
             row(
                 NAMES[system],
-                f"{steps['load']['seconds'] + steps['lay out']['seconds']:.0f}",
+                f"{steps['load']['seconds'] + steps['lay out']['seconds']:.0f}" if is_timed else "",
                 _show("bytes_read", written, unit=False),
                 *cells,
                 _show("bytes_read", size, unit=False),
@@ -272,6 +274,8 @@ def _wrong(run: Mapping[str, Any]) -> str:
 
 
 def _show(measure: str, value: float, unit: bool = True) -> str:
+    if math.isnan(value):
+        return ""
     if measure == "bytes_read":
         shown = f"{value / 1e6:,.0f}" if value >= 1e7 else f"{value / 1e6:.1f}"
         return f"{shown} MB" if unit else shown

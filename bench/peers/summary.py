@@ -11,8 +11,8 @@ from typing import Any
 def summary_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """Returns costs by step, and those of each query by measurement.
 
-    Bytes, requests and jobs are those of the first round, in which nothing is cached; times are those of the others, or
-    of the first one if there is no other.
+    Bytes, requests and jobs are those of the first round, in which nothing is cached. Times are those of the others: if
+    there is no other round, there are no times, so that counts can be taken while other programs run.
     """
     steps: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     queries: defaultdict[str, defaultdict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
@@ -45,15 +45,19 @@ def _sum(records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _query(runs: list[Mapping[str, Any]]) -> dict[str, Any]:
-    first, timed = runs[0], runs[1:] or runs
-    return {
+    first, timed = runs[0], runs[1:]
+    counts = {
         "ok": all(run["ok"] for run in runs),
         "bytes_read": first["counts"].get("data.bytes_read", 0),
         "log_bytes_read": first["counts"].get("log.bytes_read", 0),
         "requests": sum(count for name, count in first["counts"].items() if not name.endswith(("_read", "_written"))),
         "jobs": first["jobs"],
+        "seconds": [round(run["seconds"], 3) for run in timed],
+    }
+    if not timed:
+        return counts
+    return counts | {
         "planning": round(statistics.median(run["planning"] for run in timed), 4),
         "cpu_seconds": round(statistics.median(run["cpu_seconds"] for run in timed), 3),
         "task_seconds": round(statistics.median(run["task_seconds"] for run in timed), 3),
-        "seconds": [round(run["seconds"], 3) for run in timed],
     }

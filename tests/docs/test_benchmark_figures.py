@@ -100,6 +100,17 @@ def test_a_summary_takes_bytes_of_the_first_round_and_times_of_the_others():
     query = summary["queries"]["bulk"]["Q"]
     assert (query["bytes_read"], query["log_bytes_read"], query["requests"], query["seconds"]) == (5, 7, 5, [1.0, 2.0])
     assert summary["steps"]["load"]["bytes_written"] == 11
+    once = summary_of({"steps": [load, rounds[0]], "spark": "4", "log_bytes": 0})["queries"]["bulk"]["Q"]
+    assert (once["bytes_read"], once["seconds"], "planning" in once) == (5, [], False)
+
+
+def test_a_run_without_timed_rounds_shows_no_times():
+    counted = _run(5, seconds=())
+    del counted["queries"]["bulk"]["Q1"]["planning"], counted["queries"]["bulk"]["Q1"]["cpu_seconds"]
+    figures = {"tpch 1 4 2": {"use": _run(10), "delta": counted}}
+    assert "bytes read | 0.0 MB | 0.0 MB (plain Delta) | 2.00 |" in page.losses(figures)
+    assert "planning" not in page.losses(figures)
+    assert "| 0.0 | 1 |  |  |" in page.workloads(figures)
 
 
 def test_answers_may_differ_in_order_and_rounding_only():
