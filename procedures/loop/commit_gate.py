@@ -43,7 +43,8 @@ class CommitGate:
         self._run, self._clock = run, clock
         self._tail = StatementTail(snapshot)
         self._spans = [statement.span for statement in statements]
-        self._until = max(statement.time for statement in statements) + millis
+        # The clock of a writer may be ahead.
+        self._until = min(max(statement.time for statement in statements), clock.now()) + millis
         self._is_ample = False
         # By the monotonic clock, until when the commit may be written; before the wait for a pause, never.
         self._latest = -math.inf

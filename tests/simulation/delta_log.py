@@ -183,7 +183,7 @@ class DeltaLog:
         for entry in [entry for entry in self._late if entry[0] <= self._scheduler.now]:
             self._late.remove(entry)
             if entry[1].version == self.newest + 1:
-                self._put(entry[1])
+                self._put(entry[1], entry[0])
 
     def _check(self, wanted: Commit, first: int, last: int, reads_all: bool) -> None:
         removed = {file.path for file in wanted.removed}
@@ -196,9 +196,10 @@ class DeltaLog:
                 self._faults.count(CONFLICT)
                 raise ConcurrentChangeError("files were added that the transaction would have read")
 
-    def _put(self, wanted: Commit) -> int:
+    def _put(self, wanted: Commit, arrived: int | None = None) -> int:
         version = len(self.commits)
-        commit = replace(wanted, version=version, time=max(self._scheduler.now, self._last_time() + 1))
+        now = self._scheduler.now if arrived is None else arrived
+        commit = replace(wanted, version=version, time=max(now, self._last_time() + 1))
         files = dict(self.live[-1]) if self.live else {}
         for file in commit.removed:
             files.pop(file.path, None)

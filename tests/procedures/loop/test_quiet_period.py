@@ -179,6 +179,11 @@ def test_a_commit_waits_until_the_table_has_been_quiet(log):
     assert rewrite.version == 7
 
 
+def test_a_commit_waits_for_one_quiet_period_if_the_clock_of_a_writer_is_ahead(log):
+    log.statements = [statement("b", time=log.clock.now() + 3_600_000)]
+    assert Rewrite(log).commit() * commit_gate._LOOK_SECONDS == pytest.approx(QUIET / 1000, abs=0.02)
+
+
 def test_a_commit_waits_for_a_statement_with_a_pause_after_it(log):
     log.statements = [statement("b", time=log.clock.now(), span=Span(0, 400))]
     # The first wait ends with the next statement. The second one finds no other before it looks.
