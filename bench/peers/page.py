@@ -48,10 +48,16 @@ def total(queries: Mapping[str, Mapping[str, Any]], measure: str) -> float:
 
 
 def losses(figures: Mapping[str, Any]) -> str:
-    """Where another system needs less than USE, by more than a twentieth; the greatest loss first."""
-    found = sorted(_losses(figures), key=lambda loss: -loss[0])
+    """Where another system needs less than USE, by more than a twentieth; of each workload the worst measurement.
+
+    The greatest loss comes first.
+    """
+    worst: dict[tuple[str, str], tuple[float, str, str, str, float, tuple[float, str]]] = {}
+    for loss in _losses(figures):
+        _, key, _, measure, *_ = loss
+        worst[key, measure] = max(worst.get((key, measure), loss), loss)
     lines = [row("workload", "measured", "what", "USE", "best", "times as much"), row(*["---"] * 6)]
-    for ratio, key, name, measure, mine, (best, system) in found:
+    for ratio, key, name, measure, mine, (best, system) in sorted(worst.values(), key=lambda loss: -loss[0]):
         cells = (_show(measure, mine), f"{_show(measure, best)} ({NAMES[system]})")
         lines.append(row(_title(key), name, MEASURES[measure], *cells, f"{ratio:.2f}"))
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from simulation import coverage
 from simulation.simulation import histories, simulate
 
-HISTORIES, PART = 1000, 250
+HISTORIES, PART = 2000, 250
 
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, PART))
