@@ -1,7 +1,7 @@
 """Compares the systems that lay out tables of a lakehouse: the same data, histories and budgets for all.
 
 Each system runs in a process and an environment of its own. All take turns, so that their times can be compared in
-pairs. Results that are there already are kept; ``--again`` measures anew.
+pairs. Results that are newer than their workload are kept; ``--again`` measures anew.
 
     make bench                                              # about an hour on two cores
     make bench ARGS="--workloads tpch --scale 1 --systems use delta-liquid --budgets 0.5 2 8 --rounds 10"
@@ -10,6 +10,7 @@ pairs. Results that are there already are kept; ``--again`` measures anew.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -45,14 +46,22 @@ QUICK = ("use", "delta", "delta-liquid", "delta-zorder", "iceberg-zorder")
 
 
 def make_workload(name: str, scale: float, steps: int) -> Path:
-    """Makes a workload, unless it is there; returns its folder."""
+    """Makes a workload, unless the code of today has made it; returns its folder."""
     folder = BUILD / f"{name}-{scale:g}-{steps}"
-    if not (folder / "workload.json").exists():
+    rules, made_by = _rules(), folder / "made-by"
+    if not made_by.exists() or made_by.read_text("ascii") != rules:
         print(f"making {folder.name}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         WORKLOADS[name][0](folder, scale, steps)
+        made_by.write_text(rules, "ascii")
     return folder
+
+
+def _rules() -> str:
+    """A digest of the code that makes workloads."""
+    files = sorted((Path(__file__).parent / "workloads").glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 class Worker:
@@ -180,7 +189,8 @@ def main() -> None:
             key = f"{name} {wanted.scale:g} {steps} {budget:g}{' s3' if store else ''}"
             stem = f"{key.replace(' ', '-')}-{wanted.rounds}"
             stored = {each: BUILD / "raw" / f"{stem}-{each}.json" for each in systems}
-            missing = [each for each in systems if wanted.again or not stored[each].exists()]
+            made = (folder / "made-by").stat().st_mtime
+            missing = [each for each in systems if wanted.again or not _is_newer(stored[each], made)]
             for first in range(0, len(missing), wanted.at_once):
                 chosen = missing[first : first + wanted.at_once]
                 print(f"{key}: {' '.join(chosen)}", flush=True)
@@ -190,6 +200,10 @@ def main() -> None:
             _store(wanted.json, key, figures)
     print("\n".join(failed))
     sys.exit(bool(failed))
+
+
+def _is_newer(path: Path, time: float) -> bool:
+    return path.exists() and path.stat().st_mtime > time
 
 
 def _store(path: Path, key: str, figures: dict[str, dict[str, object]]) -> None:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from marked_pages import page_with  # noqa: E402
-from peers import page  # noqa: E402
+from peers import main, page  # noqa: E402
 from peers.answers import is_same, texts_of  # noqa: E402
 from peers.object_store import CountingStore  # noqa: E402
 from peers.summary import summary_of  # noqa: E402
@@ -190,6 +190,18 @@ def test_figures_of_a_bucket_are_named():
     figures = {"tpch 1 4 2": {"use": _run()}, "tpch 1 4 2 s3": {"use": _run()}}
     assert "### TPC-H, scale 1, 4 rounds, budget 2, on S3" in page.workloads(figures)
     assert not page.curves(figures)
+
+
+def test_a_workload_is_made_again_if_its_code_changes(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(main, "BUILD", tmp_path)
+    monkeypatch.setattr(main, "WORKLOADS", {"sensors": (lambda *given: made.append(given), 10)})
+    folder = main.make_workload("sensors", 0.1, 10)
+    assert main.make_workload("sensors", 0.1, 10) == folder
+    assert made == [(folder, 0.1, 10)]
+    monkeypatch.setattr(main, "_rules", lambda: "other")
+    main.make_workload("sensors", 0.1, 10)
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("module", [customers, page_views, persons, sensors])
