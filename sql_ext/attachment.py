@@ -13,6 +13,7 @@ from catalog.jvm.python_handler import PythonHandler
 from catalog.jvm.session import give_jars_to_executors, has_jvm, is_stopped
 from catalog.jvm.shim_bridge import ShimBridge
 from catalog.jvm.spark_lines import UnsupportedVersionError, shim_name
+from catalog.settings.session_settings import SESSION_SETTINGS
 from procedures.calls.registry import procedure, register
 from procedures.declare.declaration import Procedure
 from procedures.process.application import application
@@ -45,7 +46,7 @@ def attach(spark: SparkSession) -> None:
     Raises:
         UseError: the session lacks our settings.
         NotSupportedError: a kind of session that cannot be attached, or versions that USE does not run on.
-        InvalidArgumentError: a setting of the service is not accepted.
+        InvalidArgumentError: a setting of the session or of the service is not accepted.
     """
     refuse_client(spark, "attach")
     if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
@@ -57,6 +58,9 @@ def attach(spark: SparkSession) -> None:
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )
     _check_versions(spark)
+    for setting in SESSION_SETTINGS:
+        if (text := spark.conf.get(setting.name, None)) is not None:
+            setting.parse(text)
     give_jars_to_executors(spark)
     start_callback_server(spark.sparkContext)
     ShimBridge(spark).attach(PythonHandler(answer))

@@ -23,7 +23,7 @@ from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_wa
 from catalog.properties.inherited import InheritedProperties
 from catalog.pruning.key_limits import KeyLimits
 from catalog.pruning.read_planning import SampleReason, plan_read, plan_sample, refused_sample
-from catalog.settings.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED
+from catalog.settings.session_settings import PRUNING_ENABLED, SAMPLING_ENABLED, SESSION_SETTINGS
 from catalog.state.reclaimed import check_not_reclaimed
 from catalog.system_tables import SYSTEM_TABLES, SystemQuery
 from catalog.table.managed_table import ManagedTable
@@ -50,6 +50,7 @@ from sql_ext.bridge_operations import (
     CheckMetadata,
     CheckOptions,
     CheckOtherFormat,
+    CheckSetting,
     CheckTable,
     CheckVersion,
     CheckVirtualTable,
@@ -76,7 +77,7 @@ _Answer = DataFrame | str | None
 
 
 def declarations() -> str:
-    """Procedures, virtual tables, system tables and foreign properties as the shim takes them, as JSON."""
+    """Procedures, virtual tables, system tables, foreign properties and settings as the shim takes them, as JSON."""
     return json.dumps(
         {
             "procedures": [
@@ -92,6 +93,7 @@ def declarations() -> str:
             "virtual_tables": {table.name: table.schema for table in VIRTUAL_TABLES.values()},
             "system_tables": {table.name: table.schema for table in SYSTEM_TABLES.values()},
             "foreign_properties": [foreign.name for foreign in FOREIGN_PROPERTIES],
+            "settings": [{"name": s.name, "default": s.default, "doc": s.doc} for s in SESSION_SETTINGS],
         }
     )
 
@@ -212,6 +214,12 @@ def _plan_key_job(spark: SparkSession, request: PlanKeyJob) -> str | None:
     limits = KeyLimits.of(spark.conf.get)
     refused = limits.refused_job(request.scan_bytes, request.side_bytes, request.one_key_share)
     return None if refused is None else refused.value
+
+
+@_answers(CheckSetting)
+def _check_setting(_: SparkSession, request: CheckSetting) -> None:
+    (setting,) = (setting for setting in SESSION_SETTINGS if setting.name == request.name)
+    setting.parse(request.value)
 
 
 @_answers(CheckMetadata)

@@ -173,6 +173,20 @@ class PlanKeyJob(Arguments):
 
 
 @dataclass(frozen=True)
+class CheckSetting(Arguments):
+    """Refuse a value of a Spark conf of ours.
+
+    Attributes:
+        name: of the conf.
+        value: as written.
+    """
+
+    operation: ClassVar[str] = "check_setting"
+    name: Text
+    value: Text
+
+
+@dataclass(frozen=True)
 class CheckMetadata(Arguments):
     """Check what a statement changes of a table's properties and columns.
 
@@ -351,6 +365,7 @@ OPERATIONS: Mapping[str, type[Arguments]] = {
         PlanSample,
         PlanRead,
         KeyLimitsOf,
+        CheckSetting,
         PlanKeyJob,
         CheckMetadata,
         CheckDatabase,

@@ -252,11 +252,12 @@ def _merged_lines(events: list[StoredEvent]) -> MergedLines:
 # ------------------------------------------------------------------------------------------------------- reading
 
 
-def optimizations(table: ManagedTable) -> DataFrame:
+def optimizations(table: ManagedTable, clock: Clock = SYSTEM_CLOCK) -> DataFrame:
     """Returns the rows of ``<table>.optimizations`` from the log and the store, newest first."""
     names = table.list_state(EVENTS_FOLDER)
     events = events_in_log(table)
-    ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in names if _OURS.fullmatch(n)]
+    # The parts of merged files may be deleted at any time.
+    ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in current_files(table, clock.now())]
     if ours:
         events = united(events, stored_events(table.spark, ours), table.snapshot().table_id)
     lists = [f"{EVENTS_FOLDER}/{n}" for n in names if _FORMER_LIST.fullmatch(n)]

@@ -14,6 +14,7 @@ from catalog.files.file_rows import bounds
 from catalog.files.log_changes import ADD_FIELDS
 from catalog.insights.box_overlap import LIVE, FileLives
 from catalog.jvm.session import metadata_session
+from catalog.jvm.vanished_files import read_again
 from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.snapshot import TableSnapshot
 
@@ -91,16 +92,19 @@ def file_lives(snapshot: TableSnapshot, first: int = 0) -> tuple[FileLives, int]
         added it; -1 without one. The files before that version are incomplete.
     """
     ranges = bounds(snapshot.schema, snapshot.latest_revision)
-    columns = ("commit", "is_add", "file", "partition", *(name for name in ("low", "high")))
-    actions = _actions(snapshot, first).where("changed IS NOT NULL AND is_add IS NOT NULL")
+    columns = ("commit", "is_add", "file", "partition", "low", "high")
     path, partition = F.xxhash64("changed").alias("file"), F.xxhash64("partition").alias("partition")
-    logged = snapshot.rows_of(actions, "commit", "is_add", "changed", *ranges)
-    logged = logged.withColumn("partition", partition).withColumn("file", path).select(*columns)
+
+    def logged() -> pa.Table:
+        actions = _actions(snapshot, first).where("changed IS NOT NULL AND is_add IS NOT NULL")
+        rows = snapshot.rows_of(actions, "commit", "is_add", "changed", *ranges)
+        return rows.withColumn("partition", partition).withColumn("file", path).select(*columns).toArrow()
+
     live = snapshot.rows_of(snapshot.log_files, *ranges, "path AS changed")
     live = live.withColumn("partition", partition).withColumn("file", path)
     live = live.select(F.lit(-1).cast("bigint").alias("commit"), F.lit(True).alias("is_add"), *columns[2:])
     width = 0 if snapshot.latest_revision is None else snapshot.latest_revision.dimensions
-    return lives_of(logged.toArrow(), live.toArrow(), width)
+    return lives_of(read_again(logged), live.toArrow(), width)
 
 
 def lives_of(actions: pa.Table, live: pa.Table, width: int) -> tuple[FileLives, int]:

@@ -6,6 +6,7 @@ import uuid
 
 from pyspark.sql import DataFrame, SparkSession
 
+from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import InvalidArgumentError
 from catalog.insights.record_files import CONSUMPTION_FOLDER, RECORD_FILE
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, merged_lines, parse_scans, scan_rows
@@ -76,9 +77,10 @@ def newest_record(spark: SparkSession, location: str) -> int | None:
     return max((int(match[1]) for name in names if (match := RECORD_FILE.fullmatch(name))), default=None)
 
 
-def scans_of(table: ManagedTable) -> DataFrame:
+def scans_of(table: ManagedTable, clock: Clock = SYSTEM_CLOCK) -> DataFrame:
     """Returns the rows of ``<table>.consumption``; they are read when the DataFrame is."""
-    names = [name for name in table.list_state(CONSUMPTION_FOLDER) if RECORD_FILE.fullmatch(name)]
+    # The parts of merged files may be deleted at any time.
+    names = _folder(table).current(clock.now())
     if not names:
         return local_data_frame(table.spark, [], CONSUMPTION_SCHEMA)
     files = [f"{table.state_folder}/{CONSUMPTION_FOLDER}/{name}" for name in names]

@@ -12,6 +12,7 @@ from catalog.insights.box_overlap import overlap_shares
 from catalog.insights.commit_facts import commit_facts, file_lives
 from catalog.insights.commit_rows import CommitRow, StoredCommit, merged_lines, parse_commits, with_intervals
 from catalog.jvm.session import described_jobs
+from catalog.jvm.vanished_files import read_again
 from catalog.state.line_folder import FILE_NAME, LineFolder
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
@@ -69,7 +70,8 @@ def logged_rows(snapshot: TableSnapshot, first: int = 0) -> list[CommitRow]:
         first: leaves out earlier versions.
     """
     with described_jobs(snapshot.spark, f"USE ingestion: commits of {snapshot.location}"):
-        facts = sorted(commit_facts(snapshot, first).collect(), key=lambda fact: fact.version)
+        found = read_again(lambda: commit_facts(snapshot, first).collect())
+        facts = sorted(found, key=lambda fact: fact.version)
         if not facts:
             return []
         shares = _overlap(snapshot, facts)

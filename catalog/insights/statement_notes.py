@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 from pyspark.sql import functions as F
 
 from catalog.jvm.session import metadata_session
+from catalog.jvm.vanished_files import read_again
 from catalog.table.snapshot import TableSnapshot
 
 STATEMENT_TAG = "use.statement"
@@ -92,8 +93,13 @@ def statement_notes(snapshot: TableSnapshot) -> StatementNotes:
         "pathGlobFilter", _COMMIT_FILES.format(max(thousand - 1, 0), thousand)
     )
     tag = F.col("commitInfo.tags")[STATEMENT_TAG]
-    rows = commits.json(f"{snapshot.location}/_delta_log").select(tag.alias("tag")).where("tag IS NOT NULL")
-    return StatementNotes.of(rows.toArrow()["tag"].to_pylist())
+
+    def tags() -> list[str]:
+        rows = commits.json(f"{snapshot.location}/_delta_log").select(tag.alias("tag")).where("tag IS NOT NULL")
+        found: list[str] = rows.toArrow()["tag"].to_pylist()
+        return found
+
+    return StatementNotes.of(read_again(tags))
 
 
 def _counts(by_code: Mapping[str, int] | None) -> str:

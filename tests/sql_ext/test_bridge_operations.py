@@ -29,6 +29,7 @@ VALUES = {
     "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1},
     "plan_read": {"configuration": "{}", "conditions": "[]"},
     "key_limits": {},
+    "check_setting": {"name": "spark.qbeast.use.joins.keys", "value": "7"},
     "plan_key_job": {"scan_bytes": 1 << 40, "side_bytes": 5, "one_key_share": 1},
     "check_metadata": {
         "before": json.dumps({**METADATA, "schema": None}),

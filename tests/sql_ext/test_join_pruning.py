@@ -125,6 +125,47 @@ def test_types_casts_and_several_columns(spark, plain, dates, on, columns):
     assert scan.joined_files < len(plain.files) / 2 if columns != ("price",) else scan.joined_files <= len(plain.files)
 
 
+@pytest.fixture(scope="module")
+def parts(spark, shared_table):
+    """Partitioned by columns of four types; each of 31 partitions has one file, the last one has nulls."""
+    made = shared_table(
+        "id BIGINT, name STRING, day INT, at TIMESTAMP, since DATE", tail="PARTITIONED BY (name, day, at, since)"
+    )
+    made.append(
+        spark.range(0, 310, 1, 1).selectExpr(
+            "id",
+            "IF(id >= 300, NULL, concat('n', lpad(id % 30, 4, '0'))) name",
+            "CAST(IF(id >= 300, NULL, id % 30) AS INT) day",
+            "IF(id >= 300, NULL, timestamp_seconds((id % 30) * 86400)) at",
+            "IF(id >= 300, NULL, date_add(DATE'1970-01-01', CAST(id % 30 AS INT))) since",
+        )
+    )
+    assert len(made.files) == 31
+    return made
+
+
+@pytest.mark.parametrize(
+    "on", ["s.name = d.label", "s.day = d.big", "s.day = d.d", "CAST(s.at AS DATE) = d.at", "s.since = d.at"]
+)
+def test_keys_skip_partitions(spark, parts, dates, set_conf, on):
+    set_conf("spark.sql.optimizer.dynamicPartitionPruning.enabled", "false")
+    set_conf("spark.qbeast.use.joins.bytes", "1GB")
+    query = f"SELECT s.id FROM {parts.name} s JOIN {dates.name} d ON {on} WHERE "
+    for where, files in (("d.day IN (2, 7)", 2), ("d.day < 12", 12), ("d.quarter = 5", 0)):
+        scan = scan_of(compared(spark, query + where), parts)
+        # The day of an instant has a day or two on either side.
+        assert files <= scan.joined_files <= files + (6 if "CAST" in on and files else 0)
+        assert [join.reason for join in scan.joins] == [None]
+
+
+def test_keys_of_all_partitions_are_not_selective(spark, parts, dates, set_conf):
+    set_conf("spark.sql.optimizer.dynamicPartitionPruning.enabled", "false")
+    table = f"(SELECT * FROM {parts.name} WHERE day IS NOT NULL)"
+    query = f"SELECT s.id FROM {table} s JOIN {dates.name} d ON s.day = d.day WHERE d.quarter < 3"
+    (join,) = scan_of(compared(spark, query), parts).joins
+    assert join.reason is JoinReason.UNSELECTIVE_KEYS
+
+
 def test_pages_are_skipped_by_filters_of_the_scan(spark, plain, dates, set_conf):
     set_conf("spark.sql.maxMetadataStringLength", "1000")
     data = spark.sql(f"SELECT s.id FROM {plain.name} s JOIN {dates.name} d ON s.day = d.day WHERE d.quarter = 4")

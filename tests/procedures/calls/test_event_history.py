@@ -11,10 +11,11 @@ import sql_ext
 from catalog.clock import SYSTEM_CLOCK
 from catalog.errors import UseError
 from catalog.files import log_changes
-from catalog.history import events
-from catalog.history.event_store import RECONCILED_FILE, reconcile, record_failure, record_ignored
+from catalog.history import event_store, events
+from catalog.history.event_store import RECONCILED_FILE, merge, reconcile, record_failure, record_ignored
 from catalog.history.events import event_without_commit
 from catalog.state.lease import LEASE_FILE, LEASE_MILLIS, Lease
+from catalog.state.line_folder import GRACE_MILLIS
 
 
 @pytest.fixture
@@ -109,6 +110,22 @@ def test_the_history_is_that_of_the_log_and_of_the_store(spark, table):
     assert shown[1] == first
     written = sum(r.output_files_stats.bytes for r in shown)
     assert written / shown[0].write_amplification == pytest.approx(sum(f.size for f in _live(table)[1:]), rel=1e-9)
+
+
+def test_parts_of_merged_files_may_go_while_the_history_is_read(table, monkeypatch):
+    """A merge leaves the parts for a while, and deletes them without asking who reads."""
+    for number in range(101):
+        record_ignored(table.managed, _without_commit(f"R{number}", number + 1))
+    merge(table.managed, SYSTEM_CLOCK.now())
+    read = event_store.stored_events
+
+    def later(spark, files):
+        merge(table.managed, SYSTEM_CLOCK.now() + GRACE_MILLIS)
+        assert len(list((table.path / "_use/events").glob("*.json"))) == 1
+        return read(spark, files)
+
+    monkeypatch.setattr(event_store, "stored_events", later)
+    assert len(_shown(table)) == 101
 
 
 def test_events_that_only_the_log_has_are_read_in_the_driver_or_from_the_history(table, monkeypatch):

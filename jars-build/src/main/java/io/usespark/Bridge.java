@@ -2,6 +2,7 @@ package io.usespark;
 
 import java.util.Map;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.usespark.SessionSettings;
 import py4j.GatewayServer;
 
 /**
@@ -37,9 +38,10 @@ public final class Bridge {
     return handler.handle(operation, session, arguments);
   }
 
-  /** Takes the procedures and virtual tables that Python serves, as JSON. */
+  /** Takes the procedures, virtual tables and settings that Python serves, as JSON. */
   public void declare(String json) {
     declarations = Declarations.parse(json);
+    SessionSettings.register(declarations.settings());
   }
 
   /** Says whether Python wants to hear of changes to the catalog. */

@@ -21,6 +21,7 @@ public final class Operation {
   public static final Operation KEY_LIMITS = new Operation("key_limits");
   public static final Operation PLAN_KEY_JOB =
       new Operation("plan_key_job", "scan_bytes", "side_bytes", "one_key_share");
+  public static final Operation CHECK_SETTING = new Operation("check_setting", "name", "value");
   public static final Operation CHECK_METADATA = new Operation("check_metadata", "before", "after", "inherited");
   public static final Operation CHECK_DATABASE = new Operation("check_database", "properties");
   public static final Operation CHECK_OTHER_FORMAT =

@@ -11,12 +11,15 @@ final case class ParameterDeclaration(name: String, dataType: DataType, default:
 
 final case class ProcedureDeclaration(name: String, doc: String, parameters: Seq[ParameterDeclaration])
 
+final case class SettingDeclaration(name: String, default: String, doc: String)
+
 /** The declarations that Python sent at attach; the shim itself has none of these names. */
 final class Declarations(
     val procedures: Map[String, ProcedureDeclaration],
     val virtualTables: Map[String, StructType],
     val systemTables: Map[String, StructType],
-    foreignProperties: Seq[String]
+    foreignProperties: Seq[String],
+    val settings: Seq[SettingDeclaration]
 ) {
   private val (foreignPrefixes, foreignNames) = foreignProperties.partition(_.endsWith("."))
 
@@ -36,13 +39,15 @@ final class Declarations(
 }
 
 object Declarations {
-  val empty: Declarations = new Declarations(Map.empty, Map.empty, Map.empty, Nil)
+  val empty: Declarations = new Declarations(Map.empty, Map.empty, Map.empty, Nil, Nil)
 
   def parse(json: String): Declarations = {
     val root = new ObjectMapper().readTree(json)
     val procedures = root.get("procedures").elements().asScala.map(procedure).map(p => p.name -> p).toMap
     val foreign = root.get("foreign_properties").elements().asScala.map(_.asText()).toSeq
-    new Declarations(procedures, schemas(root.get("virtual_tables")), schemas(root.get("system_tables")), foreign)
+    val settings = root.get("settings").elements().asScala.map(setting).toSeq
+    val (virtualTables, systemTables) = (schemas(root.get("virtual_tables")), schemas(root.get("system_tables")))
+    new Declarations(procedures, virtualTables, systemTables, foreign, settings)
   }
 
   private def procedure(node: JsonNode): ProcedureDeclaration = ProcedureDeclaration(
@@ -57,6 +62,9 @@ object Declarations {
     Option(node.get("default")).filterNot(_.isNull).map(_.asText()),
     node.get("doc").asText()
   )
+
+  private def setting(node: JsonNode): SettingDeclaration =
+    SettingDeclaration(node.get("name").asText(), node.get("default").asText(), node.get("doc").asText())
 
   private def schemas(node: JsonNode): Map[String, StructType] =
     node.properties().asScala.map(e => e.getKey -> StructType.fromDDL(e.getValue.asText())).toMap

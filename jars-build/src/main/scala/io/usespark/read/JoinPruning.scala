@@ -149,7 +149,10 @@ final private[usespark] case class NarrowedScan(
       val reason =
         if (files.size < before.files.size) None
         else if (conditions.isEmpty) looked.collectFirst { case Left(code) => code }
-        else Some(if (isIndexed(index) || isLarge(files)) "UNSELECTIVE_KEYS" else "SMALL_SCAN")
+        else {
+          def ofPartitions = conditions.forall(each => partitions(index, each.column).nonEmpty)
+          Some(if (isIndexed(index) || isLarge(files) || ofPartitions) "UNSELECTIVE_KEYS" else "SMALL_SCAN")
+        }
       val outcome = JoinOutcome(
         JoinReport.sideOf(ofJoin.head.side),
         ofJoin.map(JoinReport.nameOf).distinct,
@@ -190,7 +193,10 @@ final private[usespark] case class NarrowedScan(
     val snapshot = index.preparedScan.scannedSnapshot
     val inIndex = blocks(snapshot, scan.dataFilters.filterNot(isDynamic) ++ filters).fold(files)(files.filter(_))
     conditions.foldLeft(inIndex) { (left, condition) =>
-      bounds(snapshot, condition.column, isLarge(left)).fold(left)(condition.select(left, _))
+      partitions(index, condition.column) match {
+        case Some(values) => condition.select(left, values)
+        case None => bounds(snapshot, condition.column, isLarge(left)).fold(left)(condition.select(left, _))
+      }
     }
   }
 
@@ -204,12 +210,20 @@ final private[usespark] case class NarrowedScan(
   private def savings(index: PreparedDeltaFileIndex, key: JoinKey, files: Seq[AddFile]): Savings = {
     val bytes = FileCount.of(files).bytes
     val (columns, all) = (scan.requiredSchema.defaultSize.toDouble, scan.relation.dataSchema.defaultSize.toDouble)
-    def oneKeyShare = JoinCondition
-      .column(key.value)
-      .flatMap(bounds(index.preparedScan.scannedSnapshot, _, mayRead = true))
-      .fold(if (isIndexed(index)) 0.0 else 1.0)(_.oneKeyShare(files))
+    def oneKeyShare = JoinCondition.column(key.value) match {
+      case Some(column) =>
+        def ofBounds = bounds(index.preparedScan.scannedSnapshot, column, mayRead = true).map(_.oneKeyShare(files))
+        partitions(index, column)
+          .map(_.oneKeyShare(files))
+          .orElse(ofBounds)
+          .getOrElse(if (isIndexed(index)) 0.0 else 1.0)
+      case None => 1.0
+    }
     Savings(bytes, (bytes * math.min(1.0, columns / math.max(1.0, all))).toLong, () => oneKeyShare)
   }
+
+  private def partitions(index: PreparedDeltaFileIndex, column: Expression): Option[PartitionKeys] =
+    PartitionKeys.of(index.preparedScan.scannedSnapshot, column)
 
   private def isIndexed(index: PreparedDeltaFileIndex): Boolean =
     IndexedRelation.isIndexed(index.preparedScan.scannedSnapshot.metadata.configuration)

@@ -1,0 +1,31 @@
+package org.apache.spark.sql.usespark
+
+import java.util.concurrent.ConcurrentHashMap
+
+import io.usespark.{Operation, Python, SettingDeclaration}
+import org.apache.spark.sql.internal.SQLConf
+
+/** Makes Spark know the confs of USE, so that setting one to a value that Python does not accept is an error. */
+object SessionSettings {
+  // Spark sets all confs again in each copy of a session.
+  private val accepted = ConcurrentHashMap.newKeySet[(String, String)]()
+
+  def register(settings: Seq[SettingDeclaration]): Unit = synchronized {
+    settings
+      .filterNot(setting => SQLConf.get.isModifiable(setting.name))
+      .foreach { setting =>
+        SQLConf
+          .buildConf(setting.name)
+          .doc(setting.doc)
+          .stringConf
+          .transform { value => check(setting, value); value }
+          .createWithDefaultString(setting.default)
+      }
+  }
+
+  private def check(setting: SettingDeclaration, value: String): Unit =
+    if (value != setting.default && Python.attached && !accepted.contains((setting.name, value))) {
+      Python.text(Operation.CHECK_SETTING, Map("name" -> setting.name, "value" -> value))
+      accepted.add((setting.name, value))
+    }
+}
