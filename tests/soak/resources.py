@@ -3,7 +3,9 @@
 import contextlib
 import gc
 import os
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,11 +75,19 @@ class Resources:
     table: Path
     temporary: tuple[Path, ...]
     samples: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in ALLOWANCES})
+    folders: Counter[str] = field(default_factory=Counter)
 
     def sample(self) -> None:
         """Takes a sample of everything."""
         for name, value in self._take().items():
             self.samples[name].append(value)
+        # The newest listing shows where files pile up; ids in names of folders are cut off.
+        self.folders = Counter(
+            re.sub(r"[0-9a-f-]{8,}", "*", os.path.relpath(parent, root.parent))
+            for root in (self.table, *self.temporary)
+            for parent, _, names in os.walk(root)
+            for _ in names
+        )
 
     def trends(self) -> dict[str, Trend]:
         """The trend of each resource; none of them if there are too few samples."""

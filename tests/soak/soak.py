@@ -162,6 +162,8 @@ def summary(board: Board, resources: Resources, minutes: float) -> bool:
     growing = [name for name, one in trends.items() if one.grows] if is_judged else []
     if not is_judged:
         print(f"resources are judged in runs of {JUDGED_MINUTES} minutes or more")
+    if growing:
+        print("most files: " + ", ".join(f"{name} {count}" for name, count in resources.folders.most_common(12)))
     print(f"{len(board.failures)} failures" + (f"; these grow: {', '.join(growing)}" if growing else ""))
     return not board.failures and not growing
 

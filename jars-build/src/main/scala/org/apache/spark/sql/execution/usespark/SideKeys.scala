@@ -14,8 +14,8 @@ import org.apache.spark.unsafe.types.UTF8String
 object SideKeys extends AdaptiveSparkPlanHelper {
 
   /**
-   * The values of one key, from the rows that adaptive execution has broadcast; None if they are more than some number, or
-   * not there yet.
+   * The different values of one key, from the rows that adaptive execution has broadcast; None if the rows are more than
+   * some number, or not there yet.
    */
   def broadcast(side: SparkPlan, keys: Seq[Expression], position: Int, most: Long): Option[Array[Any]] = side match {
     case stage: BroadcastQueryStageExec if isBroadcast(side) && stage.getRuntimeStatistics.rowCount.exists(_ <= most) =>
@@ -24,7 +24,7 @@ object SideKeys extends AdaptiveSparkPlanHelper {
         case _: LongHashedRelation => HashJoin.extractKeyExprAt(keys, position)
         case _ => BoundReference(position, keys(position).dataType, nullable = true)
       }
-      Some(relation.keys().map(value.eval).filter(_ != null).map(copied).toArray)
+      Some(relation.keys().map(value.eval).filter(_ != null).map(copied).toArray.distinct)
     case _ => None
   }
 
