@@ -33,6 +33,7 @@ HARMLESS = {
     "io.usespark.Python.attached()",
     "io.usespark.SampleReason.Tag()",
     "io.usespark.SampleReason.apply(java.lang.String, java.lang.String)",
+    "io.usespark.SettingDeclaration.apply(java.lang.String, java.lang.String, java.lang.String)",
     "io.usespark.TokenAuthentication.secret()",  # an object, whose text says nothing
     "io.usespark.UnclosedClassLoader.install()",
     "io.usespark.UseCatalog.refused(java.lang.String)",  # makes an exception
