@@ -190,12 +190,6 @@ def test_a_large_look_has_the_settings_of_the_user(spark, table, set_conf, monke
     assert (looks[0], looks[-1], row.reason) == ("false", "true", None)
 
 
-def test_a_size_that_is_none(table, set_conf):
-    set_conf(APPROXIMATE_BYTES.name, "many")
-    with pytest.raises(sql_ext.UseError, match=r"spark.qbeast.use.approximate.bytes = 'many' is not accepted"):
-        sql_ext.tolerance(f"SELECT count(*) c FROM {table.name}")
-
-
 @pytest.mark.slow
 def test_types_that_are_not_numbers(spark, table):
     query = (

@@ -94,8 +94,6 @@ def test_it_looks_at_files_with_its_keys_only(spark, by_key, new_table, set_conf
     source = new_table(COLUMNS)
     source.append(spark.range(700, 760).selectExpr("id", "id AS x", "CAST(id % 3 AS INT) AS p", "'d' AS s"))
     files = files_with(indexed, [(700, 759)])
-    # A session may have a value that is not accepted.
-    set_conf("spark.qbeast.use.joins.keys", str(2**32))
     assert compared(indexed, plain, merge(source.name), set_conf) == files
     # More keys than are compared one by one: their range.
     set_conf("spark.qbeast.use.joins.keys", "50")
