@@ -34,6 +34,7 @@ from catalog.history.events import (
     OptimizationEvent,
 )
 from catalog.history.recent_events import EVENTS_ADVICE, MOST_FILES
+from catalog.jvm.vanished_files import read_again
 from catalog.state.line_folder import FILE_NAME, FULL_CHARACTERS, LineFolder, MergedLines
 from catalog.state.state_files import access_problem, read
 from catalog.table.managed_table import ManagedTable
@@ -252,12 +253,15 @@ def _merged_lines(events: list[StoredEvent]) -> MergedLines:
 # ------------------------------------------------------------------------------------------------------- reading
 
 
-def optimizations(table: ManagedTable, clock: Clock = SYSTEM_CLOCK) -> DataFrame:
+def optimizations(table: ManagedTable) -> DataFrame:
     """Returns the rows of ``<table>.optimizations`` from the log and the store, newest first."""
+    return read_again(lambda: _optimizations(table))
+
+
+def _optimizations(table: ManagedTable) -> DataFrame:
     names = table.list_state(EVENTS_FOLDER)
     events = events_in_log(table)
-    # The parts of merged files may be deleted at any time.
-    ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in current_files(table, clock.now())]
+    ours = [f"{table.state_folder}/{EVENTS_FOLDER}/{n}" for n in names if _OURS.fullmatch(n)]
     if ours:
         events = united(events, stored_events(table.spark, ours), table.snapshot().table_id)
     lists = [f"{EVENTS_FOLDER}/{n}" for n in names if _FORMER_LIST.fullmatch(n)]

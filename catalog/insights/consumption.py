@@ -6,12 +6,12 @@ import uuid
 
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.errors import InvalidArgumentError
 from catalog.insights.record_files import CONSUMPTION_FOLDER, RECORD_FILE
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, merged_lines, parse_scans, scan_rows
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.shared_texts import SharedTexts
+from catalog.jvm.vanished_files import read_again
 from catalog.locations import STATE_FOLDER
 from catalog.properties.insight_properties import ScanRetention
 from catalog.state.line_folder import LineFolder
@@ -77,10 +77,13 @@ def newest_record(spark: SparkSession, location: str) -> int | None:
     return max((int(match[1]) for name in names if (match := RECORD_FILE.fullmatch(name))), default=None)
 
 
-def scans_of(table: ManagedTable, clock: Clock = SYSTEM_CLOCK) -> DataFrame:
+def scans_of(table: ManagedTable) -> DataFrame:
     """Returns the rows of ``<table>.consumption``; they are read when the DataFrame is."""
-    # The parts of merged files may be deleted at any time.
-    names = _folder(table).current(clock.now())
+    return read_again(lambda: _scans_of(table))
+
+
+def _scans_of(table: ManagedTable) -> DataFrame:
+    names = [name for name in table.list_state(CONSUMPTION_FOLDER) if RECORD_FILE.fullmatch(name)]
     if not names:
         return local_data_frame(table.spark, [], CONSUMPTION_SCHEMA)
     files = [f"{table.state_folder}/{CONSUMPTION_FOLDER}/{name}" for name in names]

@@ -1,4 +1,4 @@
-"""Reads of files that other processes delete, such as commits that a purge takes."""
+"""Reads of files that other processes delete: commits that a purge takes, records that are merged or too old."""
 
 from __future__ import annotations
 

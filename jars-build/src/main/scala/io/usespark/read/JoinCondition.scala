@@ -35,11 +35,7 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
 
   /** The files whose partitions have a key. */
   def select(files: Seq[AddFile], partitions: PartitionKeys): Seq[AddFile] =
-    files.filter { file =>
-      val value = partitions.of(file)
-      // A join that drops rows without a match drops those without a value.
-      value != null && isMet(value, value)
-    }
+    files.filter(file => partitions.meets(file, isMet))
 
   private def isMet(low: Any, high: Any): Boolean = (low, high) match {
     case (number: Double, _) if number.isNaN => true

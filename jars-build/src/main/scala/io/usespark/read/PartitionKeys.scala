@@ -18,8 +18,14 @@ import org.apache.spark.sql.types.DataType
 final private[usespark] class PartitionKeys private (storedName: String, dataType: DataType, timeZone: String) {
   private val values = mutable.HashMap.empty[String, Any]
 
-  /** The value in a file; null if it is unknown there. */
-  def of(file: AddFile): Any = {
+  /** Whether a file can hold a value for which a test of bounds is true; a file of which the log has no value can. */
+  def meets(file: AddFile, test: (Any, Any) => Boolean): Boolean = !file.partitionValues.contains(storedName) || {
+    val value = of(file)
+    // A join that drops rows without a match drops those whose column is null.
+    value != null && test(value, value)
+  }
+
+  private def of(file: AddFile): Any = {
     val text = file.partitionValues.getOrElse(storedName, null)
     if (text == null) null
     else values.getOrElseUpdate(text, Cast(Literal(text), dataType, Some(timeZone), EvalMode.LEGACY).eval())
