@@ -69,7 +69,11 @@ class Transaction:
             # Longer than a lease lasts without a renewal.
             world.scheduler.sleep(world.random.randrange(120_000))
         for number, run in enumerate(rows):
-            of_run = [row for path in run for row in world.rows_of(live[path])]
+            try:
+                of_run = [row for path in run for row in world.rows_of(live[path])]
+            except FileNotFoundError as error:
+                # A purge that could not read the lease may have deleted the file; Spark's job fails like this.
+                raise StoreError(str(error)) from error
             step = most or max(len(of_run), 1)
             for start in range(0, len(of_run), step):
                 part = tuple(of_run[start : start + step])
