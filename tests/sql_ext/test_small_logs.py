@@ -5,9 +5,13 @@ import pytest
 KEY = "spark.databricks.delta.snapshotPartitions"
 
 
-def _partitions(spark, path):
+def _snapshot(spark, path):
     log = spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(path))
-    return log.unsafeVolatileSnapshot().stateDS().rdd().getNumPartitions()
+    return log.unsafeVolatileSnapshot()
+
+
+def _partitions(spark, path):
+    return _snapshot(spark, path).stateDS().rdd().getNumPartitions()
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, 1), ("7", 7)])
@@ -26,3 +30,25 @@ def test_a_small_log_has_one_partition_unless_its_owner_wants_more(spark, tmp_pa
     session.range(20, 30).write.format("delta").mode("append").save(str(path))
     assert session.read.format("delta").load(str(path)).where("id < 25").count() == 25
     assert _partitions(spark, path) == expected
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM {} WHERE id = 3",
+        "UPDATE {} SET id = 40 WHERE id = 4",
+        "MERGE INTO {} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "DESCRIBE DETAIL {}",
+        "OPTIMIZE {}",
+    ],
+    ids=lambda statement: statement.split()[0],
+)
+def test_a_statement_that_reads_a_version_first_keeps_it_in_one_partition(spark, tmp_path, statement):
+    session = spark.newSession()
+    session.conf.unset(KEY)
+    session.range(20).write.format("delta").save(str(tmp_path))
+    read = _snapshot(spark, tmp_path)
+    assert not read.stateReconstructionTriggered()
+    session.sql(statement.format(f"delta.`{tmp_path}`"))
+    assert read.stateReconstructionTriggered()
+    assert read.stateDS().rdd().getNumPartitions() == 1

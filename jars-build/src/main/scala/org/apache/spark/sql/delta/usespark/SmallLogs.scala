@@ -4,11 +4,14 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{SparkSession, classic}
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.sources.DeltaSQLConf.DELTA_SNAPSHOT_PARTITIONS
+import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf.ADAPTIVE_EXECUTION_ENABLED
 
@@ -20,12 +23,8 @@ import org.apache.spark.sql.internal.SQLConf.ADAPTIVE_EXECUTION_ENABLED
  */
 case class SmallLogs(session: SparkSession) extends Rule[LogicalPlan] with Logging {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    plan
-      .collect { case scan: LogicalRelation => scan.relation }
-      .collect { case relation: HadoopFsRelation => relation.location }
-      // The newest snapshot that Delta has; the log is not listed for this.
-      .collect { case index: TahoeLogFileIndex => index.deltaLog.unsafeVolatileSnapshot }
-      .foreach(prepare)
+    // The newest snapshot that Delta has; the log is not listed for this.
+    SmallLogs.logsOf(plan).foreach(log => prepare(log.unsafeVolatileSnapshot))
     plan
   }
 
@@ -45,6 +44,21 @@ object SmallLogs {
 
   /** As in `catalog/jvm/session.py`. */
   private val BytesPerPartition = 4000000L
+
+  /** The logs of the tables that a plan reads; statements that change rows have their table in a field. */
+  private def logsOf(plan: LogicalPlan): Seq[DeltaLog] = plan.collect {
+    case scan: LogicalRelation =>
+      scan.relation match {
+        case HadoopFsRelation(index: TahoeLogFileIndex, _, _, _, _, _) => Seq(index.deltaLog)
+        case _ => Nil
+      }
+    case command: RunnableCommand with Product =>
+      command.productIterator.toSeq.flatMap {
+        case ResolvedTable(_, _, table: DeltaTableV2, _) => Seq(table.deltaLog)
+        case changed: LogicalPlan => logsOf(changed)
+        case _ => Nil
+      }
+  }.flatten
 
   private def bytesOf(snapshot: Snapshot): Long =
     snapshot.logSegment.deltas.map(_.getLen).sum + snapshot.checkpointProvider.effectiveCheckpointSizeInBytes()
