@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from catalog.epoch_millis import moment
 from catalog.files.file_table import UNKNOWN, FileTable
 from catalog.history.event_files import StoredEvent
 from catalog.history.recent_events import newest_event
-from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.names import declared_property
 from catalog.properties.optimization_properties import effective_type
 from catalog.properties.target_file_size import TARGET_FILE_BYTES
@@ -20,7 +19,7 @@ from catalog.state.automation import RUNNING, SCHEDULED, SUSPENDED
 from catalog.state.lease import holder_of
 from catalog.state.state_files import StateFolder
 from catalog.state.suspension import suspension_of
-from otree.revision import Revision
+from procedures.insight.health.version_facts import ViewedTable, ViewedVersion
 from sql_ext.commands.output import Row
 from sql_ext.from_log.log_table import LogTable
 
@@ -30,47 +29,7 @@ _SHOWN = ("optimization_name", "state", "trigger", "finished_at", "version", "er
 _SMALL_SHARE = 0.25
 
 
-class _Table(StateFolder, Protocol):
-    """A table, with or without a session."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def location(self) -> str:
-        """Its root."""
-
-
-class _Version(Protocol):
-    """A version of a table, with or without a session; see ``TableSnapshot``."""
-
-    @property
-    def version(self) -> int:
-        """The number."""
-
-    @property
-    def table_id(self) -> str:
-        """Delta's metadata id."""
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The properties in force."""
-
-    @property
-    def revisions(self) -> Mapping[int, Revision]:
-        """The readable revisions by number."""
-
-    @property
-    def latest_revision(self) -> Revision | None:
-        """The newest one that has a space."""
-
-    @property
-    def index_configuration(self) -> IndexConfiguration | None:
-        """What the properties say about the index."""
-
-
-def overview_row(table: _Table, version: _Version, files: Mapping[str, int], now: int) -> Row:
+def overview_row(table: ViewedTable, version: ViewedVersion, files: Mapping[str, int], now: int) -> Row:
     """Returns one row about a table, its index, its files and its automatic optimization.
 
     Args:
@@ -160,7 +119,7 @@ def _last(event: StoredEvent | None) -> dict[str, Any] | None:
     return shown
 
 
-def _state(table: StateFolder, version: _Version, now: int) -> str:
+def _state(table: StateFolder, version: ViewedVersion, now: int) -> str:
     """Returns the state from the table's folder, which does not contain the schedules of other processes."""
     if suspension_of(table) is not None:
         return SUSPENDED

@@ -15,9 +15,6 @@ from procedures.insight.health.health_parts import HealthFacts, parts_of
 from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import SCALES, Part, score_of
 
-# Failures count for this long.
-FAILURE_MILLIS = 7 * 24 * 3600 * 1000
-
 
 @dataclass(frozen=True)
 class Diagnosis:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from catalog.clock import Clock
-from catalog.history.recent_events import recent_failures
 from catalog.jvm.session import described_jobs
-from catalog.properties.index_properties import is_outdated
-from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
-from catalog.table.snapshot import TableSnapshot
-from procedures.insight.health.diagnosis import FAILURE_MILLIS, Diagnosis, are_indexed
-from procedures.insight.health.health_parts import HealthFacts
+from procedures.insight.health.diagnosis import Diagnosis
 from procedures.insight.health.score import Part, score_of
+from procedures.insight.health.version_facts import facts_of
 
 
 def diagnosis_of(table: ManagedTable, clock: Clock) -> Diagnosis:
@@ -25,7 +21,15 @@ def diagnosis_of(table: ManagedTable, clock: Clock) -> Diagnosis:
         TooComplexError: the table has too many files; see ``TableSnapshot.columns``.
     """
     with described_jobs(table.spark, f"USE health: {table.name}"):
-        facts = _facts_of(table, table.snapshot(), clock)
+        snapshot = table.snapshot()
+        facts = facts_of(
+            table,
+            snapshot,
+            clock,
+            commits=snapshot.version - table.handle.versions(table.spark).checkpoint_before(snapshot.version),
+            commit_bytes=snapshot.extent.commit_bytes,
+            clustering=snapshot.state.clustering_columns(),
+        )
     return Diagnosis.of(facts)
 
 
@@ -45,25 +49,3 @@ def table_score(table: ManagedTable, clock: Clock) -> int:
         TooComplexError: see ``health_of``.
     """
     return score_of(health_of(table, clock))
-
-
-def _facts_of(table: ManagedTable, snapshot: TableSnapshot, clock: Clock) -> HealthFacts:
-    files, newest = snapshot.file_table, snapshot.latest_revision
-    index = snapshot.index_configuration
-    commits = snapshot.version - table.handle.versions(table.spark).checkpoint_before(snapshot.version)
-    return HealthFacts(
-        name=table.name,
-        files=files,
-        newest=newest,
-        is_indexed=are_indexed(snapshot.revisions, files, newest),
-        cube_rows=files.rows_of_cubes(newest),
-        has_index_columns=index is not None,
-        target_bytes=TARGET_FILE_BYTES.value(snapshot.settings),
-        commits=commits,
-        # A version that was loaded before its checkpoint was written still names the commits.
-        commit_bytes=snapshot.extent.commit_bytes if commits else 0,
-        failures=recent_failures(table, snapshot.table_id, clock.now() - FAILURE_MILLIS),
-        clustering=snapshot.state.clustering_columns(),
-        is_outdated=is_outdated(index, newest, snapshot.configuration),
-        fractions=() if index is None else index.sample_fractions,
-    )
