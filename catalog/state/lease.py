@@ -230,11 +230,15 @@ def acquire(
             table.write_state(_sharer_file(plan, run_id), mine.to_json())
         except file_errors() as error:
             warn_once(table, LEASE_FILE, Unreadable(NOT_ACCESSIBLE, access_problem(error)), _BLOCKED_ADVICE)
-    if not table.create_state(LEASE_FILE, mine.to_json()):
-        # Another run created the file since; otherwise the file has expired, or cannot be read.
+    # Another run created the file, or the file has expired or cannot be read. What was deleted since the first attempt
+    # must not be overwritten: a third run may have created it anew.
+    for _ in range(2):
+        if table.create_state(LEASE_FILE, mine.to_json()):
+            break
         held = conflicting_lease(table, run_id, now, plan)
         if held is not None:
             return _refused(table, run_id, plan, held)
+    else:
         try:
             table.write_state(LEASE_FILE, mine.to_json())
         except file_errors() as error:
@@ -349,10 +353,22 @@ def _release(table: ManagedTable, run_id: str, plan: str | None, now: int) -> No
     lease = read_lease(table)
     if lease is None or (lease.run_id != run_id and (plan is None or lease.plan != plan)):
         return
-    if not others:
+    if plan is None or not others:
         table.delete_state(LEASE_FILE)
     elif lease.run_id == run_id:
-        table.write_state(LEASE_FILE, others[0].to_json())
+        _transfer(table, plan, others, now)
+
+
+def _transfer(table: ManagedTable, plan: str, others: list[Lease], now: int) -> None:
+    """Gives the lease to another run of the plan; if that run has ended meanwhile, to the next one."""
+    while others:
+        heir = others[0]
+        table.write_state(LEASE_FILE, heir.to_json())
+        others = _sharers(table, plan, now)
+        if any(other.run_id == heir.run_id for other in others):
+            return
+    # All of them have ended: each deleted its own file before it looked at the lease.
+    table.delete_state(LEASE_FILE)
 
 
 def _sharer_file(plan: str, run_id: str) -> str:

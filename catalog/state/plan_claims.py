@@ -181,10 +181,15 @@ class GroupClaims:
                 other = self._conflicting_claim(group_id, now, again)
                 if other is not None:
                     return other
-            if not self._create(group_id, mine):
+            # A file that another run has deleted since the first attempt must not be overwritten: a third run may have
+            # created it anew.
+            for _ in range(2):
+                if self._create(group_id, mine):
+                    break
                 other = self._conflicting_claim(group_id, now, again)
                 if other is not None:
                     return other
+            else:
                 self._store(group_id, mine)
             # Of two runs that saw an expired claim, the last one to write the file has the group.
             other = self._conflicting_claim(group_id, now, again)

@@ -169,7 +169,9 @@ def unprotect(table: ManagedTable, name: str) -> Protection | None:
         table.delete_state(_file(name))
     except (Py4JError, PySparkException, OSError) as error:
         problem = access_problem(error)
-    if name + _SUFFIX in table.list_state(PROTECTED_FOLDER):
+    is_kept = name + _SUFFIX in table.list_state(PROTECTED_FOLDER)
+    # Otherwise another process has used the name again.
+    if is_kept and _protection(table, name + _SUFFIX) == there:
         path = f"{table.state_folder}/{_file(name)}"
         raise WriteDeniedError(f"{path} cannot be deleted ({problem}). The version stays protected: check the rights.")
     return there if isinstance(there, Protection) else None

@@ -124,8 +124,9 @@ class Store:
     def _put(self, path: str, data: object, size: int) -> None:
         now = self._scheduler.now
         listed_from = 0
-        # Protections need a listing that shows every object; see docs/reliability.md.
-        if "/protected/" not in path and path not in self.objects and self._faults.strikes(LATE_LISTING):
+        # Protections and purges find each other by listings that show every object; see docs/reliability.md.
+        is_exempt = "/protected/" in path or "/reclaimed/" in path
+        if not is_exempt and path not in self.objects and self._faults.strikes(LATE_LISTING):
             listed_from = now + self._faults.milliseconds(20_000)
         self.objects[path] = StoredObject(data, size, now, listed_from)
 

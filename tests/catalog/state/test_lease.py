@@ -84,6 +84,31 @@ def test_of_two_at_once_one_has_it(tmp_path, before):
     assert read_lease(table).run_id == "other"
 
 
+class ReleasedMeanwhile(FolderHandle):
+    """A run takes the lease and releases it while another one finds out who has it, and a third run takes it."""
+
+    taken = False
+
+    def create_text(self, file, text):
+        if not self.taken:
+            self.taken = True
+            acquire(folder_table(self.root), "first", "call", NOW)
+        return super().create_text(file, text)
+
+    def read_text(self, file):
+        if '"first"' not in (super().read_text(file) or ""):
+            return super().read_text(file)
+        self.delete(file)
+        acquire(folder_table(self.root), "third", "call", NOW)
+        return None
+
+
+def test_one_that_was_released_and_taken_is_not_overwritten(tmp_path):
+    table = folder_table(tmp_path, ReleasedMeanwhile(tmp_path))
+    assert acquire(table, "a", "call", NOW).lease.run_id == "third"
+    assert read_lease(table).run_id == "third"
+
+
 def test_it_is_renewed_three_times_in_its_time_and_released(table):
     clock = LimitedClock(NOW, waits=4)
     acquire(table, "a", "call", NOW)
@@ -150,6 +175,25 @@ def test_the_run_that_ends_hands_the_lease_over_and_the_last_one_deletes_it(tabl
     assert table.list_state("plans/00000000000a/runs") == ["b.json"]
     _ended(table, "b")
     assert table.read_state(LEASE_FILE) is None
+
+
+class EndsAtOnce(FolderHandle):
+    """The run that is given the lease has ended just before it is written."""
+
+    def write_text(self, file, text):
+        if file.endswith(LEASE_FILE) and '"run_id":"b"' in text:
+            self.delete("_use/plans/00000000000a/runs/b.json")
+        super().write_text(file, text)
+
+
+@pytest.mark.parametrize("others", ["b", "bc"])
+def test_a_run_that_has_ended_is_not_given_the_lease(tmp_path, others):
+    for run in (*others, "a"):
+        acquire(folder_table(tmp_path), run, "call", NOW, "00000000000a")
+    table = folder_table(tmp_path, EndsAtOnce(tmp_path))
+    _ended(table, "a")
+    held = holder_of(table, NOW)
+    assert held is None if others == "b" else held.run_id == "c"
 
 
 def test_a_run_that_was_killed_does_not_keep_the_lease(table):

@@ -171,6 +171,23 @@ def test_of_two_runs_that_take_over_one_has_the_group(tmp_path):
     assert claims.state(1).run_id == "b"
 
 
+class ReleasedMeanwhile(FolderHandle):
+    """The run that has a group gives it back while another one finds out who has it, and a third one claims it."""
+
+    def read_text(self, file):
+        if '"first"' not in (super().read_text(file) or ""):
+            return super().read_text(file)
+        self.delete(file)
+        assert _claims(folder_table(self.root), "third").take(1) is None
+        return None
+
+
+def test_a_group_that_was_given_back_and_claimed_is_not_taken(tmp_path):
+    table = folder_table(tmp_path, ReleasedMeanwhile(tmp_path))
+    assert _claims(folder_table(tmp_path), "first").take(1) is None
+    assert _claims(table, "a").take(1).run_id == "third"
+
+
 def test_claims_are_renewed_and_what_is_left_is_given_back(table):
     clock = LimitedClock(NOW, waits=4)
     claims = _claims(table, "a", clock)

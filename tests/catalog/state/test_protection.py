@@ -88,6 +88,25 @@ def test_a_failed_write_leaves_the_file_of_another_process():
     assert handle.files == {"_use/protected/a.json": other}
 
 
+class ReusedHandle(MemoryHandle):
+    """Another process uses a name again as soon as its file is deleted, or the file stays."""
+
+    stays = False
+
+    def delete(self, file):
+        self.files[file] = self.files[file] if self.stays else json.dumps(STORED | {"version": 5})
+
+
+def test_a_name_that_another_process_uses_again_was_free():
+    handle = ReusedHandle({"_use/protected/a.json": json.dumps(STORED)})
+    table = folder_table(Path("/t"), handle)
+    assert unprotect(table, "a").version == STORED["version"] != 5
+    assert [protection.version for protection in protections(table)] == [5]
+    handle.stays = True
+    with pytest.raises(WriteDeniedError, match="cannot be deleted"):
+        unprotect(table, "a")
+
+
 def test_names_are_used_once():
     table = memory_table({})
     first = protect(table, "b", 3, NOW)
