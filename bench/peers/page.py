@@ -10,6 +10,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ MEASURES = {
 }
 LOSS = 1.05
 FEWEST_TURNS = 10
+# Tables that compare workloads have this budget only.
+BUDGET = "2"
 
 
 def total(queries: Mapping[str, Mapping[str, Any]], measure: str) -> float:
@@ -50,12 +53,16 @@ def total(queries: Mapping[str, Mapping[str, Any]], measure: str) -> float:
 def losses(figures: Mapping[str, Any]) -> str:
     """Where another system needs less than USE, by more than a twentieth; of each workload the worst measurement.
 
+    Budgets count as one workload.
+
     The greatest loss comes first.
     """
     worst: dict[tuple[str, str], tuple[float, str, str, str, float, tuple[float, str]]] = {}
     for loss in _losses(figures):
         _, key, _, measure, *_ = loss
-        worst[key, measure] = max(worst.get((key, measure), loss), loss)
+        name, scale, _, _, *store = key.split()
+        workload = " ".join([name, scale, *store])
+        worst[workload, measure] = max(worst.get((workload, measure), loss), loss)
     lines = [row("workload", "measured", "what", "USE", "best", "times as much"), row(*["---"] * 6)]
     for ratio, key, name, measure, mine, (best, system) in sorted(worst.values(), key=lambda loss: -loss[0]):
         cells = (_show(measure, mine), f"{_show(measure, best)} ({NAMES[system]})")
@@ -81,7 +88,7 @@ def _losses(figures: Mapping[str, Any]) -> Iterator[tuple[float, str, str, str, 
 def lost_queries(figures: Mapping[str, Any]) -> str:
     """The queries that read more bytes than with another system, by more than a twentieth."""
     lines = [row("workload", "measured", "queries that read more than with the best other system"), row(*["---"] * 3)]
-    for key, systems in figures.items():
+    for key, systems in _with_one_budget(figures).items():
         for name, queries in systems["use"]["queries"].items():
             worse = []
             for query, cost in queries.items():
@@ -96,6 +103,7 @@ def lost_queries(figures: Mapping[str, Any]) -> str:
 
 def overview(figures: Mapping[str, Any]) -> str:
     """What each system reads at the end of each history, and what it wrote until then, relative to USE."""
+    figures = _with_one_budget(figures)
     heads = [cell for key in figures for cell in (f"{_title(key)}: read", "written")]
     lines = [row("system", *heads), row(*["---"] * (len(heads) + 1))]
     for system in (name for name in NAMES if any(name in systems for systems in figures.values())):
@@ -118,33 +126,27 @@ def workloads(figures: Mapping[str, Any]) -> str:
 
 
 def _workload(systems: Mapping[str, Any]) -> str:
+    """What each system reads in each measurement, and what it has written."""
     measured = list(systems["use"]["queries"])
-    heads = [f"{name}: {what}" for name in measured for what in ("MB", "requests", "planning, s", "CPU, s")]
-    lines = [row("system", "layout, s", "MB written by the history", *heads, "MB of the table", "MB of its log")]
-    lines.append(row(*["---"] * (len(heads) + 5)))
-    for system in (name for name in NAMES if name in systems):
-        run = systems[system]
-        if not all(query["ok"] for each in run["queries"].values() for query in each.values()):
-            raise SystemExit(f"{system} gave wrong answers: {_wrong(run)}")
-        steps = run["steps"]
-        written = _written(run)
-        cells = [
-            _show(measure, total(run["queries"][name], measure), unit=False)
-            for name in measured
-            for measure in MEASURES
-        ]
+    shown = [name for name in NAMES if name in systems]
+    for system in shown:
+        if wrong := _wrong(systems[system]):
+            raise SystemExit(f"{system} gave wrong answers: {wrong}")
+    is_timed = not math.isnan(total(systems["use"]["queries"][measured[0]], "planning"))
+    heads = ("MB", "requests", *(("planning, s", "CPU, s") if is_timed else ()))
+    lines = [row("measured", "system", *heads), row(*["---"] * (len(heads) + 2))]
+    for name, system in product(measured, shown):
+        queries = systems[system]["queries"][name]
+        cells = [_show(measure, total(queries, measure), unit=False) for measure in MEASURES]
+        lines.append(row(name, NAMES[system], *cells[: len(heads)]))
+    heads = (*(("layout, s",) if is_timed else ()), "MB written by the history", "MB of the table", "MB of its log")
+    lines += ["", row("system", *heads), row(*["---"] * (len(heads) + 1))]
+    for system in shown:
+        run, steps = systems[system], systems[system]["steps"]
         size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
-        is_timed = not math.isnan(total(run["queries"][measured[0]], "planning"))
-        lines.append(
-            row(
-                NAMES[system],
-                f"{steps['load']['seconds'] + steps['lay out']['seconds']:.0f}" if is_timed else "",
-                _show("bytes_read", written, unit=False),
-                *cells,
-                _show("bytes_read", size, unit=False),
-                _show("bytes_read", run["log_bytes"], unit=False),
-            )
-        )
+        layout = [f"{steps['load']['seconds'] + steps['lay out']['seconds']:.0f}"] if is_timed else []
+        sizes = [_show("bytes_read", each, unit=False) for each in (_written(run), size, run["log_bytes"])]
+        lines.append(row(NAMES[system], *layout, *sizes))
     return "\n".join(lines) + "\n" + _times(systems)
 
 
@@ -261,6 +263,11 @@ _PARTS = {"losses": losses, "lost queries": lost_queries, "sizes": sizes, "workl
 def parts_of(marks: Iterable[str], figures: Mapping[str, Any]) -> dict[str, str]:
     """The parts of a page, by the name of their marks."""
     return {mark: _PARTS[mark](figures) for mark in marks}
+
+
+def _with_one_budget(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The runs in local files with ``BUDGET``."""
+    return {key: systems for key, systems in figures.items() if key.split()[3:] == [BUDGET]}
 
 
 def _written(run: Mapping[str, Any]) -> int:
