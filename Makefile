@@ -202,7 +202,7 @@ bench-statements: java $(INSTALLED) ## compare statements with and without their
 bench-star: java $(INSTALLED) ## the star schema benchmark with joins that skip files, without, and liquid clustering (ARGS="--scale 1")
 	@$(BIN)/python bench/star_schema.py $(ARGS)
 
-bench-tpch: java $(INSTALLED) ## the 22 queries of TPC-H on an indexed table and with liquid clustering (ARGS="--scale 1"; pip install duckdb-extension-tpch)
+bench-tpch: java $(INSTALLED) ## the 22 queries of TPC-H on an indexed table and with liquid clustering (ARGS="--scale 1")
 	@$(BIN)/python bench/tpch.py $(ARGS)
 
 bench-merge: java $(INSTALLED) ## what a MERGE of 1,000 keys reads, with and without the keys of its source (minutes)
@@ -211,7 +211,7 @@ bench-merge: java $(INSTALLED) ## what a MERGE of 1,000 keys reads, with and wit
 bench-fleet-tables: java $(INSTALLED) ## bytes that readers of 300 tables read, by who gets the budget (half an hour)
 	@$(BIN)/python bench/fleet_tables.py --json bench/results/fleet_tables.json $(ARGS)
 
-bench-diagnosis: java $(INSTALLED) ## what use-spark diagnose predicts, against what is read with the index (ten minutes; pip install duckdb-extension-tpch)
+bench-diagnosis: java $(INSTALLED) ## what use-spark diagnose predicts, against what is read with the index (ten minutes)
 	@$(BIN)/python bench/diagnosis.py $(ARGS)
 
 bench-looks: java $(INSTALLED) ## what the looks of the service at many tables cost (minutes; ARGS="--tables 10000")

@@ -1,6 +1,6 @@
 """The 22 queries of TPC-H: what they read of an indexed table and of one with liquid clustering by the same columns.
 
-Data and queries come from DuckDB's generator (`pip install duckdb-extension-tpch`), and so do the right answers. Each
+Data and queries come from DuckDB's generator, and so do the right answers. Each
 table has the same columns for both layouts: a date, and the key of the most frequent join.
 
     make bench-tpch ARGS="--scale 1 --rounds 3"

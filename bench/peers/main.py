@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -179,6 +180,8 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measures what has been measured before")
     parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
     wanted = parser.parse_args()
+    if wanted.s3 and importlib.util.find_spec("moto") is None:
+        parser.error("--s3 needs a server: .venv/bin/pip install '.[object-stores]'")
     systems = list(SYSTEMS) if wanted.all_systems else wanted.systems
     BUILD.mkdir(parents=True, exist_ok=True)
     failed = []
