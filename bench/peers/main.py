@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
     wanted = parser.parse_args()
     if wanted.s3 and importlib.util.find_spec("moto") is None:
-        parser.error("--s3 needs a server: .venv/bin/pip install '.[object-stores]'")
+        parser.error("--s3 needs a server: .venv/bin/pip install --editable '.[object-stores]'")
     systems = list(SYSTEMS) if wanted.all_systems else wanted.systems
     BUILD.mkdir(parents=True, exist_ok=True)
     failed = []
