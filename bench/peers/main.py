@@ -69,7 +69,15 @@ class Worker:
     """A process in which one system runs a workload."""
 
     def __init__(
-        self, system: str, workload: Path, budget: float, rounds: int, home: Path, result: Path, store: str | None
+        self,
+        system: str,
+        workload: Path,
+        budget: float,
+        rounds: int,
+        home: Path,
+        result: Path,
+        store: str | None,
+        workers: int,
     ) -> None:
         """Starts it.
 
@@ -81,6 +89,7 @@ class Worker:
             home: an empty folder for its tables.
             result: a file for the figures.
             store: the address of a server whose bucket has the tables; None for local files.
+            workers: processes that run tasks; 0 = the driver.
         """
         self.name = system
         self.result = result
@@ -88,6 +97,7 @@ class Worker:
         python = python_of(SYSTEMS[system].environment)
         command = [python, "-m", "peers.worker", system, workload, home, JAR, result]
         command += ["--budget", str(budget), "--rounds", str(rounds), *(["--store", store] if store else [])]
+        command += ["--workers", str(workers)]
         settings = {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT / "bench")}
         self._process = subprocess.Popen(
             list(map(str, command)),
@@ -128,7 +138,7 @@ class Worker:
 
 
 def run_in_turn(
-    results: Mapping[str, Path], workload: Path, budget: float, rounds: int, store: str | None = None
+    results: Mapping[str, Path], workload: Path, budget: float, rounds: int, store: str | None = None, workers: int = 0
 ) -> None:
     """Runs a workload on some systems, of which only one is active at any time.
 
@@ -138,6 +148,7 @@ def run_in_turn(
         budget: in sizes of the tables that change.
         rounds: how often a measurement runs each query.
         store: the address of a server whose bucket has the tables; None for local files.
+        workers: processes that run tasks for each system; 0 = its driver.
     """
     with ExitStack() as stack:
         workers = []
@@ -146,7 +157,7 @@ def run_in_turn(
             # If the run fails, there are no figures, and not those of an earlier one.
             result.unlink(missing_ok=True)
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
-            worker = Worker(system, workload, budget, rounds, home, result, store)
+            worker = Worker(system, workload, budget, rounds, home, result, store, workers)
             stack.callback(worker.end)
             start = time.monotonic()
             if worker.run_to_next_turn():
@@ -176,10 +187,15 @@ def main() -> None:
         "--rounds", type=int, default=1, help="how often a query is timed, after a round that counts; 0: no times"
     )
     parser.add_argument("--s3", action="store_true", help="tables in a bucket of a server on this machine; counts only")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="processes with a core each that run the tasks of a system; needs --s3"
+    )
     parser.add_argument("--at-once", type=int, default=5, help="how many systems take turns; each needs 4 GB of memory")
     parser.add_argument("--again", action="store_true", help="measures what has been measured before")
     parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
     wanted = parser.parse_args()
+    if wanted.workers and not wanted.s3:
+        parser.error("--workers needs --s3: only a server counts the requests of all processes")
     if wanted.s3 and importlib.util.find_spec("moto") is None:
         parser.error("--s3 needs a server: .venv/bin/pip install --editable '.[object-stores]'")
     systems = list(SYSTEMS) if wanted.all_systems else wanted.systems
@@ -189,7 +205,8 @@ def main() -> None:
         for name, budget in product(wanted.workloads, wanted.budgets):
             steps = WORKLOADS[name][1] if wanted.steps is None else wanted.steps
             folder = make_workload(name, wanted.scale, steps)
-            key = f"{name} {wanted.scale:g} {steps} {budget:g}{' s3' if store else ''}"
+            place = [*(["s3"] if store else []), *([f"{wanted.workers}w"] if wanted.workers else [])]
+            key = " ".join([name, f"{wanted.scale:g}", str(steps), f"{budget:g}", *place])
             stem = f"{key.replace(' ', '-')}-{wanted.rounds}"
             stored = {each: BUILD / "raw" / f"{stem}-{each}.json" for each in systems}
             made = (folder / "made-by").stat().st_mtime
@@ -197,7 +214,9 @@ def main() -> None:
             for first in range(0, len(missing), wanted.at_once):
                 chosen = missing[first : first + wanted.at_once]
                 print(f"{key}: {' '.join(chosen)}", flush=True)
-                run_in_turn({each: stored[each] for each in chosen}, folder, budget, wanted.rounds, store)
+                run_in_turn(
+                    {each: stored[each] for each in chosen}, folder, budget, wanted.rounds, store, wanted.workers
+                )
             figures = {each: json.loads(path.read_text("utf-8")) for each, path in stored.items() if path.exists()}
             failed += [f"failed: see {stored[each].with_suffix('.log')}" for each in systems if each not in figures]
             _store(wanted.json, key, figures)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -132,6 +133,17 @@ def log_bytes(jvm: Any, configuration: Any, warehouse: str) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process, in user and in kernel mode: fields 14 and 15 of proc(5), after the name in parentheses."""
-    times = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11:13]
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+    """CPU time of a process and all below it, in user and in kernel mode.
+
+    Fields 4, 14 and 15 of proc(5), after the name in parentheses.
+    """
+    times, parents = dict[int, int](), dict[int, int]()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            fields = (folder / "stat").read_text("ascii", "replace").rpartition(")")[2].split()
+            parents[int(folder.name)] = int(fields[1])
+            times[int(folder.name)] = sum(map(int, fields[11:13]))
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return sum(times.get(each, 0) for each in found) / os.sysconf("SC_CLK_TCK")

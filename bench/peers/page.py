@@ -277,7 +277,8 @@ def _written(run: Mapping[str, Any]) -> int:
 
 def _title(key: str) -> str:
     name, scale, rounds, budget, *store = key.split()
-    return f"{TITLES[name]}, scale {scale}, {rounds} rounds, budget {budget}{', on S3' if store else ''}"
+    places = (", on S3" if place == "s3" else f", {place.removesuffix('w')} workers" for place in store)
+    return f"{TITLES[name]}, scale {scale}, {rounds} rounds, budget {budget}{''.join(places)}"
 
 
 def _wrong(run: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ SETTINGS = {
     # Hudi has no timestamps without a time zone.
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
 }
+_MEGABYTES_OF_A_WORKER = 1536
 Record = dict[str, Any]
 
 
@@ -75,15 +76,19 @@ class Run:
         return record
 
     def _totals(self) -> dict[str, float]:
-        """Time of tasks, CPU time of both processes, and jobs, since the session began."""
+        """Time of tasks, CPU time of all processes, and jobs, since the session began."""
         context = self.spark.sparkContext._jsc.sc()
         context.listenerBus().waitUntilEmpty()
         pid = self.jvm.java.lang.ProcessHandle.current().pid()
         return {
-            "task_seconds": context.statusStore().executorSummary("driver").totalDuration() / 1e3,
+            "task_seconds": self._task_seconds(),
             "cpu_seconds": cpu_seconds(pid) + time.process_time(),
             "jobs": context.dagScheduler().numTotalJobs(),
         }
+
+    def _task_seconds(self) -> float:
+        executors = self.spark.sparkContext._jsc.sc().statusStore().executorList(False)
+        return sum(executors.apply(number).totalDuration() for number in range(executors.size())) / 1e3
 
     @property
     def jvm(self) -> Any:
@@ -196,8 +201,15 @@ def _length(run: Run, path: str) -> int:
     return int(file.getFileSystem(run.spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(file).getLen())
 
 
-def start(system: System, home: Path, storage: Storage) -> Run:
-    """Starts the session of a system; what does not belong to tables is below ``home``."""
+def start(system: System, home: Path, storage: Storage, workers: int = 0) -> Run:
+    """Starts the session of a system.
+
+    Args:
+        system: the system.
+        home: a folder for what does not belong to tables.
+        storage: where tables are.
+        workers: processes with a core each that run tasks; 0 = this one, with two cores.
+    """
     builder = SparkSession.builder.appName(f"bench {system.name}")
     own = {
         "spark.sql.warehouse.dir": storage.warehouse,
@@ -205,6 +217,9 @@ def start(system: System, home: Path, storage: Storage) -> Run:
         "spark.sql.catalog.ice.warehouse": storage.warehouse,
     }
     settings = {**SETTINGS, **own, **storage.settings, **system.settings}
+    if workers:
+        settings["spark.master"] = f"local-cluster[{workers},1,{_MEGABYTES_OF_A_WORKER}]"
+        settings["spark.executor.memory"] = f"{_MEGABYTES_OF_A_WORKER}m"
     packages = [*filter(None, [settings.get("spark.jars.packages")]), *storage.packages]
     if packages:
         settings["spark.jars.packages"] = ",".join(packages)
@@ -228,9 +243,10 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--store", help="address of a server whose bucket has the tables")
+    parser.add_argument("--workers", type=int, default=0)
     wanted = parser.parse_args()
     local, bucket = LocalStorage(wanted.home, wanted.jar), Bucket(wanted.store, wanted.home.name)
-    run = start(SYSTEMS[wanted.system], wanted.home, bucket if wanted.store else local)
+    run = start(SYSTEMS[wanted.system], wanted.home, bucket if wanted.store else local, wanted.workers)
     result = run_workload(run, workloads.load(wanted.workload), wanted.workload, wanted.budget, wanted.rounds)
     wanted.result.write_text(json.dumps(result), encoding="utf-8")
 

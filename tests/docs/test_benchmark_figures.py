@@ -53,6 +53,19 @@ def _run(bytes_read=10, seconds=(1.0,), written=100, ok=True):
     }
 
 
+def test_losses_are_listed_once_for_all_budgets_and_apart_for_each_place():
+    figures = {
+        f"tpch 1 4 {rest}": {"use": _run(30), "delta": _run(read)}
+        for rest, read in (("2", 20), ("8", 10), ("2 s3", 15), ("2 s3 2w", 3))
+    }
+    lines = page.losses(figures).splitlines()[2:]
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == [
+        "TPC-H, scale 1, 4 rounds, budget 2, on S3, 2 workers",
+        "TPC-H, scale 1, 4 rounds, budget 8",
+        "TPC-H, scale 1, 4 rounds, budget 2, on S3",
+    ]
+
+
 def test_losses_name_the_best_other_system():
     figures = {"tpch 1 4 2": {"use": _run(30), "delta": _run(20), "iceberg-sort": _run(10)}}
     assert (
