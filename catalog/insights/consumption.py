@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -54,16 +55,15 @@ def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:
     Returns:
         The number of files that were deleted.
     """
-    folder = _folder(table)
+    folder = _folder(table, retention.rows)
     folder.merge(now, MOST_FILES)
     counted = [(int(m[1]), int(m[2] or 0), n) for n in folder.current(now) if (m := RECORD_FILE.fullmatch(n))]
-    rows, deleted = 0, 0
+    rows, old = 0, []
     for finished_at, count, name in sorted(counted, reverse=True):
+        if finished_at < now - retention.keep_millis or rows >= retention.rows:
+            old.append(name)
         rows += count
-        if finished_at < now - retention.keep_millis or rows > retention.rows:
-            table.delete_state(f"{CONSUMPTION_FOLDER}/{name}")
-            deleted += 1
-    return deleted
+    return folder.delete(old, now)
 
 
 def newest_record(spark: SparkSession, location: str) -> int | None:
@@ -90,5 +90,6 @@ def _scans_of(table: ManagedTable) -> DataFrame:
     return scan_rows(table.spark, files, table.snapshot().table_id)
 
 
-def _folder(table: ManagedTable) -> LineFolder[StoredScan]:
-    return LineFolder(table, CONSUMPTION_FOLDER, parse_scans, merged_lines, _ADVICE)
+def _folder(table: ManagedTable, most_rows: int) -> LineFolder[StoredScan]:
+    # A merged file has the newest records, so that it is not deleted as a whole if it has too many.
+    return LineFolder(table, CONSUMPTION_FOLDER, parse_scans, partial(merged_lines, most=most_rows), _ADVICE)

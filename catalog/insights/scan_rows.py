@@ -63,11 +63,17 @@ def parse_scans(text: str) -> list[StoredScan] | Unreadable:
     return scans
 
 
-def merged_lines(scans: Iterable[StoredScan]) -> MergedLines:
-    """Returns one line per scan, with the time of the newest query as the number of their file."""
+def merged_lines(scans: Iterable[StoredScan], most: int | None = None) -> MergedLines:
+    """Returns one line per scan, with the time of the newest query as the number of their file.
+
+    Args:
+        scans: at least one.
+        most: so many of the newest scans, at least 1; None = all.
+    """
     by_key = {scan.key: scan for scan in scans}
     ordered = sorted(by_key.values(), key=lambda scan: (scan.finished_at, scan.key))
-    return MergedLines(ordered[-1].finished_at, [scan.line for scan in ordered])
+    newest = ordered if most is None else ordered[-most:]
+    return MergedLines(newest[-1].finished_at, [scan.line for scan in newest])
 
 
 def scan_rows(spark: SparkSession, files: Sequence[str], table_id: str) -> DataFrame:

@@ -173,6 +173,31 @@ class LineFolder(Generic[_Line]):
         self.table.write_state(f"{self.folder}/{name}{_PARTS}", json.dumps({"merged_at": now, "parts": readable}))
         return len(readable)
 
+    def delete(self, names: Sequence[str], now: int) -> int:
+        """Deletes files with the parts that they contain, which would be merged once more without them.
+
+        Args:
+            names: of the files.
+            now: epoch milliseconds.
+
+        Returns:
+            The number of files that were deleted.
+        """
+        if not names:
+            return 0
+        listings = {listing.name: listing.parts for listing in self._listings(self.names(), now)}
+        deleted, left = dict[str, None](), list(names)
+        for name in left:
+            if name in deleted:
+                continue  # two processes have merged it
+            listing = name.removesuffix(".json") + _PARTS
+            left += listings.get(listing, ())
+            deleted |= dict.fromkeys([name, *([listing] if listing in listings else ())])
+        # The parts first: if the process ends before it has deleted all, the file still contains those that are left.
+        for name in reversed(deleted):
+            self.table.delete_state(f"{self.folder}/{name}")
+        return len(deleted)
+
     def _listings(self, names: list[str], now: int) -> list[_Listing]:
         # The clocks of hosts differ slightly.
         parsed = partial(parse_parts, latest=now + GRACE_MILLIS)

@@ -241,8 +241,34 @@ def test_old_files_and_many_rows_are_deleted(stored):
         add_scans(stored, _lines(time * DAY, time * DAY + 1), now=3 * DAY)
     assert trim_scans(stored, ScanRetention(2 * DAY, 100), 3 * DAY) == 0
     assert trim_scans(stored, ScanRetention(2 * DAY, 100), 4 * DAY) == 1
-    assert trim_scans(stored, ScanRetention(2 * DAY, 3), 4 * DAY) == 1
+    assert trim_scans(stored, ScanRetention(2 * DAY, 3), 4 * DAY) == 0
+    assert trim_scans(stored, ScanRetention(2 * DAY, 2), 4 * DAY) == 1
     assert _executions(stored) == [3 * DAY, 3 * DAY + 1]
+
+
+def test_parts_of_a_merged_file_that_is_deleted_are_not_merged_again(stored, monkeypatch):
+    monkeypatch.setattr(consumption, "MOST_FILES", 10)
+    monkeypatch.setattr(
+        ManagedTable, "snapshot", lambda _: SimpleNamespace(settings={"use.insights.consumption.rows": "20"})
+    )
+    counts = []
+    # Within the time that parts of a merge stay, there are more rows than are kept.
+    for time in range(1, 400):
+        add_scans(stored, _lines(time * 10), now=time * GRACE_MILLIS // 40)
+        counts.append(len(stored.list_state(CONSUMPTION_FOLDER)))
+        assert _executions(stored)[-20:] == [number * 10 for number in range(max(1, time - 19), time + 1)]
+    assert max(counts[200:]) <= max(counts[:200])
+
+
+def test_a_list_of_parts_that_names_itself_is_deleted(stored):
+    add_scans(stored, _lines(10), now=10)
+    (name,) = stored.list_state(CONSUMPTION_FOLDER)
+    parts = json.dumps({"merged_at": 10, "parts": [name, "../../t.json"]})
+    stored.write_state(f"{CONSUMPTION_FOLDER}/{name.removesuffix('.json')}.parts", parts)
+    add_scans(stored, _lines(20), now=20)
+    assert trim_scans(stored, ScanRetention(DAY, 1), 20) == 0
+    stored.delete_state(f"{CONSUMPTION_FOLDER}/{name.removesuffix('.json')}.parts")
+    assert trim_scans(stored, ScanRetention(DAY, 1), 20) == 1
 
 
 def test_lines_that_are_no_records_are_refused(stored):
