@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -18,6 +18,7 @@ from catalog.history.events import (
     OPERATION,
     OPTIMIZATIONS_SCHEMA,
 )
+from catalog.jvm.json_lines import json_lines
 from catalog.table.managed_table import ManagedTable
 
 _IN_COMMIT = (
@@ -28,14 +29,6 @@ _AROUND = "state string, version bigint, error string, error_code string"
 _NOT_WRITTEN = (FAILED, IGNORED)
 # The schema of one event.
 EVENT_ROW = f"{_IN_COMMIT}, {_AROUND}"
-# A file that was deleted, or that is not an event, must not make the others unreadable. Brackets and stars in the name
-# of a folder are not patterns.
-TOLERANT: Mapping[str, str | bool] = {
-    "mode": "PERMISSIVE",
-    "ignoreMissingFiles": True,
-    "ignoreCorruptFiles": True,
-    "__globPaths__": "false",
-}
 
 
 def committed_events(history: DataFrame) -> DataFrame:
@@ -76,7 +69,7 @@ def stored_events(spark: SparkSession, files: Sequence[str]) -> DataFrame:
         spark: session.
         files: URIs, at least one.
     """
-    rows = spark.read.schema(EVENT_ROW).options(**TOLERANT).json(list(files))
+    rows = json_lines(spark, files, EVENT_ROW)
     return rows.where(F.col("write_id").isNotNull() & F.col("state").isin(COMMITTED, FAILED, IGNORED, DELETED))
 
 
@@ -110,9 +103,7 @@ def with_lists(events: DataFrame, files: Sequence[str]) -> DataFrame:
     if not files:
         return events
     lists = (
-        events.sparkSession.read.schema(EVENT_FIELDS)
-        .options(**TOLERANT)
-        .json(list(files))
+        json_lines(events.sparkSession, files, EVENT_FIELDS)
         .select(
             F.col("write_id").alias("of"),
             F.col("input_files_stats").alias("inputs"),

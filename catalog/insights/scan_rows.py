@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.epoch_millis import LAST_MILLIS
-from catalog.history.event_rows import TOLERANT
+from catalog.jvm.json_lines import json_lines
 from catalog.state.line_folder import MergedLines
 from catalog.state.state_files import Fields, Unreadable, parse
 
@@ -84,7 +84,7 @@ def scan_rows(spark: SparkSession, files: Sequence[str], table_id: str) -> DataF
         files: URIs, at least one.
         table_id: Delta's metadata id.
     """
-    stored = spark.read.schema(_STORED).options(**TOLERANT).json(list(files))
+    stored = json_lines(spark, files, _STORED)
     known = stored.where(F.col("finished_at").between(0, LAST_MILLIS) & (F.col("table_id") == table_id))
     # Two processes may merge the same files.
     once = known.dropna(subset=list(_KEY)).dropDuplicates(list(_KEY))

@@ -105,6 +105,17 @@ def write_session(spark: SparkSession) -> SparkSession:
     return clone
 
 
+def listing_session(spark: SparkSession) -> SparkSession:
+    """Returns a copy of the session that does not keep the status of the files that it reads.
+
+    Spark keeps it for each path of a DataFrame, up to 250 MB of the driver's heap. Files of ours, and those of the log,
+    have new names all the time.
+    """
+    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    clone.conf.set("spark.sql.hive.filesourcePartitionFileCacheSize", "0")
+    return clone
+
+
 def metadata_session(spark: SparkSession, log_bytes: int) -> SparkSession:
     """Returns a copy of the session that reads the list of files of a small log in one Spark job.
 
@@ -114,7 +125,7 @@ def metadata_session(spark: SparkSession, log_bytes: int) -> SparkSession:
         spark: session of the caller.
         log_bytes: bytes of the log that is read.
     """
-    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    clone = listing_session(spark)
     clone.conf.set("spark.sql.adaptive.enabled", "false")
     # Delta's default is 50.
     _limit(clone, "spark.databricks.delta.snapshotPartitions", 1 + log_bytes // _BYTES_PER_PARTITION, 50)

@@ -246,17 +246,17 @@ def test_old_files_and_many_rows_are_deleted(stored):
     assert _executions(stored) == [3 * DAY, 3 * DAY + 1]
 
 
-def test_parts_of_a_merged_file_that_is_deleted_are_not_merged_again(stored, monkeypatch):
+@pytest.mark.parametrize("rows", [1, 4])
+def test_files_and_rows_stay_few_if_many_are_written_while_merged_files_wait(stored, monkeypatch, rows):
     monkeypatch.setattr(consumption, "MOST_FILES", 10)
-    monkeypatch.setattr(
-        ManagedTable, "snapshot", lambda _: SimpleNamespace(settings={"use.insights.consumption.rows": "20"})
-    )
-    counts = []
-    # Within the time that parts of a merge stay, there are more rows than are kept.
-    for time in range(1, 400):
-        add_scans(stored, _lines(time * 10), now=time * GRACE_MILLIS // 40)
+    settings = {"use.insights.consumption.rows": "20"}
+    monkeypatch.setattr(ManagedTable, "snapshot", lambda _: SimpleNamespace(settings=settings))
+    counts, times = [], []
+    for number in range(1, 400):
+        times += [number * 10 + row for row in range(rows)]
+        add_scans(stored, _lines(*times[-rows:]), now=number * GRACE_MILLIS // 40)
+        assert _executions(stored)[-20:] == times[-20:]
         counts.append(len(stored.list_state(CONSUMPTION_FOLDER)))
-        assert _executions(stored)[-20:] == [number * 10 for number in range(max(1, time - 19), time + 1)]
     assert max(counts[200:]) <= max(counts[:200])
 
 
