@@ -28,5 +28,5 @@ def json_lines(spark: SparkSession, files: Sequence[str], schema: str) -> DataFr
         schema: in SQL.
     """
     lines = listing_session(spark).read.schema(schema).options(**_TOLERANT).json(list(files))
-    plan = java_data(lines).queryExecution().logical()
+    plan = java_data(lines).queryExecution().analyzed()
     return data_frame(java_class(spark, "org.apache.spark.sql.classic.Dataset").ofRows(jvm_session(spark), plan), spark)
