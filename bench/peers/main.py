@@ -3,7 +3,7 @@
 Each system runs in a process and an environment of its own. All take turns, so that their times can be compared in
 pairs. Results that are newer than their workload are kept; ``--again`` measures anew.
 
-    make bench                                              # about an hour on two cores
+    make bench                                              # about 40 minutes on two cores
     make bench ARGS="--workloads tpch --scale 1 --systems use delta-liquid --budgets 0.5 2 8 --rounds 10"
 """
 
@@ -138,7 +138,12 @@ class Worker:
 
 
 def run_in_turn(
-    results: Mapping[str, Path], workload: Path, budget: float, rounds: int, store: str | None = None, workers: int = 0
+    results: Mapping[str, Path],
+    workload: Path,
+    budget: float,
+    rounds: int,
+    store: str | None = None,
+    processes: int = 0,
 ) -> None:
     """Runs a workload on some systems, of which only one is active at any time.
 
@@ -148,7 +153,7 @@ def run_in_turn(
         budget: in sizes of the tables that change.
         rounds: how often a measurement runs each query.
         store: the address of a server whose bucket has the tables; None for local files.
-        workers: processes that run tasks for each system; 0 = its driver.
+        processes: those that run tasks for each system; 0 = its driver.
     """
     with ExitStack() as stack:
         workers = []
@@ -157,7 +162,7 @@ def run_in_turn(
             # If the run fails, there are no figures, and not those of an earlier one.
             result.unlink(missing_ok=True)
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
-            worker = Worker(system, workload, budget, rounds, home, result, store, workers)
+            worker = Worker(system, workload, budget, rounds, home, result, store, processes)
             stack.callback(worker.end)
             start = time.monotonic()
             if worker.run_to_next_turn():

@@ -337,3 +337,12 @@ def test_bad_arguments(spark, given, condition, text):
     with pytest.raises(AnalysisException, match=text) as refused:
         spark.sql(f"CALL use.consolidate_log({', '.join(f'{name} => {sql(value)}' for name, value in given.items())})")
     assert refused.value.getCondition() == condition
+
+
+def test_a_measured_load_leaves_no_log_in_the_cache_of_delta(spark, new_table):
+    table = new_table(NUMBERS).append(numbers(spark, 10))
+    cache = getattr(getattr(spark.sparkContext._jvm.org.apache.spark.sql.delta, "DeltaLog$"), "MODULE$")
+    table.data.count()
+    before = cache.cacheSize()
+    load = table.managed.handle.versions(spark).load()
+    assert (load.files >= 1, cache.cacheSize()) == (True, before)

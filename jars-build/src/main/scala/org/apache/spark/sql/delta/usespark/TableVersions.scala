@@ -106,7 +106,7 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
    * files that it reads.
    */
   def load: Array[Long] = session.withActive {
-    // Delta keeps a log per path and options of the file system. The entry made here has no state and expires.
+    // Delta keeps a log per path and options of the file system.
     val options = log.options + ("fs.use.load" -> java.util.UUID.randomUUID.toString)
     val begin = System.nanoTime
     val loaded =
@@ -118,7 +118,11 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
       val (checkpoint, segment) = (snapshot.checkpointProvider, snapshot.logSegment)
       val files = filesOf(checkpoint) + segment.deltas.size
       Array(millis, files.toLong, checkpoint.effectiveCheckpointSizeInBytes() + segment.deltas.map(_.getLen).sum)
-    } finally snapshot.uncache()
+    } finally {
+      snapshot.uncache()
+      // Otherwise Delta keeps the log for an hour, with the files of its shuffles.
+      DeltaLog.getOrCreateCache(session.sessionState.conf).asMap().values().remove(loaded)
+    }
   }
 
   /** The number of files of a checkpoint, sidecar files among them. */
