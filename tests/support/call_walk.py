@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from catalog.jvm.python_handler import PythonHandler
+from sql_ext.bridge_operations import ScansRecorded
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("otree", "catalog", "procedures", "sql_ext")
@@ -103,12 +104,15 @@ def walked(last: str) -> Iterator[Walk]:
     walk = Walk(last)
     handle = PythonHandler.handle
 
-    def followed(self: PythonHandler, *arguments: Any) -> Any:
+    def followed(self: PythonHandler, operation: str, *arguments: Any) -> Any:
+        if operation == ScansRecorded.operation:
+            # Records of earlier queries arrive in the background.
+            return handle(self, operation, *arguments)
         # The JVM calls on a thread that is there already.
         before = sys.getprofile()
         sys.setprofile(walk.profile)
         try:
-            return handle(self, *arguments)
+            return handle(self, operation, *arguments)
         finally:
             sys.setprofile(before)
 
