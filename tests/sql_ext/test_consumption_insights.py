@@ -260,15 +260,22 @@ def test_files_and_rows_stay_few_if_many_are_written_while_merged_files_wait(sto
     assert max(counts[200:]) <= max(counts[:200])
 
 
-def test_a_list_of_parts_that_names_itself_is_deleted(stored):
+def test_a_merged_file_is_deleted_with_its_parts(stored, monkeypatch):
+    monkeypatch.setattr(consumption, "MOST_FILES", 3)
+    for time in range(1, 5):
+        add_scans(stored, _lines(time * 10), now=time)
+    add_scans(stored, _lines(100), now=5)
+    assert trim_scans(stored, ScanRetention(DAY, 1), 6) == 6  # the merged file, the list of its parts, and four parts
+    assert (len(stored.list_state(CONSUMPTION_FOLDER)), _executions(stored)) == (1, [100])
+
+
+def test_a_list_of_parts_that_names_its_own_file_ends(stored):
     add_scans(stored, _lines(10), now=10)
     (name,) = stored.list_state(CONSUMPTION_FOLDER)
     parts = json.dumps({"merged_at": 10, "parts": [name, "../../t.json"]})
     stored.write_state(f"{CONSUMPTION_FOLDER}/{name.removesuffix('.json')}.parts", parts)
-    add_scans(stored, _lines(20), now=20)
-    assert trim_scans(stored, ScanRetention(DAY, 1), 20) == 0
-    stored.delete_state(f"{CONSUMPTION_FOLDER}/{name.removesuffix('.json')}.parts")
-    assert trim_scans(stored, ScanRetention(DAY, 1), 20) == 1
+    assert consumption._folder(stored, 1).delete([name], 20) == 2
+    assert stored.list_state(CONSUMPTION_FOLDER) == []
 
 
 def test_lines_that_are_no_records_are_refused(stored):
